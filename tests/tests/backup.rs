@@ -293,6 +293,7 @@ fn a_backup_that_failed_is_none_and_goes_on() -> Result<()> {
     site.fill()?;
     let place = site.root.path().join("place/blobs");
     std::fs::create_dir_all(&place)?;
+    std::fs::write(site.root.path().join("place/FORMAT"), "quipu backups 1\n")?;
     // Where folders for blobs should be there are files.
     let in_the_way: Vec<PathBuf> =
         (0x80..0x100).map(|digits| place.join(format!("{digits:02x}"))).collect();
@@ -331,9 +332,13 @@ fn prune_removes_what_no_backup_needs_and_waits_for_none() -> Result<()> {
         site.create()?;
     }
     let before = site.blobs()?.len();
-    let stray = site.root.path().join("place/blobs/ab/nothing.new-0123456789abcdef");
+    // One that was being written when a run was killed goes; a file of somebody else stays.
+    let hash = "ab".repeat(32);
+    let stray = site.root.path().join(format!("place/blobs/ab/{hash}.new-0123456789abcdef"));
+    let other = site.root.path().join("place/blobs/mine.txt");
     std::fs::create_dir_all(stray.parent().context("a folder")?)?;
     std::fs::write(&stray, "half")?;
+    std::fs::write(&other, "mine")?;
     // Somebody elsewhere makes a backup.
     let marks = site.root.path().join("place/marks");
     std::fs::create_dir_all(&marks)?;
@@ -346,11 +351,12 @@ fn prune_removes_what_no_backup_needs_and_waits_for_none() -> Result<()> {
     site.leave_mark("create", "process elsewhere 1\n")?;
     let dry = must(&[&prune[..], &["--dry-run"]].concat())?;
     assert!(dry.contains("would remove 2 backups"), "{dry}");
-    assert_eq!((site.backups()?.len(), site.blobs()?.len()), (3, before + 1));
+    assert_eq!((site.backups()?.len(), site.blobs()?.len()), (3, before + 2));
     let said = must(&prune)?;
     assert!(said.contains("removed 2 backups"), "{said}");
     assert_eq!(site.backups()?.len(), 1);
-    assert!(site.blobs()?.len() < before && !stray.exists());
+    assert!(site.blobs()?.len() < before && !stray.exists() && other.exists());
+    std::fs::remove_file(&other)?;
     assert_eq!(files(&marks)?, Vec::<PathBuf>::new());
     must(&["verify", "--to", &to])?;
     let said = refusal(&["prune", "--to", &to])?;

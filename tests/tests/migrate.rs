@@ -82,13 +82,19 @@ fn the_history_of_a_victoriametrics_is_copied_and_compared() -> Result<()> {
     ensure!(told.contains("2026-09-02") && told.contains("7 windows; nothing"), "{told}");
     ensure!(server.export("{__name__!=\"\"}")?.is_empty(), "a dry run");
     let said = must(&server, directory.path(), &["victoriametrics", &url])?;
-    ensure!(said.contains("4003 samples of 7 windows copied; 0 requests"), "{said}");
+    ensure!(said.contains("4003 samples of 7 windows sent; 0 requests"), "{said}");
     ensure!(said.contains("no samples from 2025-08-30"), "{said}");
 
     // Both answer the same, down to the last digit.
     let ask = "/api/v1/export?match[]=%7B__name__!%3D%22%22%7D&start=0";
     let (there, here) = (victoria.get(ask)?.export()?, server.get(ask)?.export()?);
     ensure!(there.len() == 4003 && there == here, "{} and {}", there.len(), here.len());
+    let said = must(&server, directory.path(), &["verify", "victoriametrics", &url])?;
+    ensure!(said.contains("with 4003 samples compared; 0 differ"), "{said}");
+
+    // Clients write to Quipu already: what is newer here is no difference.
+    let newer = START + 499 * 600 + 1;
+    server.write("/write?precision=s", format!("cpu,host=h1,zone=é\\ 1 n=7 {newer}\n"))?;
     let said = must(&server, directory.path(), &["verify", "victoriametrics", &url])?;
     ensure!(said.contains("with 4003 samples compared; 0 differ"), "{said}");
 
@@ -259,6 +265,8 @@ fn a_prometheus_and_its_blocks_are_copied_alike() -> Result<()> {
 
     // Blocks that rot are named, and nothing is called done.
     let block = std::fs::read_dir(&blocks)?.next().context("no block")??.path();
+    lose_a_page(&cold, directory.path(), &block)?;
+    label_as_thanos(directory.path(), &block)?;
     // Of the index the strings, for nothing else but series is read.
     for (file, word, at) in [("chunks/000001", "chunk at", 2000), ("index", "index", 20)] {
         let path = block.join(file);
@@ -279,6 +287,47 @@ fn a_prometheus_and_its_blocks_are_copied_alike() -> Result<()> {
     let said = migrate(&cold, directory.path(), &["prometheus-blocks", &empty])?;
     ensure!(said.code == 1 && said.text.contains("no blocks"), "{}", said.text);
     cold.stop()
+}
+
+/// A page of the index that is zero is no end of it.
+fn lose_a_page(server: &Server, directory: &Path, block: &Path) -> Result<()> {
+    let index = block.join("index");
+    let sound = std::fs::read(&index)?;
+    let contents = &sound[sound.len() - 52..];
+    let series = usize::try_from(u64::from_be_bytes(contents[8..16].try_into()?))?;
+    let start = series.next_multiple_of(16);
+    let mut lost = sound.clone();
+    lost[start..start + 32].fill(0);
+    std::fs::write(&index, &lost)?;
+    let place = block.to_string_lossy().into_owned();
+    let said = migrate(server, directory, &["prometheus-blocks", &place])?;
+    ensure!(said.code == 1 && said.text.contains("a series of no bytes"), "{}", said.text);
+    std::fs::write(&index, &sound)?;
+    // And what an index has is what its block says that it has.
+    let meta = block.join("meta.json");
+    let text = std::fs::read_to_string(&meta)?;
+    std::fs::write(&meta, text.replace("\"numSeries\": 4", "\"numSeries\": 5"))?;
+    let said = migrate(server, directory, &["prometheus-blocks", &place])?;
+    ensure!(said.code == 1 && said.text.contains("4 series, meta.json says 5"), "{}", said.text);
+    Ok(std::fs::write(&meta, text)?)
+}
+
+/// Labels that Thanos gives to a whole block tell its series from those of others.
+fn label_as_thanos(directory: &Path, block: &Path) -> Result<()> {
+    let meta = block.join("meta.json");
+    let text = std::fs::read_to_string(&meta)?;
+    let mut json: serde_json::Value = serde_json::from_str(&text)?;
+    json["thanos"] = serde_json::json!({"labels": {"cluster": "a", "host": "of the block"}});
+    std::fs::write(&meta, json.to_string())?;
+    let server = Launch::new(&directory.join("thanos")).start()?;
+    let place = block.to_string_lossy().into_owned();
+    let chosen = ["prometheus-blocks", &place, "--match", "latency{cluster=\"a\"}"];
+    must(&server, directory, &chosen)?;
+    let found = lines(&server)?;
+    ensure!(found.len() == 1 && found[0].contains("\"cluster\":\"a\""), "{found:?}");
+    ensure!(found[0].contains("\"host\":\"of the block\""), "{found:?}");
+    must(&server, directory, &[&["verify"], &chosen[..]].concat())?;
+    Ok(std::fs::write(&meta, text)?)
 }
 
 /// An old server of two days, which breaks off in the middle of the older one as often as it is told to.
@@ -324,6 +373,46 @@ fn flaky(breaks: usize) -> Result<(u16, Arc<AtomicUsize>)> {
     Ok((port, left))
 }
 
+/// The one file that remembers a copy.
+fn progress_file(directory: &Path) -> Result<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "progress") {
+            found.push(path);
+        }
+    }
+    ensure!(found.len() == 1, "{found:?}");
+    found.pop().context("no progress file")
+}
+
+#[test]
+fn what_was_refused_is_not_done() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let launch = Launch::new(&directory.path().join("quipu"));
+    let server = launch.clone().flag("retention", "30d").start()?;
+    let (port, _) = flaky(0)?;
+    let url = format!("http://127.0.0.1:{port}");
+    let (start, end) = ((START - 86_400).to_string(), (START + 86_399).to_string());
+    let to = format!("http://127.0.0.1:{}", server.port());
+    let arguments = ["victoriametrics", &url, "--start", &start, "--end", &end];
+    for _ in 0..2 {
+        let said = migrate(&server, directory.path(), &arguments)?;
+        ensure!(said.code == 1 && said.text.contains("2 windows are not done"), "{}", said.text);
+        ensure!(said.text.contains("2026-08-29, 2026-08-30"), "{}", said.text);
+        progress_file(directory.path())?;
+    }
+    let port = server.port();
+    server.stop()?;
+    // The cause is mended: the same command copies it.
+    let server = launch.flag("retention", "100y").port(port).start()?;
+    ensure!(server.url() == to, "the same place");
+    must(&server, directory.path(), &arguments)?;
+    ensure!(server.export("m")?.len() == 100, "all of it");
+    ensure!(progress_file(directory.path()).is_err(), "nothing is left to do");
+    server.stop()
+}
+
 #[test]
 fn a_source_that_breaks_off_is_read_again_and_a_later_run_goes_on() -> Result<()> {
     let directory = tempfile::tempdir()?;
@@ -335,7 +424,7 @@ fn a_source_that_breaks_off_is_read_again_and_a_later_run_goes_on() -> Result<()
     let said = must(&server, directory.path(), &arguments)?;
     ensure!(said.matches("reading it again").count() == 2, "{said}");
     ensure!(
-        said.contains("100 samples of 2 windows copied"),
+        said.contains("100 samples of 2 windows sent"),
         "what comes again is counted once: {said}"
     );
     ensure!(server.export("m")?.len() == 100, "each sample once");
@@ -348,11 +437,13 @@ fn a_source_that_breaks_off_is_read_again_and_a_later_run_goes_on() -> Result<()
         "{}",
         said.text
     );
-    let progress =
-        std::fs::read_to_string(directory.path().join("quipu-migrate-victoriametrics.progress"))?;
+    let progress_file = progress_file(directory.path())?;
+    let progress = std::fs::read_to_string(&progress_file)?;
     ensure!(progress.contains("2026-08-30") && !progress.contains("2026-08-29"), "{progress}");
     // Another copy is not its continuation.
-    let said = migrate(&other, directory.path(), &["victoriametrics", &url, "--match", "x"])?;
+    let name = progress_file.to_string_lossy().trim_end_matches(".progress").to_string();
+    let another = ["victoriametrics", &url, "--match", "x", "--progress", &name];
+    let said = migrate(&other, directory.path(), &another)?;
     ensure!(said.code == 1 && said.text.contains("of another copy"), "{}", said.text);
     left.store(0, Ordering::SeqCst);
     let said = must(&other, directory.path(), &arguments)?;

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use clap::{ArgMatches, Command};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{AUTHORIZATION, HOST, RETRY_AFTER};
-use hyper::{Method, Request, StatusCode, Uri};
+use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, RETRY_AFTER, TRANSFER_ENCODING};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -31,6 +32,8 @@ const SYSTEM_CERTIFICATES: [&str; 3] =
 const TRIES_MAX: u32 = 10;
 /// Longest pause between two tries.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
+/// Who says nothing for so long, to a request or in the middle of an answer, is not there any more.
+const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// Bytes of an error's text that are kept.
 const ERROR_SIZE_MAX: usize = 16 << 10;
 
@@ -214,15 +217,24 @@ impl Client {
                 Err(error) => return Ok(Attempt::Away(error)),
             },
         };
-        let answered = self.runtime.block_on(connection.send_request(request));
+        let asking = async { timeout(SILENCE_MAX, connection.send_request(request)).await };
+        let answered = self.runtime.block_on(asking).with_context(silent)?;
         let mut response = match answered {
             Ok(response) => response,
             Err(error) => return Ok(Attempt::Away(error.into())),
         };
         let status = response.status();
         let mut error = Vec::new();
-        while let Some(frame) = self.runtime.block_on(response.frame()) {
+        let has_end = says_its_end(&response);
+        loop {
+            let reading = async { timeout(SILENCE_MAX, response.frame()).await };
+            let Some(frame) = self.runtime.block_on(reading).with_context(silent)? else { break };
             let frame = frame.context("the answer broke off")?;
+            if !has_end && status.is_success() {
+                bail!(
+                    "the answer does not say how long it is: nobody can tell whether it is whole"
+                );
+            }
             let Some(bytes) = frame.data_ref() else { continue };
             match status.is_success() {
                 true => on_bytes(bytes)?,
@@ -270,6 +282,15 @@ enum Attempt {
     /// Asked to wait, for so many seconds if it said.
     Busy(Reply, Option<u64>),
     Away(anyhow::Error),
+}
+
+fn silent() -> String {
+    format!("nothing came for {} minutes", SILENCE_MAX.as_secs() / 60)
+}
+
+/// Whether an answer that ends early can be told from one that is whole.
+fn says_its_end<B>(response: &Response<B>) -> bool {
+    [CONTENT_LENGTH, TRANSFER_ENCODING].iter().any(|name| response.headers().contains_key(name))
 }
 
 async fn shake_hands<S>(stream: S) -> anyhow::Result<SendRequest<Full<Bytes>>>

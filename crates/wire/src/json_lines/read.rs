@@ -15,26 +15,46 @@ use model::{Labels, LabelsBuilder};
 pub fn read_line(line: &[u8]) -> Result<(Labels, Vec<MillisSample>), Error> {
     let mut labels = LabelsBuilder::new();
     let (mut values, mut times): (Vec<f64>, Vec<i64>) = (Vec::new(), Vec::new());
+    // An error that a server puts behind good lines is an object, too.
+    let (mut has_metric, mut has_values, mut has_times) = (false, false, false);
     let mut scan = Scan::new(line);
     let read = scan.members(|scan, name| match name {
-        "metric" => scan.members(|scan, name| {
-            labels.push(name, &scan.string()?);
-            Ok(())
-        }),
-        "values" => scan.elements(|scan| {
-            values.push(value(scan)?);
-            Ok(())
-        }),
-        "timestamps" => scan.elements(|scan| {
-            times.push(timestamp(scan)?.div_euclid(NANOS_PER_MILLI));
-            Ok(())
-        }),
+        "metric" => {
+            has_metric = true;
+            scan.members(|scan, name| {
+                labels.push(name, &scan.string()?);
+                Ok(())
+            })
+        }
+        "values" => {
+            has_values = true;
+            scan.elements(|scan| {
+                values.push(value(scan)?);
+                Ok(())
+            })
+        }
+        "timestamps" => {
+            has_times = true;
+            scan.elements(|scan| {
+                times.push(timestamp(scan)?.div_euclid(NANOS_PER_MILLI));
+                Ok(())
+            })
+        }
+        "histograms" => {
+            // Of those other readers know more.
+            has_values = true;
+            has_times = true;
+            scan.skip(0)
+        }
         _ => scan.skip(0),
     });
     let bad = |Fault { offset, expected }| Error::malformed("JSON line", offset, expected);
     read.map_err(bad)?;
     if scan.peek().is_some() {
         return Err(bad(Fault { offset: scan.at, expected: "the line's end" }));
+    }
+    if !(has_metric && has_values && has_times) {
+        return Err(bad(Fault { offset: 0, expected: "a metric, values and timestamps" }));
     }
     if values.len() != times.len() {
         return Err(bad(Fault { offset: 0, expected: "as many timestamps as values" }));

@@ -358,3 +358,20 @@ fn start_timestamps_go_around() {
         assert!(said <= 6, "lines without any say nothing: {text}");
     }
 }
+
+#[test]
+fn what_clients_read_is_a_series_or_an_error() {
+    use super::read_line;
+    let (labels, samples) =
+        read_line(br#"{"metric":{"a":"b"},"values":[1,null],"timestamps":[1,2]}"#).unwrap();
+    assert_eq!((labels.get("a"), samples.len()), (Some("b"), 2));
+    for line in [
+        r#"{"status":"error","errorType":"422","error":"cannot export"}"#,
+        "{}",
+        r#"{"metric":{"a":"b"},"values":[1]}"#,
+        r#"{"metric":{"a":"b"},"values":[1],"timestamps":[1,2]}"#,
+        r#"{"metric":{"a":"b"},"values":[1],"timestamps":[1]} x"#,
+    ] {
+        assert!(read_line(line.as_bytes()).is_err(), "{line}");
+    }
+}

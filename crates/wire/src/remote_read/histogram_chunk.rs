@@ -30,6 +30,9 @@ const HEAD_SIZE: usize = 3;
 const CLASSES: [u32; 7] = [3, 6, 9, 12, 18, 25, 56];
 /// Thousandths up to here are written as whole numbers, which may have 25 bits.
 const THOUSANDTHS_MAX: f64 = 33_554_430.0;
+/// Custom bounds of all histograms of a chunk together: each has its own copy in memory, and takes none
+/// of the chunk's bits.
+const BOUNDS_MAX: usize = 8 << 20;
 /// Powers of two that a zero threshold's single byte can say, from 1 to 254.
 const EXPONENT_OFFSET: i32 = 243;
 
@@ -194,7 +197,7 @@ pub fn decode_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> {
     let (mut windows, mut delta) = (Vec::new(), 0i64);
     while found.len() < count {
         let sample = match found.last() {
-            None => reader.first(flags),
+            None => reader.first(flags).filter(|(_, first)| check_bounds(first, count).is_some()),
             Some(last) => {
                 windows.resize(values(&last.1).count(), None);
                 reader.next(last, &mut delta, &mut windows)
@@ -221,6 +224,7 @@ pub fn decode_whole_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> 
         let sample = match &mut whole {
             None => {
                 let first = Whole::first(&mut reader, flags).ok_or_else(short)?;
+                check_bounds(&first.layout, count).ok_or_else(short)?;
                 whole.insert(first).sample()
             }
             Some(whole) => {
@@ -245,6 +249,11 @@ fn head(bytes: &[u8]) -> Option<(usize, u8, Reader<'_>)> {
     let bit_count = body.len() * 8;
     let reader = Reader { bits: BitReader::new(body), bit_count };
     (count <= bit_count).then_some((count, flags, reader))
+}
+
+/// Nothing where there is no room for the bounds of so many histograms.
+fn check_bounds(first: &Histogram, count: usize) -> Option<()> {
+    (first.custom_bounds.len().saturating_mul(count) <= BOUNDS_MAX).then_some(())
 }
 
 /// A number and how it last changed.
@@ -467,5 +476,29 @@ impl Reader<'_> {
             return Some(found.wrapping_sub(1 << len) as i64);
         }
         Some(found as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_that_would_be_copied_for_ever_are_refused() {
+        let custom_bounds: Vec<f64> = (0..20_000).map(f64::from).collect();
+        let schema = CUSTOM_SCHEMA;
+        let first = Histogram { schema, custom_bounds, ..Histogram::default() };
+        let chunk = |count: u16| {
+            let [high, low] = count.to_be_bytes();
+            let mut bytes = vec![high, low, 0];
+            put_layout(&mut BitWriter::new(&mut bytes), &first);
+            // Of what follows every bit is zero: a time and numbers that stay as they are.
+            bytes.resize(bytes.len() + 64 + usize::from(count), 0);
+            bytes
+        };
+        for decode in [decode_chunk, decode_whole_chunk] {
+            assert_eq!(decode(&chunk(100)).map(|all| all.len()), Ok(100));
+            assert!(decode(&chunk(1000)).is_err(), "twenty million bounds");
+        }
     }
 }

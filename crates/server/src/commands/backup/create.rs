@@ -4,7 +4,7 @@
 //! in the backup before is the same, and is not read. Of the others each piece is read and hashed, and
 //! sent if the place has no blob of that name and size. What a failed run sent is there for the next one.
 
-use super::marks::{Mark, Work};
+use super::marks::{Mark, Work, forget, left};
 use super::parallel::in_parallel;
 use super::pieces::{PIECE_SIZE, hash_of, key_of, listed};
 use super::place::{self, Place};
@@ -61,7 +61,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     shelf::prepare(place.as_ref())?;
     let mark = Mark::begin(&place, Work::Create)?;
-    server.forget(&mark.abandoned);
+    server.delete_left(place.as_ref())?;
     let snapshot = server.snapshot()?;
     let backup = mark.note_snapshot(&snapshot).and_then(|()| {
         let sending = Sending { place: &place, threads: place::parallel(matches) };
@@ -118,12 +118,14 @@ impl Server {
     }
 
     /// Deletes snapshots of runs that were killed, as far as they are this server's.
-    fn forget(&mut self, snapshots: &[String]) {
-        for name in snapshots {
-            if self.folder(name).is_dir() && self.delete(name).is_ok() {
+    fn delete_left(&mut self, place: &dyn Place) -> anyhow::Result<()> {
+        for name in left(place)? {
+            if self.folder(&name).is_dir() && self.delete(&name).is_ok() {
                 eprintln!("quipu: deleted the snapshot {name}, which a killed backup had left");
+                forget(place, &name)?;
             }
         }
+        Ok(())
     }
 
     fn ask(&mut self, method: Method, path: &str) -> anyhow::Result<Value> {

@@ -20,6 +20,8 @@ use vfs::{RealVfs, Vfs as _};
 
 /// The folder of marks.
 const MARKS: &str = "marks";
+/// The folder of names of snapshots that are to be deleted by who can.
+const LEFT: &str = "left";
 /// How often a mark is put again.
 const REFRESH: Duration = Duration::from_secs(60);
 /// A mark that was not put again for so long is nobody's.
@@ -46,8 +48,6 @@ pub struct Mark {
     key: String,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
-    /// Snapshots that dead ones left on their servers.
-    pub abandoned: Vec<String>,
 }
 
 #[derive(Default)]
@@ -91,15 +91,14 @@ impl Mark {
         let text = format!("{PROCESS}{} {}\n", machine(), std::process::id());
         place.put(&key, text.as_bytes())?;
         let shared = Arc::new(Shared { text: Mutex::new(text), ..Shared::default() });
-        let mut mark =
-            Mark { place: Arc::clone(place), key, shared, thread: None, abandoned: Vec::new() };
+        let mut mark = Mark { place: Arc::clone(place), key, shared, thread: None };
         mark.look_around(work)?;
         mark.thread = Some(mark.start()?);
         Ok(mark)
     }
 
     /// Refuses if somebody is in the way, and takes away marks of the dead.
-    fn look_around(&mut self, work: Work) -> anyhow::Result<()> {
+    fn look_around(&self, work: Work) -> anyhow::Result<()> {
         let marks = self.place.list(MARKS)?;
         let mine = marks.iter().find(|mark| mark.key == self.key);
         let now = mine.context("a mark that was put is not listed; run again")?.modified;
@@ -109,9 +108,12 @@ impl Mark {
             let Some(bytes) = self.place.get(&other.key, TEXT_SIZE_MAX)? else { continue };
             let text = String::from_utf8_lossy(&bytes).into_owned();
             if is_dead(other, &text, now) {
-                self.place.remove(&other.key)?;
+                // Whoever sees the mark need not be on the server that has the snapshot.
                 let names = text.lines().filter_map(|line| line.strip_prefix(SNAPSHOT));
-                self.abandoned.extend(names.map(str::to_owned));
+                for name in names.filter(|name| is_plain(name)) {
+                    self.place.put(&format!("{LEFT}/{name}"), b"")?;
+                }
+                self.place.remove(&other.key)?;
             } else if !work.goes_with(kind) && Work::is_one(kind) {
                 bail!(
                     "quipu backup {kind} is at work in {} ({}): run again when it has ended; if it \
@@ -167,6 +169,30 @@ impl Mark {
             self.place.name()
         )
     }
+}
+
+/// Snapshots that killed backups left on servers: on which, the place does not know.
+///
+/// # Errors
+/// When they cannot be listed.
+pub fn left(place: &dyn Place) -> anyhow::Result<Vec<String>> {
+    let start = format!("{LEFT}/");
+    let entries = place.list(LEFT)?;
+    let names = entries.iter().filter_map(|entry| entry.key.strip_prefix(&start));
+    Ok(names.filter(|name| is_plain(name)).map(str::to_owned).collect())
+}
+
+/// Forgets such a snapshot: it is gone.
+///
+/// # Errors
+/// When the place does not take it away.
+pub fn forget(place: &dyn Place, name: &str) -> anyhow::Result<()> {
+    place.remove(&format!("{LEFT}/{name}"))
+}
+
+/// Whether a name is one that servers give to snapshots, and leads nowhere.
+fn is_plain(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
 /// Puts a mark again, if it is still there: one that was taken for dead stays dead.
@@ -260,8 +286,10 @@ mod tests {
         let file = std::fs::File::options().write(true).open(path).expect("the mark");
         let long_ago = std::time::SystemTime::now() - LIFE - Duration::from_secs(5);
         file.set_modified(long_ago).expect("an old mark");
-        let prune = Mark::begin(&place, Work::Prune).expect("who is dead is not in the way");
-        assert_eq!(prune.abandoned, ["0001-ab"]);
+        let _prune = Mark::begin(&place, Work::Prune).expect("who is dead is not in the way");
+        assert_eq!(left(place.as_ref()).expect("listed"), ["0001-ab"]);
+        forget(place.as_ref(), "0001-ab").expect("removed");
+        assert!(left(place.as_ref()).expect("listed").is_empty());
         let error = asleep.check().expect_err("it was taken for dead").to_string();
         assert!(error.contains("run again"), "{error}");
         refresh(place.as_ref(), &asleep.key, &asleep.shared);

@@ -4,6 +4,7 @@
 //! is being made, and reads manifests only then: whatever is made later sees its mark and refuses. It
 //! looks for its own mark before each bunch of blobs; if that is gone, somebody took it for dead.
 
+use super::directory::NEW_SUFFIX;
 use super::marks::{Mark, Work};
 use super::parallel::in_parallel;
 use super::pieces::{BLOBS, all_of, hash_in};
@@ -51,7 +52,10 @@ struct Rule {
 impl Rule {
     fn of(matches: &ArgMatches) -> anyhow::Result<Rule> {
         let number = |name: &str| matches.get_one::<u32>(name).copied();
-        let since = |days| RealVfs::new().now() - i64::from(days) * NANOS_PER_DAY;
+        // However many days are said, it is a time of the past.
+        let since = |days| {
+            RealVfs::new().now().saturating_sub(i64::from(days).saturating_mul(NANOS_PER_DAY))
+        };
         let rule = Rule {
             newest: number("keep").map(|count| count as usize),
             since: number("keep-days").map(since),
@@ -94,9 +98,6 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let mark = Mark::begin(&place, Work::Prune)?;
-    for name in &mark.abandoned {
-        eprintln!("quipu: a killed backup may have left the snapshot {name} on its server");
-    }
     let plan = plan(place.as_ref(), &rule)?;
     let threads = place::parallel(matches);
     plan.apply(place.as_ref(), &mark, threads).context("not all was removed; run again")?;
@@ -121,11 +122,20 @@ fn plan(place: &dyn Place, rule: &Rule) -> anyhow::Result<Plan> {
             plan.backups.push(id);
         }
     }
-    // Files that were being written when a run was killed have no hash for a name.
-    let is_needed = |entry: &Entry| hash_in(&entry.key).is_some_and(|hash| needed.contains(&hash));
     plan.blobs = place.list(BLOBS)?;
-    plan.blobs.retain(|entry| !is_needed(entry));
+    // What has another name is not ours, whatever it is doing there.
+    plan.blobs.retain(|entry| match hash_in(&entry.key) {
+        Some(hash) => !needed.contains(&hash),
+        None => is_unfinished(&entry.key),
+    });
     Ok(plan)
+}
+
+/// Whether a blob was being written there when a run was killed.
+fn is_unfinished(key: &str) -> bool {
+    let Some((name, digits)) = key.split_once(NEW_SUFFIX) else { return false };
+    let is_random = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_random && hash_in(name).is_some()
 }
 
 impl Plan {
@@ -183,12 +193,18 @@ mod tests {
         }
         let failed = key_of(&hash_of(b"of a failed run"));
         place.put(&failed, b"of a failed run").expect("put");
-        place.put("blobs/ab/abc.new-0123456789abcdef", b"half").expect("put");
+        let half = format!("{failed}{NEW_SUFFIX}0123456789abcdef");
+        place.put(&half, b"half").expect("put");
+        for other in ["blobs/mine.txt", "blobs/ab/abc.new-0123456789abcdef", "blobs/sha256/ab/data"]
+        {
+            place.put(other, b"of somebody else").expect("put");
+        }
         place
     }
 
     fn counts(place: &dyn Place) -> (usize, usize) {
-        let blobs = place.list(BLOBS).expect("listed").len();
+        // Three are of somebody else, who keeps them.
+        let blobs = place.list(BLOBS).expect("listed").len() - 3;
         (shelf::ids(place).expect("listed").len(), blobs)
     }
 
@@ -204,6 +220,15 @@ mod tests {
             let mark = Mark::begin(&place, Work::Prune).expect("nobody is there");
             plan.apply(place.as_ref(), &mark, 3).expect("removed");
             assert_eq!(counts(place.as_ref()), (kept, kept + 1), "{newest:?} {days:?}");
+        }
+    }
+
+    #[test]
+    fn days_beyond_all_time_keep_everything() {
+        for days in ["106752", "150000", "999999", "4294967295"] {
+            let matches = command().get_matches_from(["x", "--to", "p", "--keep-days", days]);
+            let since = Rule::of(&matches).expect("a rule").since.expect("a time");
+            assert!(since < 0, "{days}: {since}");
         }
     }
 

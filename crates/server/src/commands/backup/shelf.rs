@@ -1,5 +1,6 @@
 //! The backups of a place: its format, and the manifests by their names.
 
+use super::pieces::BLOBS;
 use super::place::Place;
 use crate::calendar::rfc3339;
 use anyhow::{Context as _, bail};
@@ -24,6 +25,15 @@ pub const LATEST: &str = "latest";
 /// When it is of another format, or cannot be read or written.
 pub fn prepare(place: &dyn Place) -> anyhow::Result<()> {
     if format(place)?.is_none() {
+        for folder in [BLOBS, BACKUPS] {
+            if let Some(found) = place.list(folder)?.first() {
+                bail!(
+                    "{} has {} and no {FORMAT_KEY}: it is somebody else's; say an empty place",
+                    place.name(),
+                    found.key
+                );
+            }
+        }
         place.put(FORMAT_KEY, format!("{FORMAT_START}{FORMAT}\n").as_bytes())?;
     }
     Ok(())
@@ -148,6 +158,10 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert!(says(LATEST).contains("has no FORMAT"));
+        place.put("blobs/sha256/ab", b"of a registry").expect("put");
+        let error = prepare(&place).expect_err("somebody else's").to_string();
+        assert!(error.contains("blobs/sha256/ab and no FORMAT"), "{error}");
+        place.remove("blobs/sha256/ab").expect("removed");
         prepare(&place).expect("a place of backups");
         prepare(&place).expect("again");
         assert!(says(LATEST).starts_with("there are no backups in "));

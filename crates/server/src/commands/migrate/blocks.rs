@@ -4,9 +4,10 @@
 use super::series::{Filter, Series};
 use super::source::{Sink, Source, Window};
 use anyhow::{Context as _, bail, ensure};
-use model::TimeRange;
 use model::sample::NANOS_PER_MILLI;
+use model::{Labels, TimeRange};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -31,17 +32,35 @@ const SAMPLES_AT_ONCE: usize = 16 << 10;
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Meta {
-    ulid: String,
     min_time: i64,
     max_time: i64,
     #[serde(default)]
     stats: Stats,
+    #[serde(default)]
+    thanos: Thanos,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Stats {
     num_samples: u64,
+    num_series: u64,
+}
+
+/// What Thanos adds: labels that tell the series of one Prometheus from those of others.
+#[derive(Default, Deserialize)]
+struct Thanos {
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    downsample: Downsample,
+}
+
+#[derive(Default, Deserialize)]
+struct Downsample {
+    /// Milliseconds between two samples; 0 where it has them as they came.
+    #[serde(default)]
+    resolution: i64,
 }
 
 /// A directory of blocks, or one block.
@@ -57,51 +76,73 @@ impl Blocks {
         Blocks { directory: directory.to_path_buf(), filter, range }
     }
 
-    fn block_directory(&self, ulid: &str) -> PathBuf {
+    /// The directory of a window, which is called after it.
+    fn block_directory(&self, name: &str) -> PathBuf {
         match self.directory.join("meta.json").exists() {
             true => self.directory.clone(),
-            false => self.directory.join(ulid),
+            false => self.directory.join(name),
         }
+    }
+
+    /// Directories of blocks, with what they say of themselves.
+    fn all(&self) -> anyhow::Result<Vec<(String, Meta)>> {
+        let shown = || self.directory.display().to_string();
+        let name_of =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if self.directory.join("meta.json").exists() {
+            return Ok(vec![(name_of(&self.directory), read_meta(&self.directory)?)]);
+        }
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&self.directory).with_context(shown)? {
+            let path = entry?.path();
+            // Those that were not finished end otherwise, and have no such file or another name.
+            if path.join("meta.json").exists() && path.extension().is_none() {
+                found.push((name_of(&path), read_meta(&path)?));
+            }
+        }
+        ensure!(
+            !found.is_empty(),
+            "{}: no blocks, which are directories with a meta.json",
+            shown()
+        );
+        Ok(found)
     }
 }
 
 impl Source for Blocks {
     fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
-        let mut metas: Vec<Meta> = Vec::new();
-        if self.directory.join("meta.json").exists() {
-            metas.push(read_meta(&self.directory)?);
-        } else {
-            let shown = || self.directory.display().to_string();
-            for entry in std::fs::read_dir(&self.directory).with_context(shown)? {
-                let path = entry?.path();
-                // Those that were not finished end otherwise, and have no such file or another name.
-                if path.join("meta.json").exists() && path.extension().is_none() {
-                    metas.push(read_meta(&path)?);
-                }
+        let mut all = self.all()?;
+        all.retain(|(name, meta)| {
+            let resolution = meta.thanos.downsample.resolution;
+            if resolution != 0 {
+                eprintln!("{name}: left out: it was downsampled to one sample in {resolution} ms");
             }
-        }
-        if metas.is_empty() {
-            bail!(
-                "{}: no blocks, which are directories with a meta.json",
-                self.directory.display()
-            );
-        }
-        metas.sort_by_key(|meta| std::cmp::Reverse((meta.max_time, meta.min_time)));
-        let window = |meta: Meta| {
+            resolution == 0
+        });
+        all.sort_by_key(|(_, meta)| std::cmp::Reverse((meta.max_time, meta.min_time)));
+        let window = |(name, meta): (String, Meta)| {
             // The end of a block is not in it.
             let last_ms = meta.max_time.saturating_sub(1);
             let nanos = |ms: i64| ms.saturating_mul(NANOS_PER_MILLI);
             let range = TimeRange::new(nanos(meta.min_time), nanos(last_ms));
-            Window { name: meta.ulid, range, samples: Some(meta.stats.num_samples) }
+            Window { name, range, samples: Some(meta.stats.num_samples) }
         };
-        let all = metas.into_iter().map(window);
+        let all = all.into_iter().map(window);
         Ok(all.filter(|one| one.range.overlaps(&self.range)).collect())
+    }
+
+    fn is_apart(&self) -> bool {
+        true
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let directory = self.block_directory(&window.name);
+        let meta = read_meta(&directory)?;
         let mut block = Block::open(&directory).with_context(|| directory.display().to_string())?;
-        while let Some((reference, series)) = block.next_series()? {
+        let mut count = 0u64;
+        while let Some((reference, mut series)) = block.next_series()? {
+            count += 1;
+            series.labels = with_labels(series.labels, &meta.thanos.labels);
             if !self.filter.takes(&series.labels) {
                 continue;
             }
@@ -124,8 +165,24 @@ impl Source for Blocks {
             }
             hand_on(whole, &self.range, sink)?;
         }
+        let said = meta.stats.num_series;
+        ensure!(
+            said == 0 || said == count,
+            "{}/index: {count} series, meta.json says {said}",
+            directory.display()
+        );
         Ok(())
     }
+}
+
+/// The labels of a series and those of its block, which come first as in Thanos.
+fn with_labels(labels: Labels, of_block: &BTreeMap<String, String>) -> Labels {
+    if of_block.is_empty() {
+        return labels;
+    }
+    let mut builder = labels.to_builder();
+    of_block.iter().for_each(|(name, value)| builder.set(name, value));
+    builder.finish()
 }
 
 fn hand_on(mut series: Series, range: &TimeRange, sink: &mut Sink<'_>) -> anyhow::Result<()> {
@@ -178,7 +235,7 @@ struct ChunkFile {
 
 impl Block {
     fn open(directory: &Path) -> anyhow::Result<Block> {
-        let mut file = File::open(directory.join("index")).context("index")?;
+        let mut file = open(&directory.join("index")).context("index")?;
         let size = file.metadata()?.len();
         ensure!((HEADER_SIZE + CONTENTS_SIZE) as u64 <= size, "index: {size} bytes are no index");
         let mut header = [0; HEADER_SIZE];
@@ -221,11 +278,13 @@ impl Block {
         let place = || format!("{}/index: series at {start}", self.directory.display());
         self.index.seek_relative((start - self.at) as i64)?;
         let (size, size_size) = number(&mut self.index).with_context(place)?;
-        // What stands between the last series and the next section is padding.
-        if size == 0 {
+        // What stands between the last series and the next section is padding; elsewhere it is a page
+        // that was lost.
+        if size == 0 && self.series_end - start < ALIGNMENT {
             self.at = self.series_end;
             return Ok(None);
         }
+        ensure!(size != 0, "{}: a series of no bytes", place());
         ensure!(size <= SERIES_SIZE_MAX, "{}: {size} bytes are no series", place());
         fill(&mut self.index, &mut self.piece, size + 4).with_context(place)?;
         self.at = start + size_size + size + 4;
@@ -240,7 +299,7 @@ impl Block {
         let shown = || format!("{}/{name}: chunk at {}", self.directory.display(), place.offset);
         if self.chunks.as_ref().is_none_or(|open| open.number != place.file) {
             self.chunks = None;
-            let mut file = File::open(self.directory.join(&name)).with_context(shown)?;
+            let mut file = open(&self.directory.join(&name)).with_context(shown)?;
             let mut header = [0; chunks::HEADER_SIZE];
             file.read_exact(&mut header).with_context(shown)?;
             chunks::check_header(&header).with_context(shown)?;
@@ -259,6 +318,12 @@ impl Block {
         open.at = offset + size_size + size;
         chunks::decode(&self.piece).with_context(shown)
     }
+}
+
+/// A file that is one: others may have no end.
+fn open(path: &Path) -> anyhow::Result<File> {
+    ensure!(std::fs::metadata(path)?.is_file(), "no file");
+    Ok(File::open(path)?)
 }
 
 /// A number of varying length, and its bytes.

@@ -22,6 +22,8 @@ const AHEAD: usize = 2;
 const TRIES_MAX: u32 = 5;
 /// Before the second try; each later pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How often it is written down how far a copy is, at most.
+const SAVED_EVERY: Duration = Duration::from_secs(1);
 /// What was refused that is shown in words.
 const REFUSALS_SHOWN: u64 = 10;
 
@@ -34,6 +36,9 @@ pub struct Progress {
     pub time: (i64, i64),
     /// Windows that are stored, with their samples.
     pub done: BTreeMap<String, u64>,
+    /// Windows that were looked at and are not done, and why.
+    #[serde(default)]
+    pub undone: BTreeMap<String, String>,
 }
 
 /// What a copy did.
@@ -72,19 +77,56 @@ impl Copier<'_> {
         let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
         bar.set_style(ProgressStyle::with_template(template)?);
         let start = Instant::now();
+        let mut saved = start;
         for window in windows {
             if self.progress.done.contains_key(&window.name) {
                 bar.inc(1);
                 bar.reset_eta();
                 continue;
             }
-            let stored = self.window(source, window, &mut copied, (&bar, start))?;
-            self.progress.done.insert(window.name.clone(), stored);
-            self.checkpoint.write(&self.progress)?;
+            let before = copied.refused;
+            let stored = match self.window(source, window, &mut copied, (&bar, start)) {
+                Ok(stored) => stored,
+                Err(Failure::Source(error)) if source.is_apart() => {
+                    let why = format!("{error:#}");
+                    bar.suspend(|| eprintln!("quipu: {window}: {why}"));
+                    self.note(window, Err(why));
+                    continue;
+                }
+                Err(Failure::Source(error) | Failure::Target(error)) => {
+                    self.checkpoint.write(&self.progress)?;
+                    return Err(error.context(format!("{window}: run it again to go on from here")));
+                }
+            };
+            self.note(
+                window,
+                match copied.refused - before {
+                    0 => Ok(stored),
+                    refused => Err(format!("{refused} requests had samples that were refused")),
+                },
+            );
+            // What is lost of it by a kill is copied again.
+            if SAVED_EVERY <= saved.elapsed() {
+                self.checkpoint.write(&self.progress)?;
+                saved = Instant::now();
+            }
             bar.inc(1);
         }
         bar.finish_and_clear();
+        self.checkpoint.write(&self.progress)?;
         Ok(copied)
+    }
+
+    /// Notes how many samples a window had, or why it is not done.
+    fn note(&mut self, window: &Window, outcome: Result<u64, String>) {
+        let name = window.name.clone();
+        match outcome {
+            Ok(stored) => {
+                self.progress.undone.remove(&name);
+                self.progress.done.insert(name, stored);
+            }
+            Err(why) => drop(self.progress.undone.insert(name, why)),
+        }
     }
 
     /// Copies one, however often it takes; returns its samples.
@@ -94,28 +136,27 @@ impl Copier<'_> {
         window: &Window,
         copied: &mut Copied,
         (bar, start): (&ProgressBar, Instant),
-    ) -> anyhow::Result<u64> {
+    ) -> Result<u64, Failure> {
         let mut pause = PAUSE;
         for tried in 1.. {
             let before = *copied;
             match self.try_once(source, window, copied, (bar, start)) {
                 Ok(()) => return Ok(copied.samples - before.samples),
-                Err(Failure::Source(error)) if tried < TRIES_MAX => {
+                Err(Failure::Source(error)) => {
                     // What was sent of it comes again.
                     *copied = before;
+                    if source.is_apart() {
+                        return Err(Failure::Source(error));
+                    }
+                    if TRIES_MAX <= tried {
+                        let words = format!("gave up after {TRIES_MAX} tries");
+                        return Err(Failure::Source(error.context(words)));
+                    }
                     bar.suspend(|| eprintln!("quipu: {window}: {error:#}; reading it again"));
                     std::thread::sleep(pause);
                     pause *= 2;
                 }
-                Err(Failure::Source(error)) => {
-                    let words = format!(
-                        "{window}: gave up after {TRIES_MAX} tries; run it again to go on from here"
-                    );
-                    return Err(error.context(words));
-                }
-                Err(Failure::Target(error)) => {
-                    return Err(error.context(format!("{window}: run it again to go on from here")));
-                }
+                Err(failure) => return Err(failure),
             }
         }
         unreachable!("the last try returns")
@@ -163,7 +204,7 @@ impl Copier<'_> {
 
     fn keep_to_rate(&self, samples: u64, start: Instant) {
         if let Some(rate_max) = self.rate_max {
-            let due = Duration::from_secs_f64(samples as f64 / rate_max);
+            let due = Duration::try_from_secs_f64(samples as f64 / rate_max).unwrap_or_default();
             std::thread::sleep(due.saturating_sub(start.elapsed()));
         }
     }

@@ -13,7 +13,8 @@ pub fn windows(range: &TimeRange) -> Vec<Window> {
     let (first, last) =
         (range.start.div_euclid(NANOS_PER_DAY), range.end.div_euclid(NANOS_PER_DAY));
     let window = |day: i64| {
-        let whole = TimeRange::new(day * NANOS_PER_DAY, (day + 1) * NANOS_PER_DAY - 1);
+        let start = day.saturating_mul(NANOS_PER_DAY);
+        let whole = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
         let text = rfc3339(whole.start);
         let name = text.split('T').next().unwrap_or(&text).to_string();
         Window { name, range: whole.intersect(range), samples: None }
@@ -42,5 +43,7 @@ mod tests {
         assert_eq!(all[2].range.start, noon - 2 * NANOS_PER_DAY);
         assert_eq!(millis(&TimeRange::new(1, 1_999_999)), (1, 1));
         assert!(windows(&TimeRange::new(1, 0)).is_empty());
+        let end = i64::MAX;
+        assert!(windows(&TimeRange::new(end - 5, end))[0].range.contains(end), "the end of time");
     }
 }

@@ -61,7 +61,7 @@ pub fn command() -> Command {
         .subcommand_negates_reqs(true)
         .subcommand(verify)
         .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
-        .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND]"))
+        .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND-.., for each copy its own]"))
         .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
 }
 
@@ -148,23 +148,31 @@ fn asked(matches: &ArgMatches) -> BTreeMap<String, String> {
     said.into_iter().chain(place).collect()
 }
 
+/// FNV-1a of what is asked.
+fn digest(asked: &BTreeMap<String, String>) -> u32 {
+    let text: String = asked.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    text.bytes().fold(0x811c_9dc5, step)
+}
+
 fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let kind = text(matches, "kind");
+    let asked = asked(matches);
     let name = match text(matches, "progress") {
-        "" => format!("quipu-migrate-{kind}"),
+        // Each copy has a file of its own.
+        "" => format!("quipu-migrate-{kind}-{:08x}", digest(&asked)),
         name => name.to_string(),
     };
     let rate_max = match text(matches, "rate") {
         "" => None,
-        said => Some(said.parse::<f64>().ok().filter(|rate| 0.0 < *rate))
+        said => Some(said.parse::<f64>().ok().filter(|rate| rate.is_finite() && 1.0 <= *rate))
             .filter(Option::is_some)
             .with_context(|| format!("--rate {said}: no number of samples"))?,
     };
     let filter = Arc::new(Filter::of(matches)?);
     let checkpoint = Checkpoint::of(Path::new(&name));
     let range = time_of(matches)?;
-    let new =
-        Progress { asked: asked(matches), time: (range.start, range.end), ..Progress::default() };
+    let new = Progress { asked, time: (range.start, range.end), ..Progress::default() };
     let progress = begin(&checkpoint, new)?;
     // As it was when the copy began: days have the same ends.
     let range = TimeRange::new(progress.time.0, progress.time.1);
@@ -183,13 +191,29 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     say_gaps(&windows, &copier.progress);
     let count = windows.len();
     println!(
-        "{} samples of {count} windows copied; {} requests had some that were refused",
+        "{} samples of {count} windows sent; {} requests had some that were refused",
         copied.samples, copied.refused
     );
     let (place, url) = (text(matches, "place"), text(matches, "url"));
     println!("compare both sides: quipu migrate verify {kind} {place} --url {url}");
-    copier.checkpoint.remove();
-    Ok(ExitCode::from(u8::from(0 < copied.refused)))
+    Ok(finish(&copier))
+}
+
+/// Forgets the copy if all of it is stored; else says what is not.
+fn finish(copier: &Copier<'_>) -> ExitCode {
+    let undone = &copier.progress.undone;
+    if undone.is_empty() {
+        copier.checkpoint.remove();
+        return ExitCode::SUCCESS;
+    }
+    let named: Vec<&str> = undone.keys().take(10).map(String::as_str).collect();
+    let more = if named.len() < undone.len() { ", .." } else { "" };
+    eprintln!(
+        "{} windows are not done: {}{more}; mend the cause that was said and run it again, which copies these alone",
+        undone.len(),
+        named.join(", ")
+    );
+    ExitCode::FAILURE
 }
 
 fn tell(windows: &[Window], progress: &Progress) {

@@ -4,10 +4,10 @@ use super::days;
 use super::series::{Filter, Series};
 use super::source::{Sink, Source, Window};
 use crate::commands::client::{Asked, Client};
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use hyper::Method;
-use model::sample::NANOS_PER_MILLI;
+use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
 use model::{MatchOp, Matcher, TimeRange};
 use std::sync::Arc;
 use wire::remote_read::ReadQuery;
@@ -16,6 +16,11 @@ use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
 
 /// Bytes of an answer in one message: those in frames have no such limit.
 const ANSWER_SIZE_MAX: usize = 1 << 30;
+
+/// Bytes of another answer, as of metrics.
+const TEXT_SIZE_MAX: usize = 64 << 20;
+/// Days that are asked for one by one.
+const DAYS_MAX: i64 = 40_000;
 
 /// The server.
 pub struct RemoteRead {
@@ -57,6 +62,8 @@ impl Source for RemoteRead {
                 "this server does not say since when it has samples: say --start, as in --start 2026-01-01",
             )?;
         }
+        let count = range.end.saturating_sub(range.start) / NANOS_PER_DAY;
+        ensure!(count <= DAYS_MAX, "{count} days, with a request for each: say --start");
         Ok(days::windows(&range))
     }
 
@@ -196,6 +203,8 @@ fn give(series: ReadSeries, window: &Window, sink: &mut Sink<'_>) -> anyhow::Res
 pub fn text_of(client: &mut Client, path: &str) -> anyhow::Result<String> {
     let mut text = Vec::new();
     let reply = client.send(Method::GET, path, Bytes::new(), &mut |bytes| {
+        let size = text.len() + bytes.len();
+        ensure!(size <= TEXT_SIZE_MAX, "{path}: an answer of more than {TEXT_SIZE_MAX} bytes");
         text.extend_from_slice(bytes);
         Ok(())
     })?;

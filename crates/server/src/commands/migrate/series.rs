@@ -106,7 +106,10 @@ impl Filter {
         {
             for pair in all(name) {
                 match pair.split_once('=') {
-                    Some((a, b)) if !a.is_empty() => edits.push(made(a.to_string(), b.to_string())),
+                    // Of no name a label would be none: series would become one.
+                    Some((a, b)) if !a.is_empty() && (name != "rename-label" || !b.is_empty()) => {
+                        edits.push(made(a.to_string(), b.to_string()))
+                    }
                     _ => bail!("--{name} {pair}: say two words with = between them"),
                 }
             }
@@ -181,6 +184,7 @@ mod tests {
         assert_eq!(changed, Labels::from_pairs(&expected));
         assert!(filter(&["--match", "rate(x[1m])"]).is_err());
         assert!(filter(&["--set-label", "x"]).is_err());
+        assert!(filter(&["--rename-label", "x="]).is_err());
     }
 
     #[test]

@@ -32,6 +32,12 @@ pub trait Source: Send {
     /// When it cannot be asked.
     fn windows(&mut self) -> anyhow::Result<Vec<Window>>;
 
+    /// Whether a window that cannot be read says nothing of the others, and reading it again is of no use:
+    /// so it is with files.
+    fn is_apart(&self) -> bool {
+        false
+    }
+
     /// Hands on all series of a window. The same again gives the same, and more where samples came since.
     ///
     /// # Errors

@@ -3,20 +3,22 @@
 use super::days;
 use super::remote_read::RemoteRead;
 use super::series::{Filter, Series};
-use super::source::Source;
+use super::source::{Source, Window};
 use super::{source_of, text, time_of};
 use crate::calendar::rfc3339;
 use crate::commands::client::Client;
 use crate::quantity::format_count;
 use anyhow::Context as _;
 use clap::ArgMatches;
+use histogram::{Histogram, ResetHint};
 use indicatif::{ProgressBar, ProgressStyle};
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
 use model::{Labels, TimeRange};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::process::ExitCode;
 use std::sync::Arc;
-use wire::remote_write::encode_histograms::MillisHistogram;
+use wire::json_lines::histogram_text;
 
 const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;
 
@@ -31,8 +33,34 @@ struct Sums {
     digest: u64,
 }
 
+/// What a sample counts for: in the sum, and in the digest.
+#[derive(Clone, Copy)]
+struct Worth {
+    value: f64,
+    bits: u64,
+}
+
+impl Worth {
+    fn of_sample(value: f64) -> Worth {
+        Worth { value, bits: value.to_bits() }
+    }
+
+    /// Of all that a histogram says but for where it began anew, which stores find out by themselves, and
+    /// for buckets of nothing.
+    fn of_histogram(histogram: &Histogram) -> Worth {
+        let mut plain = histogram.clone();
+        plain.reset_hint = ResetHint::Unknown;
+        plain.positive.retain(|bucket| bucket.count != 0.0);
+        plain.negative.retain(|bucket| bucket.count != 0.0);
+        // FNV-1a.
+        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        let bits = histogram_text(&plain).bytes().fold(0xcbf2_9ce4_8422_2325, step);
+        Worth { value: histogram.sum, bits }
+    }
+}
+
 impl Sums {
-    fn add(&mut self, millis: i64, value: f64) {
+    fn add(&mut self, millis: i64, Worth { value, bits }: Worth) {
         if self.count == 0 || millis < self.first_ms {
             self.first_ms = millis;
         }
@@ -41,7 +69,7 @@ impl Sums {
         }
         self.count += 1;
         self.sum += value;
-        let mixed = (millis as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ value.to_bits();
+        let mixed = (millis as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ bits;
         let mixed = (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         self.digest = self.digest.wrapping_add(mixed ^ mixed >> 32);
     }
@@ -62,8 +90,10 @@ impl Sums {
     }
 }
 
-/// What a side has of a window.
-type Side = BTreeMap<(i64, Labels), Sums>;
+/// A series on one day.
+type Key = (i64, Labels);
+/// What a side has of some windows.
+type Side = BTreeMap<Key, Sums>;
 
 /// Compares; exit code 1 when something differs.
 ///
@@ -79,29 +109,24 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let own_filter = if filter.changes_labels() { Arc::new(Filter::all()) } else { filter.clone() };
     let mut here = RemoteRead::new(Client::new(matches)?, own_filter, range);
     let windows = there.windows()?;
-    let bar = ProgressBar::new(windows.len() as u64);
+    let groups = groups(&windows);
+    let bar = ProgressBar::new(groups.len() as u64);
     let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
     bar.set_style(ProgressStyle::with_template(template)?);
     let (mut compared, mut differing, mut samples) = (0u64, 0u64, 0u64);
-    for window in &windows {
-        let mut theirs = Side::new();
-        there.read(window, &mut |mut series| {
-            series.labels = filter.relabelled(series.labels);
-            add(&mut theirs, &series);
-            Ok(())
-        })?;
-        let mut own = Side::new();
-        read_here(&mut here, &window.range, &mut own)?;
-        for ((day, labels), sums) in &theirs {
+    for group in &groups {
+        let theirs = read_there(there.as_mut(), group, &filter)?;
+        let own = read_here(&mut here, group, &theirs)?;
+        for (key, sums) in &theirs {
             compared += 1;
             samples += sums.count;
-            let found = own.get(&(*day, labels.clone())).copied().unwrap_or_default();
+            let found = own.get(key).copied().unwrap_or_default();
             if let Some(words) = sums.difference(&found) {
                 differing += 1;
                 if differing <= show {
-                    let day = rfc3339(day * NANOS_PER_DAY);
+                    let day = rfc3339(key.0 * NANOS_PER_DAY);
                     let day = day.split('T').next().unwrap_or_default();
-                    bar.suspend(|| println!("{day} {labels}: {words}"));
+                    bar.suspend(|| println!("{day} {}: {words}", key.1));
                 }
             }
         }
@@ -113,32 +138,108 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(0 < differing)))
 }
 
-fn read_here(here: &mut RemoteRead, range: &TimeRange, own: &mut Side) -> anyhow::Result<()> {
-    for window in days::windows(range) {
-        here.read(&window, &mut |series| {
-            add(own, &series);
+/// Windows whose times overlap are one to compare, as blocks of several Prometheis are, or those with
+/// samples that came late.
+fn groups(windows: &[Window]) -> Vec<Vec<&Window>> {
+    let mut sorted: Vec<usize> = (0..windows.len()).collect();
+    sorted.sort_by_key(|&at| windows[at].range.start);
+    let mut groups: Vec<(i64, Vec<usize>)> = Vec::new();
+    for at in sorted {
+        let TimeRange { start, end } = windows[at].range;
+        match groups.last_mut() {
+            Some((last, group)) if start <= *last => {
+                *last = end.max(*last);
+                group.push(at);
+            }
+            _ => groups.push((end, vec![at])),
+        }
+    }
+    // The newest first, and in a group what is copied first.
+    let in_order = |(_, mut group): (i64, Vec<usize>)| {
+        group.sort_unstable();
+        group.into_iter().map(|at| &windows[at]).collect()
+    };
+    groups.into_iter().rev().map(in_order).collect()
+}
+
+fn read_there(there: &mut dyn Source, group: &[&Window], filter: &Filter) -> anyhow::Result<Side> {
+    let mut side = Side::new();
+    if let [window] = group {
+        there.read(window, &mut |mut series| {
+            series.labels = filter.relabelled(series.labels);
+            add(&mut side, &series, &|_| Some(i64::MAX));
+            Ok(())
+        })?;
+        return Ok(side);
+    }
+    // Samples of the same time are one here: of all windows together.
+    let mut whole: BTreeMap<Labels, Series> = BTreeMap::new();
+    for window in group {
+        there.read(window, &mut |mut series| {
+            series.labels = filter.relabelled(series.labels);
+            match whole.entry(series.labels.clone()) {
+                Entry::Vacant(place) => drop(place.insert(series)),
+                Entry::Occupied(mut place) => {
+                    place.get_mut().samples.append(&mut series.samples);
+                    place.get_mut().histograms.append(&mut series.histograms);
+                }
+            }
             Ok(())
         })?;
     }
-    Ok(())
+    for mut series in whole.into_values() {
+        series.tidy(&TimeRange::new(i64::MIN, i64::MAX));
+        add(&mut side, &series, &|_| Some(i64::MAX));
+    }
+    Ok(side)
 }
 
-fn add(side: &mut Side, series: &Series) {
-    add_values(side, &series.labels, series.samples.iter().map(|one| (one.millis, one.value)));
-    // A histogram is compared by its count and sum.
-    let worth = |one: &MillisHistogram| one.histogram.count + one.histogram.sum;
-    add_values(side, &series.labels, series.histograms.iter().map(|one| (one.millis, worth(one))));
+/// What Quipu has of series that are there, up to their last sample: clients write to it already.
+fn read_here(here: &mut RemoteRead, group: &[&Window], theirs: &Side) -> anyhow::Result<Side> {
+    let start = group.iter().map(|one| one.range.start).min().unwrap_or_default();
+    let end = group.iter().map(|one| one.range.end).max().unwrap_or_default();
+    let mut own = Side::new();
+    for window in days::windows(&TimeRange::new(start, end)) {
+        here.read(&window, &mut |series| {
+            add(&mut own, &series, &|key| theirs.get(key).map(|sums| sums.last_ms));
+            Ok(())
+        })?;
+    }
+    Ok(own)
+}
+
+/// The last millisecond of a series' day that counts; none where none does.
+type Last<'a> = &'a dyn Fn(&Key) -> Option<i64>;
+
+fn add(side: &mut Side, series: &Series, last: Last<'_>) {
+    let labels = &series.labels;
+    let samples = series.samples.iter().map(|one| (one.millis, Worth::of_sample(one.value)));
+    add_values(side, labels, samples, last);
+    let histograms = series.histograms.iter();
+    let histograms = histograms.map(|one| (one.millis, Worth::of_histogram(&one.histogram)));
+    add_values(side, labels, histograms, last);
 }
 
 /// Adds values in the order of their times: a day's are looked up once.
-fn add_values(side: &mut Side, labels: &Labels, values: impl Iterator<Item = (i64, f64)>) {
+fn add_values(
+    side: &mut Side,
+    labels: &Labels,
+    values: impl Iterator<Item = (i64, Worth)>,
+    last: Last<'_>,
+) {
     let mut values = values.peekable();
     while let Some(&(millis, _)) = values.peek() {
         let day = millis.div_euclid(MILLIS_PER_DAY);
-        let sums = side.entry((day, labels.clone())).or_default();
-        let is_same_day = |(millis, _): &(i64, f64)| millis.div_euclid(MILLIS_PER_DAY) == day;
-        while let Some((millis, value)) = values.next_if(is_same_day) {
-            sums.add(millis, value);
+        let key = (day, labels.clone());
+        let last_ms = last(&key);
+        let mut sums = last_ms.map(|_| side.entry(key).or_default());
+        let is_same_day = |(millis, _): &(i64, Worth)| millis.div_euclid(MILLIS_PER_DAY) == day;
+        while let Some((millis, worth)) = values.next_if(is_same_day) {
+            if let (Some(sums), Some(last_ms)) = (sums.as_mut(), last_ms)
+                && millis <= last_ms
+            {
+                sums.add(millis, worth);
+            }
         }
     }
 }
@@ -146,12 +247,29 @@ fn add_values(side: &mut Side, labels: &Labels, values: impl Iterator<Item = (i6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use histogram::Bucket;
     use wire::remote_write::encode::MillisSample;
 
     fn sums(samples: &[(i64, f64)]) -> Sums {
         let mut sums = Sums::default();
-        samples.iter().for_each(|(millis, value)| sums.add(*millis, *value));
+        let mut add = |millis, value| sums.add(millis, Worth::of_sample(value));
+        samples.iter().for_each(|(millis, value)| add(*millis, *value));
         sums
+    }
+
+    #[test]
+    fn histograms_are_compared_bucket_by_bucket() {
+        let bucket = |index, count| Bucket { index, count };
+        let of =
+            |positive: Vec<Bucket>| Histogram { count: 10.0, positive, ..Histogram::default() };
+        let bits = |histogram: &Histogram| Worth::of_histogram(histogram).bits;
+        let one = of(vec![bucket(0, 1.0), bucket(1, 2.0), bucket(2, 7.0)]);
+        let turned = of(vec![bucket(0, 7.0), bucket(1, 2.0), bucket(2, 1.0)]);
+        assert_ne!(bits(&one), bits(&turned));
+        assert_ne!(bits(&one), bits(&Histogram { zero_threshold: 0.5, ..one.clone() }));
+        let mut same = Histogram { reset_hint: ResetHint::NoReset, ..one.clone() };
+        same.positive.push(bucket(9, 0.0));
+        assert_eq!(bits(&one), bits(&same));
     }
 
     #[test]
@@ -161,10 +279,31 @@ mod tests {
         let labels = Labels::from_pairs(&[("__name__", "x")]);
         let samples = samples.map(sample).to_vec();
         let mut side = Side::new();
-        add(&mut side, &Series { labels: labels.clone(), samples, histograms: Vec::new() });
+        let series = Series { labels: labels.clone(), samples, histograms: Vec::new() };
+        add(&mut side, &series, &|_| Some(i64::MAX));
         let found: Vec<_> =
             side.iter().map(|((day, _), sums)| (*day, sums.count, sums.sum)).collect();
         assert_eq!(found, [(-1, 1, 1.0), (0, 2, 5.0), (1, 1, 4.0)]);
+        // Of one that is not there nothing, of the others what is not newer.
+        let mut own = Side::new();
+        add(&mut own, &series, &|(day, _)| (*day != 1).then_some(0));
+        let found: Vec<_> = own.iter().map(|((day, _), sums)| (*day, sums.count)).collect();
+        assert_eq!(found, [(-1, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn windows_that_overlap_are_compared_together() {
+        let window = |name: &str, start, end| Window {
+            name: name.into(),
+            range: TimeRange::new(start, end),
+            samples: None,
+        };
+        let all = [window("d", 30, 40), window("c", 12, 25), window("b", 5, 12), window("a", 0, 4)];
+        let names: Vec<String> = groups(&all)
+            .iter()
+            .map(|group| group.iter().map(|one| one.name.as_str()).collect())
+            .collect();
+        assert_eq!(names, ["d", "cb", "a"]);
     }
 
     #[test]

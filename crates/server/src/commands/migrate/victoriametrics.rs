@@ -37,9 +37,14 @@ impl VictoriaMetrics {
     /// Whether it has series of a time, as far as its index tells.
     fn has(&mut self, range: &TimeRange) -> anyhow::Result<bool> {
         let (first, last) = days::millis(range);
-        let path = format!("/api/v1/labels?start={}&end={}&limit=1", first / 1000, last / 1000);
+        let path = format!(
+            "/api/v1/labels?deny_partial_response=1&limit=1&start={}&end={}",
+            first / 1000,
+            last / 1000
+        );
         let text = text_of(&mut self.client, &path)?;
         let answer: serde_json::Value = serde_json::from_str(&text).context("no JSON")?;
+        ensure!(answer["isPartial"] != true, "a part of the cluster does not answer: {path}");
         let labels = answer["data"].as_array().context("no list of labels")?;
         Ok(!labels.is_empty())
     }
@@ -70,7 +75,7 @@ impl VictoriaMetrics {
 fn span(year: i16, month: i8, end_year: i16, end_month: i8) -> anyhow::Result<TimeRange> {
     let nanos = |year, month| -> anyhow::Result<i64> {
         let start = date(year, month, 1).to_zoned(TimeZone::UTC)?.timestamp().as_nanosecond();
-        Ok(i64::try_from(start)?)
+        Ok(i64::try_from(start).unwrap_or(i64::MAX))
     };
     Ok(TimeRange::new(nanos(year, month)?, nanos(end_year, end_month)? - 1))
 }
@@ -93,7 +98,7 @@ impl Source for VictoriaMetrics {
         let (first, last) = days::millis(&window.range);
         // Not with reduce_mem_usage: version 1.79 then mixes values of different series up, at times.
         let mut path = format!(
-            "/api/v1/export?max_rows_per_line={ROWS_PER_LINE}&start={}&end={}",
+            "/api/v1/export?deny_partial_response=1&max_rows_per_line={ROWS_PER_LINE}&start={}&end={}",
             seconds(first),
             seconds(last)
         );
