@@ -365,7 +365,12 @@ fn what_clients_read_is_a_series_or_an_error() {
     let (labels, samples) =
         read_line(br#"{"metric":{"a":"b"},"values":[1,null],"timestamps":[1,2]}"#).unwrap();
     assert_eq!((labels.get("a"), samples.len()), (Some("b"), 2));
+    let (_, samples) =
+        read_line(br#"{"metric":{},"values":[+Inf,-Inf,NaN],"timestamps":[1,2,3]}"#).unwrap();
+    assert_eq!((samples[0].value, samples[1].value), (f64::INFINITY, f64::NEG_INFINITY));
+    assert!(samples[2].value.is_nan());
     for line in [
+        r#"{"metric":{"a":"b"},"values":[+Info],"timestamps":[1]}"#,
         r#"{"status":"error","errorType":"422","error":"cannot export"}"#,
         "{}",
         r#"{"metric":{"a":"b"},"values":[1]}"#,

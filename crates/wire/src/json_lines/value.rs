@@ -37,8 +37,24 @@ pub(super) fn value(scan: &mut Scan<'_>) -> Result<f64, Fault> {
                 scan.at = number.end;
                 Ok(number.value)
             }
-            None => scan.fault("a number"),
+            None => bare_value(scan),
         },
+    }
+}
+
+/// Numbers that JSON has no text for, as VictoriaMetrics' export has them at times: without quotes.
+#[cold]
+fn bare_value(scan: &mut Scan<'_>) -> Result<f64, Fault> {
+    let rest = scan.text.get(scan.at..).unwrap_or_default();
+    let size =
+        rest.iter().take_while(|byte| matches!(byte, b'+' | b'-' | b'A'..=b'Z' | b'a'..=b'z'));
+    let size = size.count();
+    match named_value(rest.get(..size).unwrap_or_default()) {
+        Some(value) => {
+            scan.at += size;
+            Ok(value)
+        }
+        None => scan.fault("a number"),
     }
 }
 

@@ -10,6 +10,8 @@ use crate::remote_write::histograms::decode_histogram;
 use histogram::Histogram;
 use model::{Labels, LabelsBuilder};
 
+/// `XOR` of the chunks' encodings.
+const XOR_ENCODING: u64 = 1;
 /// Bytes of the checksum before a frame's message.
 const CHECKSUM_SIZE: usize = 4;
 /// Bytes of a number of 64 bits.
@@ -152,7 +154,8 @@ fn chunked_series(bytes: &[u8]) -> Result<ReadSeries, Error> {
                     histograms.extend(histogram_chunk::decode_chunk(data)?);
                 }
                 (_, []) => chunks.push(Vec::new()),
-                (_, data) => chunks.push(decode_chunk(data)?),
+                (XOR_ENCODING, data) => chunks.push(decode_chunk(data)?),
+                _ => return Err(Error::malformed("chunk", 0, "an encoding that is known")),
             },
             _ => {}
         }
@@ -174,13 +177,19 @@ fn chunk(bytes: &[u8]) -> Result<(u64, &[u8]), Error> {
     Ok(found)
 }
 
+/// A text as it is: with other letters in it two series could become one.
+fn utf8(bytes: &[u8]) -> Result<String, Error> {
+    let text = std::str::from_utf8(bytes);
+    text.map(str::to_string).map_err(|_| Error::malformed("label", 0, "UTF-8"))
+}
+
 fn push_label(labels: &mut LabelsBuilder, bytes: &[u8]) -> Result<(), Error> {
     let (mut name, mut value) = (String::new(), String::new());
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            1 => name = field.text(),
-            2 => value = field.text(),
+            1 => name = utf8(field.bytes())?,
+            2 => value = utf8(field.bytes())?,
             _ => {}
         }
     }

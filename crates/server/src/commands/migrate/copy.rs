@@ -226,12 +226,13 @@ pub fn rate(samples: u64, start: Instant) -> String {
     )
 }
 
-/// Opens the progress file of an earlier run of the same copy, or begins one.
+/// What the progress file of an earlier run of the same copy says, or a new beginning; and whether there was
+/// one.
 ///
 /// # Errors
 /// When the file is of another copy.
-pub fn begin(checkpoint: &Checkpoint, asked: Progress) -> anyhow::Result<Progress> {
-    let Some(found) = checkpoint.read::<Progress>()? else { return Ok(asked) };
+pub fn begin(checkpoint: &Checkpoint, asked: Progress) -> anyhow::Result<(Progress, bool)> {
+    let Some(found) = checkpoint.read::<Progress>()? else { return Ok((asked, false)) };
     let differs = |(name, value): (&String, &String)| {
         let before = found.asked.get(name);
         (before != Some(value))
@@ -241,6 +242,6 @@ pub fn begin(checkpoint: &Checkpoint, asked: Progress) -> anyhow::Result<Progres
         Some(words) => Err(anyhow!("{words}")).context(
             "the progress file is of another copy; name another with --progress, or remove it",
         ),
-        None => Ok(found),
+        None => Ok((found, true)),
     }
 }

@@ -19,6 +19,7 @@ mod victoriametrics;
 use super::arguments::{option, switch};
 use super::checkpoint::Checkpoint;
 use super::client::{Access, Client, arguments};
+use super::sentence;
 use crate::calendar::rfc3339;
 use crate::quantity::format_count;
 use anyhow::{Context as _, bail};
@@ -38,6 +39,8 @@ use wire::params::parse_time;
 /// Nanoseconds without samples that are told of.
 const GAP: i64 = 3600 * NANOS_PER_SECOND;
 const KINDS: [&str; 4] = ["victoriametrics", "prometheus", "prometheus-blocks", "quipu"];
+/// Exit code of a comparison that could not be made.
+const COULD_NOT_RUN: u8 = 2;
 /// Words of `--help` about them.
 const ABOUT_KINDS: &str = "\
 victoriametrics URL     a running VictoriaMetrics (of a cluster the URL of a vmselect with its path)
@@ -86,7 +89,10 @@ fn common(command: Command) -> Command {
 /// When one side does not answer, or an argument makes no sense.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     match matches.subcommand() {
-        Some(("verify", matches)) => verify::run(matches),
+        Some(("verify", matches)) => verify::run(matches).or_else(|error| {
+            eprintln!("quipu: {}", sentence(&error));
+            Ok(ExitCode::from(COULD_NOT_RUN))
+        }),
         _ => copy_all(matches),
     }
 }
@@ -173,7 +179,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let checkpoint = Checkpoint::of(Path::new(&name));
     let range = time_of(matches)?;
     let new = Progress { asked, time: (range.start, range.end), ..Progress::default() };
-    let progress = begin(&checkpoint, new)?;
+    let (progress, is_going_on) = begin(&checkpoint, new)?;
     // As it was when the copy began: days have the same ends.
     let range = TimeRange::new(progress.time.0, progress.time.1);
     let mut source = source_of(matches, &filter, range)?;
@@ -182,8 +188,10 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         tell(&windows, &progress);
         return Ok(ExitCode::SUCCESS);
     }
-    if !progress.done.is_empty() {
-        eprintln!("going on: {} of {} windows are done", progress.done.len(), windows.len());
+    if is_going_on {
+        let (done, all) = (progress.done.len(), windows.len());
+        let end = rfc3339(progress.time.1);
+        eprintln!("going on: {done} of {all} windows are done; up to {end}, when it began");
     }
     let client = Client::new(matches)?;
     let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress };

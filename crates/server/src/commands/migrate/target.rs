@@ -86,7 +86,8 @@ impl Packer {
 pub fn send(client: &mut Client, request: Request) -> anyhow::Result<Option<String>> {
     let asked = Asked {
         method: Method::POST,
-        path: "/api/v1/write",
+        // What is answered is on disk, however the server is set: then a window is done.
+        path: "/api/v1/write?durability=synced",
         headers: &[
             ("content-type", "application/x-protobuf"),
             ("content-encoding", "snappy"),
@@ -96,8 +97,11 @@ pub fn send(client: &mut Client, request: Request) -> anyhow::Result<Option<Stri
     };
     let reply = client.ask(&asked, &mut |_| Ok(()))?;
     match reply.status {
-        status if status.is_success() => Ok(None),
+        // A page that asks who one is has another status.
+        StatusCode::NO_CONTENT => Ok(None),
         StatusCode::BAD_REQUEST => Ok(Some(reply.error)),
-        status => bail!("{status}: {}", reply.error),
+        status => {
+            bail!("remote write is answered by {status}, not as a Quipu does: {}", reply.error)
+        }
     }
 }

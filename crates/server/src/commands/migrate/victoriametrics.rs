@@ -100,7 +100,8 @@ impl Source for VictoriaMetrics {
         let mut path = format!(
             "/api/v1/export?deny_partial_response=1&max_rows_per_line={ROWS_PER_LINE}&start={}&end={}",
             seconds(first),
-            seconds(last)
+            // It cuts what it reads to a millisecond before, at times; what is too much is left out here.
+            seconds(last + 1)
         );
         match self.filter.selectors.as_slice() {
             [] => path.push_str(&format!("&match[]={}", encode("{__name__!=\"\"}"))),
@@ -109,8 +110,10 @@ impl Source for VictoriaMetrics {
         let mut rest: Vec<u8> = Vec::new();
         let mut line = 0u64;
         let reply = self.client.send(Method::GET, &path, Bytes::new(), &mut |bytes| {
+            // Only what is new may have the end of a line.
+            let end = bytes.iter().rposition(|byte| *byte == b'\n');
+            let whole = end.map_or(0, |at| rest.len() + at + 1);
             rest.extend_from_slice(bytes);
-            let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             ensure!(
                 rest.len() - whole < LINE_SIZE_MAX,
                 "a line of more than {LINE_SIZE_MAX} bytes"
