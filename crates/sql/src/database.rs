@@ -1,22 +1,20 @@
 //! A session: its tables, and the statements that it answers.
 
-use crate::arrays::no_null_array;
+use crate::advisory::{self, HasBegun, Held, Locks};
 use crate::bounded::bound;
 use crate::catalog::functions::Facts;
 use crate::catalog::{self, Catalog, Relation};
+use crate::common_functions;
 use crate::context::Context;
 use crate::copy::TableRows;
 use crate::direct::{self, Direct};
 use crate::error::SqlError;
 use crate::explain;
-use crate::gapfill::{self, fill_gaps};
+use crate::gapfill::fill_gaps;
 use crate::generate_series::{self, GenerateSeries};
 use crate::hidden::{Hidden, Weak};
 use crate::hypertables::{Series, TABLE_LABEL};
-use crate::intervals::time_bucket;
-use crate::jsonb_functions::functions;
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
-use crate::now::now;
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::ordinary::{
     self, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, PlanningState, RowsInto,
@@ -28,18 +26,13 @@ use crate::promql_tables;
 use crate::ready::{Statement, straight, with_parameters};
 use crate::rewrite::CATALOG_SCHEMA;
 use crate::samples::{ReadLimits, Samples};
-use crate::sleep::pg_sleep;
 use crate::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse_with};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::{Task, Threads};
 use crate::toolkit;
 use crate::typed;
-use crate::vectors;
-use crate::width_bucket::width_bucket;
 use crate::yielding::EveryStepYields;
-use crate::{bytea, calendar, first_rows, formatted, json_gathered, regexps, templates};
-use crate::{jsonb_makers, jsonb_parts, laterals, listed, markers, metric_tables, prom, prom_info};
-use crate::{runs, steps};
+use crate::{first_rows, laterals, listed, metric_tables, prom_info, runs, steps};
 use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -80,6 +73,8 @@ pub struct Limits {
     pub series_max: usize,
     /// How long a statement reads samples.
     pub timeout: Duration,
+    /// Statements that may wait for advisory locks at one time.
+    pub waiting_max: usize,
     /// Bytes of memory for all statements together.
     pub memory_max: usize,
     /// What PromQL within SQL heeds.
@@ -98,6 +93,7 @@ pub struct Database {
     series: Arc<Series>,
     turn: Arc<Mutex<()>>,
     keeper: Mutex<Keeper>,
+    locks: Arc<Locks>,
 }
 
 /// What a statement says.
@@ -149,6 +145,14 @@ pub struct Session {
     busy: Arc<Mutex<()>>,
     /// Who came.
     user: Arc<str>,
+    /// Its advisory locks.
+    held: Arc<Held>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.held.release_all();
+    }
 }
 
 impl Database {
@@ -167,20 +171,9 @@ impl Database {
             .with_disk_manager_builder(disk)
             .build_arc()?;
         let threads = Threads::new().map_err(|error| SqlError::unexpected(error.to_string()))?;
+        let locks = Arc::new(Locks::new(limits.waiting_max));
         let context = SessionContext::new_with_state(state(runtime));
-        functions().for_each(|function| context.register_udf((*function).clone()));
-        context.register_udf(time_bucket());
-        context.register_udf(now());
-        context.register_udf(no_null_array());
-        vectors::functions().for_each(|function| context.register_udf(function));
-        gapfill::functions().for_each(|function| context.register_udf(function));
-        let others = prom::functions().chain(jsonb_parts::functions());
-        let others = others.chain(jsonb_makers::functions()).chain(markers::functions());
-        let others = others.chain(templates::functions()).chain(calendar::functions());
-        let others = others.chain(bytea::functions()).chain(json_gathered::functions());
-        let others = others.chain(regexps::functions());
-        let others = others.chain([formatted::format(), width_bucket(), pg_sleep()]);
-        others.for_each(|function| context.register_udf(function));
+        common_functions::register(&context);
         if let Ok(of_numbers) = context.table_function(generate_series::NAME) {
             context.register_udtf(generate_series::NAME, Arc::new(GenerateSeries { of_numbers }));
         }
@@ -211,6 +204,7 @@ impl Database {
             turn: Arc::default(),
             lookups: Arc::default(),
             keeper: Mutex::default(),
+            locks,
         })
     }
 
@@ -223,6 +217,11 @@ impl Database {
         context.register_udf(catalog::functions::regclass(&self.catalog, &view));
         let about_keys = catalog::functions::about_keys(&self.catalog, &view);
         about_keys.into_iter().for_each(|function| context.register_udf(function));
+        let held = Arc::new(self.locks.session());
+        let known = view.clone();
+        let has_begun: HasBegun = Arc::new(move || known.has_begun());
+        let advisory = advisory::functions(&held, &has_begun);
+        advisory.into_iter().for_each(|function| context.register_udf(function));
         // What views are planned with is made of a state that knows them.
         let own_context: Arc<OnceLock<Weak<Context>>> = Arc::default();
         if let Some(shared) = context.catalog(CATALOG) {
@@ -237,7 +236,7 @@ impl Database {
         let user = facts.user().into();
         let context = Hidden::new(Context::new(&context));
         let _ = own_context.set(context.weak());
-        Session { context, threads, view, turn, busy: Arc::default(), user }
+        Session { context, threads, view, turn, busy: Arc::default(), user, held }
     }
 
     /// Deletes what policies of retention do not keep, as far as that is due; `facts` are those of who does it.
@@ -569,6 +568,7 @@ impl Session {
     /// When it cannot be; nothing of it is there then.
     pub fn commit(&self) -> BoxFuture<'_, Result<(), SqlError>> {
         let (view, turn, busy) = (self.view.clone(), self.turn.clone(), self.busy.clone());
+        let held = self.held.clone();
         let work = async move {
             let _busy = busy.lock().await;
             // Rows of hypertables are added side by side.
@@ -576,13 +576,15 @@ impl Session {
                 true => Some(turn.lock().await),
                 false => None,
             };
-            match view.has_changed() || view.has_pending() {
+            let ended = match view.has_changed() || view.has_pending() {
                 true => block_in_place(|| view.commit()),
                 false => {
                     view.roll_back();
                     Ok(())
                 }
-            }
+            };
+            held.end_transaction();
+            ended
         };
         self.threads.run(work).boxed()
     }
@@ -591,6 +593,7 @@ impl Session {
     pub async fn roll_back(&self) {
         let _busy = self.busy.lock().await;
         self.view.roll_back();
+        self.held.end_transaction();
     }
 
     /// `SAVEPOINT name`.

@@ -142,6 +142,14 @@ fn in_its_words(text: &str) -> Option<String> {
         let name = name.trim_end_matches(['.', ',']).replace('"', "");
         return Some(format!("column \"{name}\" does not exist"));
     }
+    if let Some(words) = of_value(text) {
+        return Some(words);
+    }
+    if let Some((before, _)) = text.split_once("\" must appear in the GROUP BY clause") {
+        let name = before.rsplit('"').next().unwrap_or_default();
+        let words = "must appear in the GROUP BY clause or be used in an aggregate function";
+        return Some(format!("column \"{name}\" {words}"));
+    }
     // Names that are like it are rarely what was meant.
     if let Some((_, rest)) = text.split_once("Invalid function '") {
         let name = rest.split('\'').next().unwrap_or_default();
@@ -164,6 +172,8 @@ fn planned(text: &str) -> &'static str {
         "42P01"
     } else if says("Ambiguous reference") {
         "42702"
+    } else if says("must appear in the GROUP BY clause") {
+        "42803"
     } else if says("No field named") || says("Schema error") {
         "42703"
     } else if says("Invalid function") || says("No function matches") {
@@ -171,6 +181,57 @@ fn planned(text: &str) -> &'static str {
     } else {
         "42601"
     }
+}
+
+/// What is wrong with a text that is no value of a type.
+fn of_value(text: &str) -> Option<String> {
+    let one = quoted(text);
+    if text.contains("Error parsing timestamp from") {
+        return Some(match is_dated(one) {
+            true => format!("date/time field value out of range: \"{one}\""),
+            false => format!("invalid input syntax for type timestamp: \"{one}\""),
+        });
+    }
+    let (_, rest) = text.split_once("Cannot cast string '")?;
+    let (_, rest) = rest.rsplit_once("to value of ")?;
+    let name = match rest.split_whitespace().next()? {
+        "Int16" => "smallint",
+        "Int32" => "integer",
+        "Int64" => "bigint",
+        "Float32" => "real",
+        "Float64" => "double precision",
+        "Date32" if is_dated(one) => {
+            return Some(format!("date/time field value out of range: \"{one}\""));
+        }
+        "Date32" => "date",
+        "Boolean" => "boolean",
+        other if other.starts_with("Decimal") => "numeric",
+        _ => return None,
+    };
+    Some(match is_number(one) {
+        true => format!("value \"{one}\" is out of range for type {name}"),
+        false => format!("invalid input syntax for type {name}: \"{one}\""),
+    })
+}
+
+/// The first text in quotes.
+fn quoted(text: &str) -> &str {
+    text.split('\'').nth(1).unwrap_or_default()
+}
+
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a text has the form of a date: its month, day or hour is one that there is not.
+fn is_dated(text: &str) -> bool {
+    let date = text.get(..10).unwrap_or_default();
+    let is_form = |(at, byte): (usize, u8)| match at {
+        4 | 7 => byte == b'-',
+        _ => byte.is_ascii_digit(),
+    };
+    !date.is_empty() && date.bytes().enumerate().all(is_form)
 }
 
 /// What went wrong while values were made of values.
@@ -184,6 +245,10 @@ fn computed(text: &str) -> &'static str {
         "22003"
     } else if says("Invalid input syntax for type interval") {
         "22007"
+    } else if says("Cannot cast") && is_number(quoted(text)) {
+        "22003"
+    } else if (says("timestamp") || says("Date32")) && is_dated(quoted(text)) {
+        "22008"
     } else if says("Cast error") || says("Parser error") || says("Cannot cast") {
         "22P02"
     } else {

@@ -1,15 +1,21 @@
 //! `generate_series(start, stop, step)` of times, with or without a zone, and of dates, as PostgreSQL counts them;
 //! whole numbers are the planner's own.
 
+use crate::error::SqlError;
+use crate::function::function;
 use crate::instants::instant_of;
 use datafusion::arrow::array::types::IntervalMonthDayNano;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, TimestampMicrosecondArray};
+use datafusion::arrow::array::{
+    ArrayRef, Int64Array, ListArray, RecordBatch, TimestampMicrosecondArray,
+};
+use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::catalog::{TableFunction, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::{Expr, ScalarUDF, Signature, TypeSignature, Volatility};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
@@ -17,6 +23,11 @@ use std::sync::Arc;
 
 /// What it is called.
 pub const NAME: &str = "generate_series";
+
+/// What makes the list that it is in a select list.
+pub const LIST: &str = "generate_series_list";
+/// Values that it makes in a select list, of all rows that are worked on at once.
+const VALUES_MAX: usize = 1_000_000;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 
@@ -90,29 +101,10 @@ fn times(
     let zone = if first.data_type().is_temporal() { zone(first) } else { zone(last) };
     let ty = DataType::Timestamp(TimeUnit::Microsecond, zone);
     let schema = Arc::new(Schema::new(vec![Field::new(NAME, ty, true)]));
-    let step = match step {
-        ScalarValue::IntervalMonthDayNano(step) => *step,
-        ScalarValue::Null => None,
-        text if text.data_type().is_string() => match text.cast_to(&INTERVAL)? {
-            ScalarValue::IntervalMonthDayNano(step) => step,
-            _ => None,
-        },
-        other => {
-            let words = "the step of generate_series is an interval: INTERVAL '1 hour'";
-            return plan_err!("{words}, not {}", other.data_type());
-        }
-    };
-    let parts: Vec<Arc<dyn PartitionStream>> = match (micros(first)?, micros(last)?, step) {
-        (Some(first), Some(last), Some(step)) => {
-            let next = add(first, step)?;
-            if next == first {
-                return plan_err!("step size cannot equal zero");
-            }
-            let times = Times { first, last, step, is_rising: first < next };
-            vec![Arc::new(Stream { schema: schema.clone(), times })]
-        }
-        _ => Vec::new(),
-    };
+    let times = Times::of(first, last, step)?;
+    let part =
+        |times| Arc::new(Stream { schema: schema.clone(), times }) as Arc<dyn PartitionStream>;
+    let parts: Vec<Arc<dyn PartitionStream>> = times.map(part).into_iter().collect();
     Ok(Arc::new(StreamingTable::try_new(schema, parts)?))
 }
 
@@ -141,7 +133,36 @@ fn add(micros: i64, step: IntervalMonthDayNano) -> Result<i64> {
     }
 }
 
+/// How far one time is from the next; none of null.
+fn step_of(step: &ScalarValue) -> Result<Option<IntervalMonthDayNano>> {
+    Ok(match step {
+        ScalarValue::IntervalMonthDayNano(step) => *step,
+        ScalarValue::Null => None,
+        text if text.data_type().is_string() => match text.cast_to(&INTERVAL)? {
+            ScalarValue::IntervalMonthDayNano(step) => step,
+            _ => None,
+        },
+        other => {
+            let words = "the step of generate_series is an interval: INTERVAL '1 hour'";
+            return plan_err!("{words}, not {}", other.data_type());
+        }
+    })
+}
+
 impl Times {
+    /// Of arguments; none where one is null.
+    fn of(first: &ScalarValue, last: &ScalarValue, step: &ScalarValue) -> Result<Option<Times>> {
+        let (Some(first), Some(last), Some(step)) = (micros(first)?, micros(last)?, step_of(step)?)
+        else {
+            return Ok(None);
+        };
+        let next = add(first, step)?;
+        if next == first {
+            return plan_err!("step size cannot equal zero");
+        }
+        Ok(Some(Times { first, last, step, is_rising: first < next }))
+    }
+
     /// The next so many, from a time on, and where to go on.
     fn batch(&self, from: i64, count: usize) -> Result<(Vec<i64>, Option<i64>)> {
         let (mut all, mut at) = (Vec::with_capacity(count), from);
@@ -155,6 +176,87 @@ impl Times {
         }
         Ok((all, Some(at)))
     }
+}
+
+/// The list of all its values, for a select list.
+pub fn list() -> ScalarUDF {
+    let arguments = [2, 3].map(TypeSignature::Any).to_vec();
+    let signature = Signature::one_of(arguments, Volatility::Immutable);
+    let returns = |types: &[DataType]| {
+        DataType::List(Arc::new(Field::new_list_field(value_type(types), true)))
+    };
+    function(LIST, signature, returns, |args, rows| {
+        let types: Vec<DataType> = args.iter().map(|arg| arg.data_type().clone()).collect();
+        let ty = value_type(&types);
+        let mut values: Vec<i64> = Vec::new();
+        let (mut lengths, mut is_there) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
+        for row in 0..rows {
+            let given: Result<Vec<ScalarValue>> =
+                args.iter().map(|arg| ScalarValue::try_from_array(arg, row)).collect();
+            let before = values.len();
+            is_there.push(extend(&mut values, &given?, &ty)?);
+            lengths.push(values.len() - before);
+        }
+        let array = cast(&Int64Array::from(values), &ty)?;
+        let field = Arc::new(Field::new_list_field(ty, true));
+        let nulls = Some(NullBuffer::from(is_there));
+        Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::from_lengths(lengths), array, nulls)?)
+            as ArrayRef)
+    })
+}
+
+/// The type of its values, by those of its arguments.
+fn value_type(types: &[DataType]) -> DataType {
+    let time = types.iter().take(2).find(|ty| ty.is_temporal());
+    match time {
+        Some(DataType::Timestamp(_, zone)) => {
+            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+        }
+        Some(_) => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
+        None => DataType::Int64,
+    }
+}
+
+/// Adds the values of one row; whether its arguments say any.
+fn extend(values: &mut Vec<i64>, given: &[ScalarValue], ty: &DataType) -> Result<bool> {
+    let full = || {
+        let words = format!(
+            "generate_series in a select list makes {VALUES_MAX} rows at most: put it into FROM"
+        );
+        Err(DataFusionError::External(Box::new(SqlError::limit(words))))
+    };
+    if ty.is_temporal() {
+        let [first, last, step] = given else {
+            return plan_err!("generate_series of times takes a step: INTERVAL '1 hour'");
+        };
+        let Some(times) = Times::of(first, last, step)? else { return Ok(false) };
+        let room = VALUES_MAX.saturating_sub(values.len());
+        let (all, next) = times.batch(times.first, room)?;
+        values.extend(all);
+        return if next.is_some() { full() } else { Ok(true) };
+    }
+    let whole = |at: usize| match given.get(at).map(|value| value.cast_to(&DataType::Int64)) {
+        Some(Ok(ScalarValue::Int64(value))) => Ok(value),
+        Some(_) => plan_err!("generate_series is of whole numbers and times"),
+        None => Ok(Some(1)),
+    };
+    let (Some(first), Some(last), Some(step)) = (whole(0)?, whole(1)?, whole(2)?) else {
+        return Ok(false);
+    };
+    if step == 0 {
+        return plan_err!("step size cannot equal zero");
+    }
+    let mut at = Some(first);
+    while let Some(value) =
+        at.filter(|value| if 0 < step { *value <= last } else { last <= *value })
+    {
+        if values.len() == VALUES_MAX {
+            return full();
+        }
+        values.push(value);
+        at = value.checked_add(step);
+    }
+    Ok(true)
 }
 
 impl PartitionStream for Stream {

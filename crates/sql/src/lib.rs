@@ -9,12 +9,14 @@
 //!
 //! It knows no sockets and no wire types.
 
+mod advisory;
 mod alternatives;
 mod arrays;
 mod bounded;
 pub mod bytea;
 mod calendar;
 mod catalog;
+mod common_functions;
 mod context;
 mod checked;
 pub mod copy;
@@ -55,6 +57,7 @@ mod names;
 mod newest;
 mod operators;
 mod now;
+mod numerals;
 pub mod ordinary;
 pub mod parquet;
 mod patterns;
@@ -86,6 +89,7 @@ mod timescale_options;
 mod toolkit;
 mod typed;
 pub mod upkeep;
+mod uuids;
 mod vectors;
 mod width_bucket;
 mod views;

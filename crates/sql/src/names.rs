@@ -4,7 +4,7 @@
 //! Two columns of one name are common in SQL and refused by DataFusion: those after the first get a
 //! suffix that begins with NUL, which no client can write, and which is cut off where they are shown.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
 use std::collections::HashSet;
 
 /// What stands between a name and what makes it unlike others.
@@ -82,6 +82,15 @@ fn name_of(expr: &Expr) -> Option<String> {
         }
         Expr::CompoundFieldAccess { root, .. } => name_of(root),
         Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        // As its only column is called.
+        Expr::Subquery(query) => match &*query.body {
+            SetExpr::Select(select) => match select.projection.as_slice() {
+                [SelectItem::UnnamedExpr(expr)] => name_of(expr),
+                [SelectItem::ExprWithAlias { alias, .. }] => Some(folded(alias)),
+                _ => None,
+            },
+            _ => None,
+        },
         Expr::AtTimeZone { .. } => Some("timezone".into()),
         Expr::Case { else_result, .. } => {
             let otherwise = else_result.as_deref().and_then(name_of);

@@ -6,11 +6,14 @@ use crate::jsonb_functions::{
     CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
     is_jsonb_field, jsonb_field,
 };
+use crate::numerals::with_digits;
+use crate::rewrite::array_of;
 use crate::tables::ZONE;
 use crate::texts;
 use crate::typed::{as_interval, literal_time, text_as_interval};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::functions_nested::expr_fn::{array_has_all, make_array};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, TimezoneInfo};
@@ -29,7 +32,10 @@ impl ExprPlanner for JsonbOperators {
         let name = match expr.op {
             BinaryOperator::LongArrow => FIELD_TEXT,
             BinaryOperator::Arrow => FIELD,
-            BinaryOperator::AtArrow | BinaryOperator::ArrowAt => CONTAINS,
+            BinaryOperator::AtArrow | BinaryOperator::ArrowAt => match has_all(&expr, schema) {
+                Some(planned) => return Ok(PlannerResult::Planned(planned)),
+                None => CONTAINS,
+            },
             BinaryOperator::Question => HAS_KEY,
             BinaryOperator::QuestionPipe => HAS_ANY,
             BinaryOperator::QuestionAnd => HAS_ALL,
@@ -37,13 +43,13 @@ impl ExprPlanner for JsonbOperators {
             BinaryOperator::HashLongArrow => PATH_TEXT,
             BinaryOperator::Minus if is_jsonb(&expr.left, schema)? => DELETE,
             BinaryOperator::Minus | BinaryOperator::Plus => {
-                return Ok(PlannerResult::Original(with_time(expr, schema)));
+                return Ok(PlannerResult::Original(with_digits(with_time(expr, schema), schema)));
             }
             BinaryOperator::Multiply | BinaryOperator::Divide => {
                 let of = if expr.op == BinaryOperator::Multiply { product } else { quotient };
                 return Ok(match of(&expr.left, &expr.right, schema) {
                     Some(planned) => PlannerResult::Planned(planned),
-                    None => PlannerResult::Original(expr),
+                    None => PlannerResult::Original(with_digits(expr, schema)),
                 });
             }
             BinaryOperator::StringConcat => match joined(&expr, schema)? {
@@ -58,7 +64,7 @@ impl ExprPlanner for JsonbOperators {
                 }
                 None => return Ok(PlannerResult::Original(expr)),
             },
-            _ => return Ok(PlannerResult::Original(expr)),
+            _ => return Ok(PlannerResult::Original(with_digits(expr, schema))),
         };
         let is_swapped = expr.op == BinaryOperator::ArrowAt;
         let mut args = vec![expr.left, expr.right];
@@ -105,6 +111,36 @@ fn with_time(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
 fn cast_to_clock(date: Expr) -> Expr {
     let clock = DataType::Timestamp(TimeUnit::Microsecond, None);
     Expr::Cast(Cast { expr: Box::new(date), field: Arc::new(Field::new("timestamp", clock, true)) })
+}
+
+/// Whether one array has all values of another, if they are arrays.
+fn has_all(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let (all, some) = match expr.op {
+        BinaryOperator::AtArrow => (&expr.left, &expr.right),
+        _ => (&expr.right, &expr.left),
+    };
+    let list = |side: &Expr| match side.get_type(schema) {
+        Ok(DataType::List(of)) => Some(of.data_type().clone()),
+        _ => None,
+    };
+    let as_list = |side: &Expr, of: &DataType| match side {
+        Expr::Literal(text, _) => {
+            let texts = array_of(text.try_as_str()??)?;
+            let each = |text: Option<String>| {
+                let text = Expr::Literal(ScalarValue::Utf8View(text), None);
+                text.cast_to(of, schema).ok()
+            };
+            let elements: Option<Vec<Expr>> = texts.into_iter().map(each).collect();
+            Some(make_array(elements?))
+        }
+        _ => None,
+    };
+    match (list(all), list(some)) {
+        (Some(_), Some(_)) => Some(array_has_all(all.clone(), some.clone())),
+        (Some(of), None) => Some(array_has_all(all.clone(), as_list(some, &of)?)),
+        (None, Some(of)) => Some(array_has_all(as_list(all, &of)?, some.clone())),
+        (None, None) => None,
+    }
 }
 
 /// What `||` puts together.

@@ -25,7 +25,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer, Whitespace};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -271,6 +271,9 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     if let Some(fetch) = fetch_next(&words) {
         return Ok(fetch);
     }
+    if let Some(longer) = in_full(&words) {
+        return statement(&longer, shapes);
+    }
     if let Some(prepared) = prepared::prepare(tokens)? {
         return checked(prepared);
     }
@@ -330,6 +333,20 @@ fn fetch_next(words: &[&Token]) -> Option<Parsed> {
     let Token::Word(name) = name else { return None };
     let name = folded(&name.clone().into_ident(Span::empty()));
     Some(Parsed::Fetch { name, count: Some(1) })
+}
+
+/// What is short for another statement: `TABLE name`, `ABORT`.
+fn in_full(words: &[&Token]) -> Option<Vec<Token>> {
+    let plain = |keyword: &str| Token::make_keyword(keyword);
+    let rest = words.iter().skip(1).map(|&token| token.clone());
+    let rest = rest.flat_map(|token| [Token::Whitespace(Whitespace::Space), token]);
+    let mut all = match word(words.first())?.to_ascii_lowercase().as_str() {
+        "table" => vec![plain("SELECT"), Token::Mul, plain("FROM")],
+        "abort" => vec![plain("ROLLBACK")],
+        _ => return None,
+    };
+    all.extend(rest);
+    Some(all)
 }
 
 /// Statements are trees, and what looks at trees calls itself: the stack has an end.
@@ -427,10 +444,7 @@ fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Parsed::Deallocate((!is_all).then(|| folded(&name)))
         }
-        Statement::Query(query) => match done_by_calls(&query)? {
-            Some(done) => done,
-            None => Query::of(query)?,
-        },
+        Statement::Query(query) => asked(query)?,
         Statement::Call(ref function) => {
             if let Some(policy) = PolicyStatement::of_call(function)? {
                 return Ok(Parsed::Define(Definition::policy(policy)));
@@ -457,6 +471,35 @@ fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError
         other if Definition::is_one(&other) => Parsed::Define(Definition::new(other)),
         other => return Err(unknown(&other)),
     })
+}
+
+/// A query, or what is done by one.
+fn asked(mut query: Box<ast::Query>) -> Result<Parsed, SqlError> {
+    if selects_into(&query) {
+        let made = table_of_rows(&mut query).ok_or_else(|| unknown(&Statement::Query(query)))?;
+        return Ok(Parsed::Define(Definition::new(made)));
+    }
+    match done_by_calls(&query)? {
+        Some(done) => Ok(done),
+        None => Query::of(query),
+    }
+}
+
+fn selects_into(query: &ast::Query) -> bool {
+    matches!(&*query.body, ast::SetExpr::Select(select) if select.into.is_some())
+}
+
+/// `SELECT .. INTO table` as `CREATE TABLE table AS SELECT ..`; none where it says more.
+fn table_of_rows(query: &mut ast::Query) -> Option<Statement> {
+    let ast::SetExpr::Select(select) = &mut *query.body else { return None };
+    let into = select.into.take()?;
+    if into.temporary || into.unlogged {
+        return None;
+    }
+    let name = into.name;
+    let text = format!("CREATE TABLE {name} AS {query}");
+    let dialect = Postgres::new(text.len());
+    Parser::new(&dialect).try_with_sql(&text).ok()?.parse_statement().ok()
 }
 
 /// `EXPLAIN` of a query.

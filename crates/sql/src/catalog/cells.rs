@@ -61,6 +61,27 @@ pub struct Table {
 }
 
 impl Table {
+    /// The same of a database that is called otherwise, if it is.
+    pub fn of_database(mut self, known: &str, own: &str) -> Table {
+        if own.is_empty() || own == known {
+            return self;
+        }
+        let names: Vec<&str> = self.columns.split_whitespace().collect();
+        let is_database = |at: usize| {
+            let name =
+                names.get(at).and_then(|column| column.split(':').next()).unwrap_or_default();
+            name.ends_with("_catalog") || name == "catalog_name"
+        };
+        for row in &mut self.rows {
+            for (at, cell) in row.iter_mut().enumerate() {
+                if is_database(at) && *cell == text(known) {
+                    *cell = text(own);
+                }
+            }
+        }
+        self
+    }
+
     /// Its rows as columns.
     ///
     /// # Errors

@@ -107,8 +107,6 @@ fn constants() -> Vec<ScalarUDF> {
     for name in ["pg_is_in_recovery", "pg_relation_is_publishable", "pg_is_other_temp_schema"] {
         all.push(constant(name, yes(false)));
     }
-    // There are no locks that a client could hold.
-    all.push(constant("pg_advisory_unlock_all", text("")));
     all.push(constant("pg_my_temp_schema", ScalarValue::Int32(Some(0))));
     all.push(constant("pg_encoding_to_char", text("UTF8")));
     all.push(constant("pg_get_userbyid", text(ROLE)));

@@ -69,7 +69,8 @@ impl Catalog {
         self.written.iter().cloned().chain(ordinary.iter().map(Relation::ordinary)).collect()
     }
 
-    /// The one of its tables that has that name, if it is one of those that tell of ordinary tables.
+    /// The one of its tables that has that name, if it is one of those that tell of ordinary tables; what they
+    /// call the database is `own`.
     ///
     /// # Errors
     /// When rows do not fit their columns.
@@ -77,8 +78,10 @@ impl Catalog {
         &self,
         name: &str,
         ordinary: &[Arc<tables::Table>],
+        own: &str,
     ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
         let told = relations::told(name, &self.relations(ordinary));
+        let told = told.map(|table| table.of_database(relations::DATABASE, own));
         told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
     }
 

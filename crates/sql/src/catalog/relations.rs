@@ -195,6 +195,7 @@ pub fn told(name: &str, relations: &[Relation]) -> Option<Cells> {
         "table_constraints" => table_constraints(relations),
         "key_column_usage" => key_columns(relations),
         "constraint_column_usage" => keys::used_columns(relations),
+        "schemata" => schemata(),
         other => return keys::told(other, relations),
     })
 }
@@ -393,19 +394,18 @@ fn attributes(relations: &[Relation]) -> Cells {
     Cells { name: "pg_attribute", columns, rows }
 }
 
+fn schemata() -> Cells {
+    let row = |&(_, name): &(i32, &str)| vec![text(DATABASE), text(name), text(ROLE)];
+    let columns = "catalog_name:n schema_name:n schema_owner:n";
+    Cells { name: "schemata", columns, rows: SCHEMAS.iter().map(row).collect() }
+}
+
 /// The standard's.
 pub fn standard_tables(relations: &[Relation]) -> Vec<Cells> {
     vec![
         standard_relations(relations),
         standard_columns(relations),
-        Cells {
-            name: "schemata",
-            columns: "catalog_name:n schema_name:n schema_owner:n",
-            rows: SCHEMAS
-                .iter()
-                .map(|(_, name)| vec![text(DATABASE), text(name), text(ROLE)])
-                .collect(),
-        },
+        schemata(),
         standard_views(relations),
         key_columns(relations),
         table_constraints(relations),
@@ -526,7 +526,7 @@ fn standard_columns(relations: &[Relation]) -> Cells {
     for relation in relations {
         for (column, nth) in relation.columns.iter().zip(1..) {
             let oid = column.oid;
-            let within = types::name_within(oid).unwrap_or("text");
+            let within = types::udt_name(oid);
             rows.push(vec![
                 text(DATABASE),
                 text("public"),
@@ -541,7 +541,7 @@ fn standard_columns(relations: &[Relation]) -> Cells {
                 Cell::Null,
                 text(DATABASE),
                 text("pg_catalog"),
-                text(within),
+                text(&within),
                 text(if column.identity.is_empty() { "NO" } else { "YES" }),
                 text("NEVER"),
                 text("NO"),

@@ -91,6 +91,14 @@ pub fn name_within(oid: i32) -> Option<&'static str> {
     KNOWN.iter().find(|one| one.oid == oid).map(|one| one.name)
 }
 
+/// What the standard's tables call it: an array by its elements' type with a line before.
+pub fn udt_name(oid: i32) -> String {
+    match KNOWN.iter().find(|one| one.array == oid) {
+        Some(one) => format!("_{}", one.name),
+        None => name_within(oid).unwrap_or("text").to_string(),
+    }
+}
+
 /// The number of the type of that name, whichever of its names.
 pub fn oid_of(name: &str) -> Option<i32> {
     let name = name.strip_prefix("pg_catalog.").unwrap_or(name);

@@ -186,7 +186,9 @@ impl OwnSchema {
             false => self.catalog.table_of_settings(name, &settings, &self.database)?,
         };
         match of_settings {
-            None if !ordinary.is_empty() => self.catalog.table_of(name, &ordinary),
+            None if !(ordinary.is_empty() && self.database.is_empty()) => {
+                self.catalog.table_of(name, &ordinary, &self.database)
+            }
             told => Ok(told),
         }
     }

@@ -9,6 +9,7 @@ use crate::instants::{clock_of, instant_of, time_of_day};
 use crate::intervals::INTERVAL;
 use crate::jsonb;
 use crate::rewrite::{array_of, interval_text};
+use crate::uuids::uuid_of;
 use datafusion::arrow::array::{Array, AsArray as _};
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::ScalarValue;
@@ -185,17 +186,6 @@ pub fn date(day: i32) -> Result<Datum, SqlError> {
         i32::MIN | i32::MAX => Err(SqlError::new("22008", "dates have no infinity here")),
         day => Ok(Datum::Date(day)),
     }
-}
-
-fn uuid_of(text: &str) -> Option<String> {
-    let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
-    let hex: String =
-        inner.chars().filter(|one| *one != '-').collect::<String>().to_ascii_lowercase();
-    if hex.len() != 32 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return None;
-    }
-    let parts = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]];
-    Some(parts.join("-"))
 }
 
 /// The day on which a moment is; the infinities stay.

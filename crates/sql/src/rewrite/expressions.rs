@@ -138,6 +138,15 @@ pub fn literal(expr: &Expr) -> Option<String> {
     }
 }
 
+/// The digits of a number that is written down, if they are no more than digits and a point.
+pub fn digits_of(expr: &Expr) -> Option<String> {
+    let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = expr else {
+        return None;
+    };
+    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    is_plain.then(|| digits.clone())
+}
+
 pub fn text_literal(text: String) -> Expr {
     Expr::Value(Value::SingleQuotedString(text).into())
 }

@@ -2,6 +2,7 @@
 //!
 //! What DataFusion would take for something else is refused.
 
+mod arithmetic;
 mod calls;
 mod expressions;
 mod gapfill;
@@ -11,8 +12,10 @@ mod operators;
 mod phrases;
 mod points;
 mod promscale;
+mod row_values;
 mod sets;
 mod subqueries;
+mod told_apart;
 mod toolkit;
 mod types;
 mod vectors;
@@ -25,6 +28,7 @@ use crate::intervals::INTERVAL;
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
 use crate::tables::Column;
+use crate::uuids::UUID_IN;
 use calls::{
     array_of_query, fetch_as_limit, instant_of_seconds, renamed, rounded, width_as_interval,
 };
@@ -34,9 +38,9 @@ use datafusion::sql::sqlparser::ast::{
     LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement,
     TableFactor, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
-use expressions::{array_type, instant, is_now, literal, only_argument};
+use expressions::{array_type, digits_of, instant, is_now, literal, only_argument};
 use gapfill::{place_arguments, place_bucket};
-use moments::moment;
+use moments::{moment, with_seconds};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use phrases::phrase;
@@ -46,7 +50,8 @@ use sets::{name_series, part_of_set, set_as_table, set_in_list, words_as_table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
-use types::{catalog_cast, is_oids, texts};
+use told_apart::tell_casts_apart;
+use types::{catalog_cast, is_numeric, is_oids, texts};
 use vectors::{count_from_1, vector_call, vector_part, vectors_as_tables};
 
 pub use expressions::{
@@ -54,6 +59,7 @@ pub use expressions::{
 };
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;
+pub use told_apart::told_apart;
 pub use types::{array_of, arrow_type, interval_text, is_oids_parameter, name_of_last};
 
 /// The schema of PostgreSQL's own tables and functions.
@@ -141,9 +147,15 @@ impl Visitor for Parameters {
 }
 
 /// A whole number that is shown as it stands is an `int4`, if it fits: drivers make numbers of those,
-/// and some make texts of larger ones.
-fn small_numbers(items: &mut [SelectItem]) {
+/// and some make texts of larger ones. A relation's number is shown as its name.
+fn as_shown(items: &mut [SelectItem]) {
     for item in items {
+        if let SelectItem::ExprWithAlias { expr, .. } = item
+            && let Expr::Cast { expr: inner, data_type: SqlType::Regclass, .. } = &*expr
+            && literal(inner).is_some()
+        {
+            *expr = call("to_regclass", vec![expr.clone()]);
+        }
         if let SelectItem::ExprWithAlias { expr, .. } = item
             && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = &*expr
             && digits.parse::<i32>().is_ok()
@@ -265,8 +277,9 @@ impl VisitorMut for Rewriter {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
         names::name_columns(&mut select.projection, self.queries == 1);
         if self.queries == 1 {
-            small_numbers(&mut select.projection);
+            as_shown(&mut select.projection);
         }
+        tell_casts_apart(select);
         ask_nothing_of_nothing(select);
         exists_as_count(select);
         vectors_as_tables(select);
@@ -412,6 +425,9 @@ impl Rewriter {
             }
             _ => {}
         }
+        if let Some(changed) = row_values::compared(expr)? {
+            *expr = changed;
+        }
         if let Some(changed) = phrase(expr)? {
             *expr = changed;
         }
@@ -460,8 +476,15 @@ impl Rewriter {
                 **inner = whole;
             }
         }
+        if let Some(digits) = digits_of(inner).filter(|_| is_numeric(data_type)) {
+            // Read as a number, it would be the nearest float.
+            **inner = text_literal(digits);
+        }
         if let Some(moment) = literal(inner).and_then(|text| moment(&text, data_type)) {
             **inner = moment;
+        }
+        if let Some(whole) = literal(inner).and_then(|text| with_seconds(&text, data_type)) {
+            **inner = text_literal(whole);
         }
         match data_type {
             SqlType::JSONB | SqlType::JSON => *expr = call(JSONB_IN, vec![(**inner).clone()]),
@@ -483,6 +506,7 @@ impl Rewriter {
                     **inner = text_literal(interval_text(&text));
                 }
             }
+            SqlType::Uuid => *expr = call(UUID_IN, vec![(**inner).clone()]),
             SqlType::Bytea => *expr = call(BYTEA_IN, vec![(**inner).clone()]),
             SqlType::Custom(name, _) => {
                 let Some(changed) = catalog_cast(name, inner) else { return Ok(()) };
@@ -613,7 +637,7 @@ mod tests {
             ),
             ("SELECT '{\"a\":1}'::jsonb", "SELECT jsonb_in('{\"a\":1}')"),
             ("SELECT '{a,NULL}'::text[]", "SELECT ARRAY['a', NULL]::TEXT[]"),
-            ("SELECT 'm'::regclass", "SELECT to_regclass('m')"),
+            ("SELECT 'm'::regclass", "SELECT to_regclass(to_regclass('m'))"),
             (
                 "SELECT polname, array(SELECT 1) FROM pg_catalog.pg_policy p WHERE x = any(y)",
                 "SELECT NULL, NULL FROM pg_catalog.pg_policy p WHERE false",

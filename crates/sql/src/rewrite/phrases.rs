@@ -1,6 +1,7 @@
 //! Phrases that people type to PostgreSQL and that are calls of functions here: `extract(..)`,
 //! `AT TIME ZONE`, `SIMILAR TO`, `json_agg`, percentiles of several shares.
 
+use super::arithmetic::calculated;
 use super::expressions::{arguments, call, cast, is_named, literal, text_literal};
 use super::operators::DOT_IS_ANY;
 use super::toolkit;
@@ -46,6 +47,14 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
         }
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             Some(call("starts_with", vec![(**left).clone(), (**right).clone()]))
+        }
+        // The first part in parentheses, or all that matches.
+        Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
+            if literal(pattern).is_some() =>
+        {
+            let found = call("regexp_match", vec![(**expr).clone(), (**pattern).clone()]);
+            let first = Expr::Value(Value::Number("1".into(), false).into());
+            Some(call("array_element", vec![found, first]))
         }
         Expr::Identifier(ident) if ident.quote_style.is_none() => word(&ident.value),
         Expr::Function(function) => called(function)?,
@@ -94,6 +103,9 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         return Ok(percentiles(function));
     }
     let Some(args) = arguments(function) else { return Ok(None) };
+    if let Some(calculated) = calculated(function, &args) {
+        return Ok(Some(calculated));
+    }
     Ok(match args.as_slice() {
         [value] if is("json_agg") || is("jsonb_agg") => {
             let json = call("to_jsonb", vec![(*value).clone()]);
@@ -103,11 +115,6 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
             let pair = call("jsonb_build_array", vec![(*key).clone(), (*value).clone()]);
             Some(call(OBJECT_OF, vec![toolkit::like(function, "array_agg", vec![pair])]))
         }
-        [left, right] if is("mod") => Some(Expr::Nested(Box::new(Expr::BinaryOp {
-            left: Box::new(Expr::Nested(Box::new((*left).clone()))),
-            op: BinaryOperator::Modulo,
-            right: Box::new(Expr::Nested(Box::new((*right).clone()))),
-        }))),
         [value] if is("every") => Some(toolkit::like(function, "bool_and", vec![(*value).clone()])),
         [value] if is("quote_nullable") => {
             let quoted = call("quote_literal", vec![(*value).clone()]);

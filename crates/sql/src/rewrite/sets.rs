@@ -88,6 +88,9 @@ impl Set {
 pub fn set_in_list(function: &Function) -> Option<Expr> {
     let args = arguments(function)?;
     args.first()?;
+    if is_named(&function.name, generate_series::NAME) {
+        return Some(rows(generate_series::LIST, &args));
+    }
     Some(match Set::of(&function.name)? {
         Set::Each => rows(PAIRS, &args),
         Set::EachText => rows(TEXT_PAIRS, &args),

@@ -142,6 +142,12 @@ pub fn both(left: Expr, right: Expr) -> Expr {
     Expr::BinaryOp { left: nested(left), op: BinaryOperator::And, right: nested(right) }
 }
 
+/// One of them, or both.
+pub fn either(left: Expr, right: Expr) -> Expr {
+    let nested = |expr| Box::new(Expr::Nested(Box::new(expr)));
+    Expr::BinaryOp { left: nested(left), op: BinaryOperator::Or, right: nested(right) }
+}
+
 /// Whether a condition names columns, and all of them by other tables than these.
 fn is_outside(condition: &Expr, own: &[String]) -> bool {
     columns_outside(condition, own).is_some_and(|count| 0 < count)
@@ -188,7 +194,7 @@ pub fn exists_as_count(select: &mut Select) {
             let _: ControlFlow<()> = VisitMut::visit(expr, &mut Within(0));
             continue;
         };
-        if asks_catalog(subquery)
+        if (asks_catalog(subquery) || is_about_outside(subquery))
             && let Some(made) = counted(subquery, *negated)
         {
             *expr = made;
@@ -246,6 +252,26 @@ fn asks_catalog(query: &Query) -> bool {
     let parts: Vec<String> =
         name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect();
     parts.first().is_some_and(|first| first.starts_with("pg_"))
+}
+
+/// Whether a query names columns of tables that are not its own.
+fn is_about_outside(query: &Query) -> bool {
+    struct Foreign(Vec<String>);
+    impl Visitor for Foreign {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            let Expr::CompoundIdentifier(parts) = expr else { return ControlFlow::Continue(()) };
+            let table = parts.len().checked_sub(2).and_then(|at| parts.get(at)).map(folded);
+            match table {
+                Some(table) if !self.0.contains(&table) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    let SetExpr::Select(select) = &*query.body else { return false };
+    let Some(own) = own_tables(select) else { return false };
+    select.selection.as_ref().is_some_and(|one| Visit::visit(one, &mut Foreign(own)).is_break())
 }
 
 /// `(SELECT count(*) <> 0 FROM ..)` of a plain query.

@@ -52,6 +52,11 @@ pub fn texts() -> DataType {
     DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)))
 }
 
+/// Whether it is a type of numbers with all their digits.
+pub fn is_numeric(sql_type: &SqlType) -> bool {
+    matches!(sql_type, SqlType::Numeric(_) | SqlType::Decimal(_))
+}
+
 /// Whether it is `oid[]`.
 pub fn is_oids(sql_type: &SqlType) -> bool {
     match sql_type {

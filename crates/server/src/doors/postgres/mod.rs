@@ -72,6 +72,8 @@ pub fn open(
     let limits = Limits {
         series_max: query.series_max,
         timeout: query.timeout,
+        // The others are for those who give locks back.
+        waiting_max: query.concurrency_max / 2,
         memory_max: usize::try_from(query.memory_max).unwrap_or(usize::MAX),
         query: query_options(app),
     };

@@ -1,0 +1,40 @@
+//! The functions that say the same in every session, each in a room of its own.
+
+use crate::arrays::no_null_array;
+use crate::intervals::time_bucket;
+use crate::now::now;
+use crate::rewrite::told_apart;
+use crate::sleep::pg_sleep;
+use crate::uuids::uuid_in;
+use crate::width_bucket::width_bucket;
+use crate::{
+    bytea, calendar, formatted, gapfill, generate_series, json_gathered, jsonb_functions,
+    jsonb_makers, jsonb_parts, markers, prom, regexps, templates, vectors,
+};
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::prelude::SessionContext;
+
+/// Gives them to whoever begins with a context.
+pub fn register(context: &SessionContext) {
+    jsonb_functions::functions().for_each(|one| context.register_udf((*one).clone()));
+    let all = [now(), time_bucket(), no_null_array()].into_iter();
+    let all = all.chain(vectors::functions()).chain(gapfill::functions());
+    let all = all.chain(prom::functions()).chain(jsonb_parts::functions());
+    let all = all.chain(jsonb_makers::functions()).chain(markers::functions());
+    let all = all.chain(templates::functions()).chain(calendar::functions());
+    let all = all.chain(bytea::functions()).chain(json_gathered::functions());
+    let all = all.chain(regexps::functions()).chain(of_few());
+    all.for_each(|function| context.register_udf(function));
+}
+
+/// Those that have no family.
+fn of_few() -> [ScalarUDF; 6] {
+    [
+        formatted::format(),
+        width_bucket(),
+        pg_sleep(),
+        uuid_in(),
+        generate_series::list(),
+        told_apart(),
+    ]
+}

@@ -1,0 +1,209 @@
+//! Rows as values: `(a, b) = (1, 2)`, `(a, b) > (1, 2)`, `(a, b) IN ((1, 2), (3, 4))` and
+//! `(a, b) IN (SELECT ..)`, said by their columns, one after the other.
+
+use super::expressions::is_named;
+use super::subqueries::{both, either};
+use crate::error::SqlError;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value,
+};
+
+/// Columns of a row that is compared.
+const COLUMNS_MAX: usize = 100;
+/// What the rows of a query are called that a row is looked for in: no table is called so.
+const LOOKED_AT: &str = "rows looked at";
+
+/// A comparison of rows, by their columns; none if it is none.
+///
+/// # Errors
+/// When the rows are not of the same number of columns.
+pub fn compared(expr: &Expr) -> Result<Option<Expr>, SqlError> {
+    match expr {
+        Expr::BinaryOp { left, op, right } => match (row_of(left), row_of(right)) {
+            (Some(left), Some(right)) => compared_by(&left, op, &right),
+            _ => Ok(None),
+        },
+        Expr::InList { expr, list, negated } => {
+            let Some(row) = row_of(expr) else { return Ok(None) };
+            let equals = |one: &Expr| match row_of(one) {
+                Some(other) => equal(&row, &other),
+                None => Err(SqlError::new("42601", "a row is compared with what is no row")),
+            };
+            let all: Result<Vec<Expr>, SqlError> = list.iter().map(equals).collect();
+            Ok(any_of(all?).map(|any| negated_if(any, *negated)))
+        }
+        Expr::InSubquery { expr, subquery, negated } => match row_of(expr) {
+            Some(row) => found_in(&row, subquery, *negated).map(Some),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// The columns of a row that is written down.
+fn row_of(expr: &Expr) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Tuple(columns) => Some(columns.clone()),
+        Expr::Function(function) if is_named(&function.name, "row") => {
+            let FunctionArguments::List(list) = &function.args else { return None };
+            let column = |arg: &FunctionArg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                _ => None,
+            };
+            list.args.iter().map(column).collect()
+        }
+        _ => None,
+    }
+}
+
+fn compared_by(
+    left: &[Expr],
+    op: &BinaryOperator,
+    right: &[Expr],
+) -> Result<Option<Expr>, SqlError> {
+    Ok(match op {
+        BinaryOperator::Eq => Some(equal(left, right)?),
+        BinaryOperator::NotEq => Some(negated_if(equal(left, right)?, true)),
+        BinaryOperator::Lt | BinaryOperator::LtEq => {
+            Some(ordered(left, BinaryOperator::Lt, op, right)?)
+        }
+        BinaryOperator::Gt | BinaryOperator::GtEq => {
+            Some(ordered(left, BinaryOperator::Gt, op, right)?)
+        }
+        _ => None,
+    })
+}
+
+/// Whether any of them is true, of as few steps into each other as there can be.
+fn any_of(mut all: Vec<Expr>) -> Option<Expr> {
+    let rest = all.split_off(all.len() / 2);
+    match (all.is_empty(), rest.len()) {
+        (_, 0) => None,
+        (true, _) => rest.into_iter().next(),
+        (false, _) => Some(either(any_of(all)?, any_of(rest)?)),
+    }
+}
+
+fn same_length(left: &[Expr], right: &[Expr]) -> Result<(), SqlError> {
+    if left.len() != right.len() {
+        return Err(SqlError::new("42601", "unequal number of entries in row expressions"));
+    }
+    if COLUMNS_MAX < left.len() {
+        return Err(SqlError::limit(format!("rows of more than {COLUMNS_MAX} columns compared")));
+    }
+    Ok(())
+}
+
+fn is(left: &Expr, op: BinaryOperator, right: &Expr) -> Expr {
+    let side = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
+    Expr::BinaryOp { left: side(left), op, right: side(right) }
+}
+
+fn equal(left: &[Expr], right: &[Expr]) -> Result<Expr, SqlError> {
+    same_length(left, right)?;
+    let pairs = left.iter().zip(right).map(|(left, right)| is(left, BinaryOperator::Eq, right));
+    nested(pairs.reduce(both))
+}
+
+/// The first columns that differ decide; `last` is what is asked of the last ones.
+fn ordered(
+    left: &[Expr],
+    strictly: BinaryOperator,
+    last: &BinaryOperator,
+    right: &[Expr],
+) -> Result<Expr, SqlError> {
+    same_length(left, right)?;
+    let mut made: Option<Expr> = None;
+    for (left, right) in left.iter().zip(right).rev() {
+        made = Some(match made {
+            None => is(left, last.clone(), right),
+            Some(rest) => either(
+                is(left, strictly.clone(), right),
+                both(is(left, BinaryOperator::Eq, right), rest),
+            ),
+        });
+    }
+    nested(made)
+}
+
+fn nested(expr: Option<Expr>) -> Result<Expr, SqlError> {
+    let expr = expr.ok_or_else(|| SqlError::new("42601", "a row has at least one column"))?;
+    Ok(Expr::Nested(Box::new(expr)))
+}
+
+fn negated_if(expr: Expr, negated: bool) -> Expr {
+    match negated {
+        true => {
+            let op = datafusion::sql::sqlparser::ast::UnaryOperator::Not;
+            Expr::UnaryOp { op, expr: Box::new(Expr::Nested(Box::new(expr))) }
+        }
+        false => Expr::Nested(Box::new(expr)),
+    }
+}
+
+/// Whether a query has the row. `NOT IN` is true where it is not equal to any, and nothing is unknown.
+fn found_in(row: &[Expr], subquery: &Query, negated: bool) -> Result<Expr, SqlError> {
+    let name = |at: usize| Ident::with_quote('"', format!("column {}", at + 1));
+    let columns: Vec<Expr> = (0..row.len())
+        .map(|at| Expr::CompoundIdentifier(vec![Ident::with_quote('"', LOOKED_AT), name(at)]))
+        .collect();
+    let found = equal(&columns, row)?;
+    let condition = if negated { Expr::IsNotFalse(Box::new(found)) } else { found };
+    let alias = TableAlias {
+        explicit: true,
+        name: Ident::with_quote('"', LOOKED_AT),
+        columns: (0..row.len())
+            .map(|at| TableAliasColumnDef { name: name(at), data_type: None })
+            .collect(),
+        at: None,
+    };
+    let looked = format!("SELECT 1 FROM (SELECT 1) AS \"{LOOKED_AT}\"");
+    let made = super::query(&looked);
+    let mut made = made.ok_or_else(|| SqlError::unexpected("a query that is none"))?;
+    if let SetExpr::Select(select) = &mut *made.body {
+        select.projection =
+            vec![SelectItem::UnnamedExpr(Expr::Value(Value::Number("1".into(), false).into()))];
+        select.selection = Some(condition);
+        for from in &mut select.from {
+            from.relation = TableFactor::Derived {
+                lateral: false,
+                subquery: Box::new(subquery.clone()),
+                alias: Some(alias.clone()),
+                sample: None,
+            };
+        }
+    }
+    Ok(Expr::Exists { subquery: made, negated })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::statements::{Parsed, parse};
+
+    #[test]
+    fn rows_are_compared_by_columns() {
+        for (text, expected) in [
+            ("(a, b) = (1, 2)", "((((a) = (1)) AND ((b) = (2))))"),
+            ("ROW(a, b) <> (1, 2)", "NOT ((((a) = (1)) AND ((b) = (2))))"),
+            ("(a, b) >= (1, 2)", "(((a) > (1)) OR (((((a) = (1)) AND ((b) >= (2))))))"),
+            (
+                "(a, b) IN ((1, 2), (3, 4))",
+                "((((((a) = (1)) AND ((b) = (2))))) OR (((((a) = (3)) AND ((b) = (4))))))",
+            ),
+        ] {
+            let parsed = parse(&format!("SELECT x FROM m WHERE {text}"));
+            let Ok(Parsed::Query(query)) = parsed.map(|mut all| all.remove(0)) else {
+                panic!("{text}")
+            };
+            let shown = query.rephrased().statement.to_string();
+            let shown = shown.split(" WHERE ").nth(1).unwrap_or_default();
+            let plain = |text: &str| text.replace(['(', ')'], "");
+            assert_eq!(plain(shown), plain(expected), "{text}");
+        }
+        for text in ["(a, b) = (1, 2, 3)", "(a, b) IN ((1, 2), 3)"] {
+            let parsed = parse(&format!("SELECT x FROM m WHERE {text}"));
+            assert_eq!(parsed.map_err(|error| error.code), Err("42601"), "{text}");
+        }
+    }
+}
