@@ -41,6 +41,7 @@ test-sql: tools
 	cargo build --package server --features jemalloc,sql,s3
 	cargo xtask setup
 	target/test-python/bin/python tests/clients/postgres_tables_differential.py target/debug/quipu $(ARGS)
+	target/test-python/bin/python tests/clients/postgres_hypertables_differential.py target/debug/quipu $(ARGS)
 	target/test-python/bin/python tests/clients/postgres_differential.py target/debug/quipu $(ARGS)
 
 # ARGS="--resume" goes on after an interruption; ARGS="--victoria-metrics PATH" takes a newer peer.

@@ -240,6 +240,13 @@ def connected(dsn):
 
 @contextlib.contextmanager
 def quipu(binary):
+    with quipu_by_both(binary) as (sql, _):
+        yield sql
+
+
+@contextlib.contextmanager
+def quipu_by_both(binary):
+    """Where it is asked by SQL, and by HTTP."""
     with tempfile.TemporaryDirectory() as directory:
         log = os.path.join(directory, "log")
         flags = ["--data-dir", os.path.join(directory, "data"), "--http-listen", "127.0.0.1:0",
@@ -254,7 +261,8 @@ def quipu(binary):
                 time.sleep(0.1)
             else:
                 raise SystemExit(open(log).read())
-            yield f"host=127.0.0.1 port={found[1]} user=me dbname=metrics"
+            url = re.search(r"listens on (http://\S+)", open(log).read())[1]
+            yield f"host=127.0.0.1 port={found[1]} user=me dbname=metrics", url
         finally:
             server.terminate()
             server.wait()
