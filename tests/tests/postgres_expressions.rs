@@ -97,6 +97,47 @@ fn functions_make_rows_in_a_select_list() -> Result<()> {
 }
 
 #[test]
+fn rows_of_functions_are_numbered() -> Result<()> {
+    check(&[
+        ("SELECT * FROM unnest(ARRAY['x','y']) WITH ORDINALITY AS t(tag, n)", "x|1\ny|2"),
+        ("SELECT ordinality FROM unnest(ARRAY['x','y']) WITH ORDINALITY ORDER BY 1", "1\n2"),
+        (
+            "SELECT id, tag, n FROM goods, unnest(tags) WITH ORDINALITY AS t(tag, n) ORDER BY 1, 3",
+            "1|x|1\n1|y|2\n2|z|1",
+        ),
+        (
+            "SELECT value, ordinality FROM jsonb_array_elements('[5, {\"a\": 1}]') WITH ORDINALITY",
+            "5|1\n{\"a\": 1}|2",
+        ),
+        (
+            "SELECT key, n FROM jsonb_each_text('{\"a\": 1, \"b\": 2}') WITH ORDINALITY AS t(key, value, n)",
+            "a|1\nb|2",
+        ),
+    ])
+}
+
+#[test]
+fn a_jsonb_is_changed_at_a_path() -> Result<()> {
+    check(&[
+        ("SELECT jsonb_set('{\"a\": {\"b\": 1}}', '{a,b}', '[2]')", "{\"a\": {\"b\": [2]}}"),
+        (
+            "SELECT jsonb_set('{\"a\": 1}'::jsonb, ARRAY['c'], to_jsonb('x'::text), false)",
+            "{\"a\": 1}",
+        ),
+        ("SELECT jsonb_insert('{\"a\": [0, 1]}', '{a,1}', '\"new\"')", "{\"a\": [0, \"new\", 1]}"),
+        ("SELECT '{\"a\": [0, 1], \"b\": 2}'::jsonb #- '{a,0}'", "{\"a\": [1], \"b\": 2}"),
+        ("SELECT jsonb_strip_nulls('{\"a\": null, \"b\": [null]}')", "{\"b\": [null]}"),
+        ("SELECT jsonb_set('{}', '{a}', NULL) IS NULL", "t"),
+        ("CREATE TABLE kept (id int PRIMARY KEY, data jsonb)", "CREATE TABLE"),
+        ("INSERT INTO kept VALUES (1, '{\"n\": 1}')", "INSERT 0 1"),
+        (
+            "UPDATE kept SET data = jsonb_set(data, '{n}', to_jsonb((data->>'n')::int + 1)) WHERE id = 1 RETURNING data",
+            "{\"n\": 2}\nUPDATE 1",
+        ),
+    ])
+}
+
+#[test]
 fn what_else_postgresql_knows() -> Result<()> {
     check(&[
         (

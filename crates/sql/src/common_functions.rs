@@ -8,8 +8,8 @@ use crate::sleep::pg_sleep;
 use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
 use crate::{
-    bytea, calendar, formatted, gapfill, generate_series, json_gathered, jsonb_functions,
-    jsonb_makers, jsonb_parts, markers, prom, regexps, templates, vectors,
+    bytea, calendar, formatted, gapfill, generate_series, json_gathered, jsonb_changed,
+    jsonb_functions, jsonb_makers, jsonb_parts, markers, prom, regexps, templates, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -23,6 +23,7 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(jsonb_makers::functions()).chain(markers::functions());
     let all = all.chain(templates::functions()).chain(calendar::functions());
     let all = all.chain(bytea::functions()).chain(json_gathered::functions());
+    let all = all.chain(jsonb_changed::functions());
     let all = all.chain(regexps::functions()).chain(of_few());
     all.for_each(|function| context.register_udf(function));
 }

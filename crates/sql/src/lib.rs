@@ -45,6 +45,7 @@ mod interval_products;
 mod intervals;
 mod json_gathered;
 mod jsonb;
+mod jsonb_changed;
 mod jsonb_functions;
 mod jsonb_makers;
 mod jsonb_parts;

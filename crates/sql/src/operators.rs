@@ -2,6 +2,7 @@
 
 use crate::bytea;
 use crate::interval_products::{product, quotient};
+use crate::jsonb_changed::delete_path;
 use crate::jsonb_functions::{
     CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
     is_jsonb_field, jsonb_field,
@@ -15,9 +16,11 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_nested::expr_fn::{array_has_all, make_array};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, TimezoneInfo};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+
+static DELETED_AT: LazyLock<ScalarUDF> = LazyLock::new(delete_path);
 
 /// Makes functions of operators.
 #[derive(Debug)]
@@ -41,6 +44,10 @@ impl ExprPlanner for JsonbOperators {
             BinaryOperator::QuestionAnd => HAS_ALL,
             BinaryOperator::HashArrow => PATH,
             BinaryOperator::HashLongArrow => PATH_TEXT,
+            BinaryOperator::HashMinus => {
+                let args = vec![expr.left, expr.right];
+                return Ok(PlannerResult::Planned(DELETED_AT.call(args)));
+            }
             BinaryOperator::Minus if is_jsonb(&expr.left, schema)? => DELETE,
             BinaryOperator::Minus | BinaryOperator::Plus => {
                 return Ok(PlannerResult::Original(with_digits(with_time(expr, schema), schema)));

@@ -46,7 +46,7 @@ use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
 use phrases::phrase;
 use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
-use sets::{name_series, part_of_set, set_as_table, set_in_list, words_as_table};
+use sets::{name_series, numbered_array, part_of_set, set_as_table, set_in_list, words_as_table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
@@ -310,7 +310,7 @@ impl VisitorMut for Rewriter {
         };
         self.is_reusable &= called.filter(asks).is_none();
         name_series(table);
-        match set_as_table(table) {
+        match set_as_table(table).and_then(|()| numbered_array(table)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
         }

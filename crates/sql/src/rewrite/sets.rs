@@ -2,7 +2,7 @@
 //! in the select list and as tables. DataFusion makes rows of lists, so each becomes the list of what it makes.
 
 use super::CATALOG_SCHEMA;
-use super::expressions::{arguments, call, is_named};
+use super::expressions::{arguments, call, is_named, only_argument};
 use super::phrases::rows;
 use super::types::name_of_last;
 use crate::catalog::KEYWORDS;
@@ -15,7 +15,7 @@ use crate::names::folded;
 use crate::regexps::{MATCHES, SPLIT};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Visit, Visitor,
+    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -157,8 +157,8 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
                      WITH or FROM";
         return Err(SqlError::unsupported(words));
     }
-    if is_numbered {
-        return Err(SqlError::unsupported("WITH ORDINALITY is not known here"));
+    if is_numbered && is_value {
+        return Err(SqlError::unsupported("WITH ORDINALITY is known of what makes rows"));
     }
     let alias = alias.clone().unwrap_or_else(|| TableAlias {
         explicit: true,
@@ -168,18 +168,65 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
     });
     // A function of one column calls it as the table is called.
     let only = folded(&alias.name);
-    let columns = match set {
+    let mut columns = match set {
         Some(set) => set.columns(&only, &args),
         None => vec![(only, call(&name_of_last(name), args.into_iter().cloned().collect()))],
     };
+    if let Some((_, rows)) = columns.first().filter(|_| is_numbered) {
+        columns.extend(numbers_of(rows));
+    }
+    derive(table, columns, alias, set.is_some())
+}
+
+/// Makes a table of a query of columns; `lateral` says whether they may be of tables to the left.
+fn derive(
+    table: &mut TableFactor,
+    columns: Vec<(String, Expr)>,
+    alias: TableAlias,
+    lateral: bool,
+) -> Result<(), SqlError> {
     let item =
         |(name, expr)| SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
     let Some(subquery) = query_of(columns.into_iter().map(item).collect()) else {
         return Err(SqlError::unexpected("a query that is none"));
     };
-    let lateral = set.is_some();
     *table = TableFactor::Derived { lateral, subquery, alias: Some(alias), sample: None };
     Ok(())
+}
+
+/// What numbers the rows of a list from 1.
+fn numbers_of(rows_of: &Expr) -> Option<(String, Expr)> {
+    let Expr::Function(function) = rows_of else { return None };
+    let list = only_argument(function)?;
+    if !is_named(&function.name, "unnest") {
+        return numbers_of(list);
+    }
+    let one = Expr::Value(Value::Number("1".into(), false).into());
+    let count = call("cardinality", vec![list.clone()]);
+    Some(("ordinality".to_string(), rows(generate_series::LIST, &[&one, &count])))
+}
+
+/// `unnest(array) WITH ORDINALITY` as a query of both columns; without, DataFusion has it.
+///
+/// # Errors
+/// Of several arrays.
+pub fn numbered_array(table: &mut TableFactor) -> Result<(), SqlError> {
+    let TableFactor::UNNEST { array_exprs, with_ordinality: true, alias, .. } = &*table else {
+        return Ok(());
+    };
+    let [array] = array_exprs.as_slice() else {
+        return Err(SqlError::unsupported("WITH ORDINALITY is known of one array"));
+    };
+    let alias = alias.clone().unwrap_or_else(|| TableAlias {
+        explicit: true,
+        name: Ident::new("unnest"),
+        columns: Vec::new(),
+        at: None,
+    });
+    let elements = call("unnest", vec![array.clone()]);
+    let numbers = numbers_of(&elements);
+    let columns = [(folded(&alias.name), elements)].into_iter().chain(numbers).collect();
+    derive(table, columns, alias, true)
 }
 
 fn has_query(expr: &Expr) -> bool {
