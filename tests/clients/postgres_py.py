@@ -3,8 +3,10 @@ when all is well."""
 
 import asyncio
 import datetime
+import decimal
 import json
 import sys
+import uuid
 
 import asyncpg
 import psycopg
@@ -190,6 +192,26 @@ async def asyncpg_inserts():
     await connection.close()
 
 
+async def asyncpg_types():
+    """Parameters whose types the server says: numbers with all their digits, uuids, arrays, numbers of locks."""
+    connection = await asyncpg.connect(host="127.0.0.1", port=PORT, user="me", database="metrics")
+    await connection.execute("CREATE TABLE typed (id int PRIMARY KEY, price numeric(10,2), mark uuid, parts int[])")
+    mark, share = uuid.uuid4(), decimal.Decimal("1.19")
+    await connection.execute("INSERT INTO typed VALUES ($1, $2, $3, $4)", 1, decimal.Decimal("2.50"), mark, [1, 2])
+    assert str(await connection.fetchval("SELECT price * $1 FROM typed", share)) == "2.9750"
+    assert await connection.fetchval("SELECT id FROM typed WHERE mark = $1", mark) == 1
+    assert await connection.fetchval("SELECT id FROM typed WHERE mark = $1::uuid", uuid.uuid4()) is None
+    assert await connection.fetchval("SELECT id FROM typed WHERE (id, price) >= ($1, $2)", 1, share) == 1
+    assert await connection.fetchval("SELECT count(*) FROM generate_series($1::int, $2::int)", 1, 3) == 3
+    assert await connection.fetchval("SELECT pg_try_advisory_lock($1)", 77) is True
+    await connection.close()
+    with psycopg.connect(DSN) as other:
+        for share in (1.19, decimal.Decimal("1.19")):
+            found = other.execute("SELECT price * %b FROM typed", (share,), binary=True).fetchone()[0]
+            assert abs(float(found) - 2.975) < 1e-9, found
+        other.execute("DROP TABLE typed")
+
+
 def rows_in():
     """Rows that drivers write by themselves: psycopg's in text and binary, asyncpg's."""
     columns = "time, name, value, labels"
@@ -228,5 +250,6 @@ sqlalchemy()
 asyncio.run(asyncpgs())
 psycopg3_inserts()
 asyncio.run(asyncpg_inserts())
+asyncio.run(asyncpg_types())
 rows_in()
 everyday()

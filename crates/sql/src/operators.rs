@@ -15,6 +15,7 @@ use crate::typed::{as_interval, literal_time, text_as_interval};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_nested::expr_fn::{array_has_all, make_array};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _, ScalarUDF};
 use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, TimezoneInfo};
@@ -131,6 +132,11 @@ fn has_all(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         _ => None,
     };
     let as_list = |side: &Expr, of: &DataType| match side {
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            let list = DataType::List(Arc::new(Field::new_list_field(of.clone(), true)));
+            let field = Some(Arc::new(Field::new("list", list, true)));
+            Some(Expr::Placeholder(Placeholder { id: id.clone(), field }))
+        }
         Expr::Literal(text, _) => {
             let texts = array_of(text.try_as_str()??)?;
             let each = |text: Option<String>| {

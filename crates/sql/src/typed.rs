@@ -10,9 +10,9 @@ use crate::floats::{
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
-use crate::jsonb_functions::call;
+use crate::jsonb_functions::{TYPE_KEY, call};
 use crate::operators::is_jsonb;
-use crate::rewrite::JSONB_IN;
+use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::sums;
 use crate::{bytea, checked, extremes, interval_text, patterns, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
@@ -266,12 +266,33 @@ fn as_jsonb(side: Expr) -> Expr {
     if is_open { call(JSONB_IN, vec![side]) } else { side }
 }
 
+/// Whether an expression is a column of `uuid`.
+fn is_uuid(side: &Expr, schema: &DFSchema) -> bool {
+    let Ok((_, field)) = side.to_field(schema) else { return false };
+    matches!(side, Expr::Column(_))
+        && field.metadata().get(TYPE_KEY).is_some_and(|name| name == "uuid")
+}
+
+/// A parameter that is compared with a `uuid` is one.
+fn parameter_as_uuid(side: Expr) -> Expr {
+    match side {
+        Expr::Placeholder(Placeholder { id, .. }) => {
+            let field = Some(Arc::new(Field::new("uuid", UUID_PARAMETER, true)));
+            Expr::Placeholder(Placeholder { id, field })
+        }
+        other => other,
+    }
+}
+
 /// What is compared with each other: intervals by what they are worth, texts with times as times, with
 /// bytes as bytes, with `jsonb` as `jsonb`.
 fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     let is_known = |side: &&Expr| !matches!(side, Expr::Placeholder(_));
     if sides.iter().filter(is_known).any(|side| is_jsonb(side, schema).unwrap_or(false)) {
         return Transformed::yes(sides.into_iter().map(as_jsonb).collect());
+    }
+    if sides.iter().filter(is_known).any(|side| is_uuid(side, schema)) {
+        return Transformed::yes(sides.into_iter().map(parameter_as_uuid).collect());
     }
     let types: Vec<Option<DataType>> =
         sides.iter().map(|side| side.get_type(schema).ok()).collect();

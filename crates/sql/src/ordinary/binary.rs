@@ -95,6 +95,9 @@ fn micros(bytes: &[u8]) -> Option<i64> {
     }
 }
 
+/// Digits on either side of the point of a number that is written without an exponent.
+const PLAIN_DIGITS_MAX: usize = 400;
+
 /// A decimal number with all its digits: `[digits i16][weight i16][sign u16][scale u16]`, then as many
 /// digits to the base of 10,000, the first of them worth `10,000 ^ weight`.
 pub fn numeric_text(bytes: &[u8]) -> Option<String> {
@@ -118,6 +121,72 @@ pub fn numeric_text(bytes: &[u8]) -> Option<String> {
     Some(format!("{negative}{}e{exponent}", if text.is_empty() { "0" } else { &text }))
 }
 
+/// The same without an exponent, with as many digits behind the point as its scale says; none of what is no
+/// number, and of the longest ones.
+pub fn plain_numeric_text(bytes: &[u8]) -> Option<String> {
+    let scale = usize::from(u16::from_be_bytes(bytes.get(6..8)?.try_into().ok()?));
+    let text = numeric_text(bytes)?;
+    let (mantissa, exponent) = text.split_once('e')?;
+    let (sign, digits) = match mantissa.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", mantissa),
+    };
+    let exponent: i32 = exponent.parse().ok()?;
+    let behind = usize::try_from(-exponent).unwrap_or(0);
+    let zeros = usize::try_from(exponent).unwrap_or(0);
+    if PLAIN_DIGITS_MAX < zeros.max(behind).max(scale) {
+        return None;
+    }
+    let whole = format!("{:0>width$}{}", digits, "0".repeat(zeros), width = behind + 1);
+    let (whole, fraction) = whole.split_at(whole.len() - behind);
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let fraction: String = fraction.chars().chain(std::iter::repeat('0')).take(scale).collect();
+    let point = if fraction.is_empty() { "" } else { "." };
+    Some(format!("{sign}{whole}{point}{fraction}"))
+}
+
+/// A decimal number in binary, of its text, with or without an exponent; the words for what is no number, too.
+pub fn numeric_bytes(text: &str) -> Option<Vec<u8>> {
+    let special = match text {
+        "NaN" => Some(0xc000u16),
+        "Infinity" | "inf" => Some(0xd000),
+        "-Infinity" | "-inf" => Some(0xf000),
+        _ => None,
+    };
+    let bytes = |fields: Vec<u16>| fields.into_iter().flat_map(u16::to_be_bytes).collect();
+    if let Some(sign) = special {
+        return Some(bytes(vec![0, 0, sign, 0]));
+    }
+    let (sign, plain) = match text.strip_prefix('-') {
+        Some(plain) => (0x4000u16, plain),
+        None => (0, text),
+    };
+    let (whole, fraction) = plain.split_once('.').unwrap_or((plain, ""));
+    if !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // Digits to the base of 10,000 on both sides of the point.
+    let front = whole.len().next_multiple_of(4);
+    let back = fraction.len().next_multiple_of(4);
+    let padded = format!("{whole:0>front$}{fraction:0<back$}");
+    let mut digits: Vec<u16> = padded
+        .as_bytes()
+        .chunks(4)
+        .map(|four| four.iter().fold(0, |all, one| all * 10 + u16::from(one - b'0')))
+        .collect();
+    let mut weight = i16::try_from(front / 4).ok()? - 1;
+    while digits.last() == Some(&0) {
+        digits.pop();
+    }
+    let leading = digits.iter().take_while(|digit| **digit == 0).count();
+    digits.drain(..leading);
+    weight = if digits.is_empty() { 0 } else { weight - i16::try_from(leading).ok()? };
+    let scale = u16::try_from(fraction.len()).ok()?;
+    let head = [u16::try_from(digits.len()).ok()?, weight.cast_unsigned(), sign, scale];
+    Some(bytes(head.into_iter().chain(digits).collect()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +201,22 @@ mod tests {
         assert_eq!(numeric_text(&bytes).as_deref(), Some("000123456780e-4"));
         assert_eq!(numeric_text(&bytes[..12]), None);
         assert_eq!(numeric_text(&[0; 8]).as_deref(), Some("0e4"));
+    }
+
+    #[test]
+    fn texts_in_binary_and_back() {
+        for text in
+            ["0", "1.19", "-12345.678", "0.00001234", "123456789012345678901234.5", "10000", "0.50"]
+        {
+            let bytes = numeric_bytes(text).unwrap();
+            assert_eq!(plain_numeric_text(&bytes).as_deref(), Some(text), "{text}");
+        }
+        assert_eq!(numeric_text(&numeric_bytes("NaN").unwrap()).as_deref(), Some("NaN"));
+        assert_eq!(plain_numeric_text(&numeric_bytes("-inf").unwrap()), None);
+        assert_eq!((numeric_bytes("1e5"), numeric_bytes("x")), (None, None));
+        for cut in 0..12 {
+            assert_eq!(plain_numeric_text(&numeric_bytes("12345.678").unwrap()[..cut]), None);
+        }
     }
 
     #[test]

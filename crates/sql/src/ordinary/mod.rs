@@ -34,7 +34,7 @@ mod values;
 mod view;
 mod writes;
 
-pub use binary::numeric_text;
+pub use binary::{numeric_bytes, numeric_text, plain_numeric_text};
 pub(crate) use copies::column_for;
 pub use definitions::{Defined, Definition};
 pub(crate) use definitions::{define, is_written};

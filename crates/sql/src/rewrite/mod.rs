@@ -309,8 +309,8 @@ impl VisitorMut for Rewriter {
                 || FUNCTIONS.iter().any(|(one, _)| is_named(name, one))
         };
         self.is_reusable &= called.filter(asks).is_none();
-        name_series(table);
-        match set_as_table(table).and_then(|()| numbered_array(table)) {
+        let made = name_series(table).and_then(|()| set_as_table(table));
+        match made.and_then(|()| numbered_array(table)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
         }
@@ -459,6 +459,11 @@ impl Rewriter {
             self.hint(start, time.clone());
             self.hint(finish, time);
         }
+        let name = name_of_last(&function.name);
+        if name.starts_with("pg_") && name.contains("advisory") {
+            let args = arguments(function).unwrap_or_default();
+            args.into_iter().for_each(|arg| self.hint(arg, DataType::Int64));
+        }
         if is_named(&function.name, "time_bucket")
             && let Some([width, ..]) = arguments(function).as_deref()
         {
@@ -506,7 +511,10 @@ impl Rewriter {
                     **inner = text_literal(interval_text(&text));
                 }
             }
-            SqlType::Uuid => *expr = call(UUID_IN, vec![(**inner).clone()]),
+            SqlType::Uuid => {
+                self.hint(inner, UUID_PARAMETER);
+                *expr = call(UUID_IN, vec![(**inner).clone()]);
+            }
             SqlType::Bytea => *expr = call(BYTEA_IN, vec![(**inner).clone()]),
             SqlType::Custom(name, _) => {
                 let Some(changed) = catalog_cast(name, inner) else { return Ok(()) };

@@ -2,7 +2,7 @@
 //! in the select list and as tables. DataFusion makes rows of lists, so each becomes the list of what it makes.
 
 use super::CATALOG_SCHEMA;
-use super::expressions::{arguments, call, is_named, only_argument};
+use super::expressions::{arguments, call, is_named, is_placeholder, only_argument};
 use super::phrases::rows;
 use super::types::name_of_last;
 use crate::catalog::KEYWORDS;
@@ -109,11 +109,15 @@ pub fn part_of_set(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
     columns.into_iter().find(|(name, _)| *name == folded(part)).map(|(_, expr)| expr)
 }
 
-/// Gives the one column of `generate_series` the table's name, as PostgreSQL does.
-pub fn name_series(table: &mut TableFactor) {
-    let TableFactor::Table { name, args: Some(_), alias, .. } = table else { return };
+/// Gives the one column of `generate_series` the table's name, as PostgreSQL does. What is not said by the
+/// statement alone, as a parameter or a column of a table to the left, makes a list first.
+///
+/// # Errors
+/// None but those of our own making.
+pub fn name_series(table: &mut TableFactor) -> Result<(), SqlError> {
+    let TableFactor::Table { name, args: Some(called), alias, .. } = table else { return Ok(()) };
     if !is_named(name, generate_series::NAME) {
-        return;
+        return Ok(());
     }
     let plain =
         |ident: Ident| TableAlias { explicit: true, name: ident, columns: Vec::new(), at: None };
@@ -121,6 +125,32 @@ pub fn name_series(table: &mut TableFactor) {
     if alias.columns.is_empty() {
         alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
     }
+    let plain = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
+    let args: Option<Vec<Expr>> = called.args.iter().map(plain).collect();
+    let Some(args) = args.filter(|args| args.iter().any(is_open)) else { return Ok(()) };
+    let alias = alias.clone();
+    let made = rows(generate_series::LIST, &args.iter().collect::<Vec<_>>());
+    derive(table, vec![(generate_series::NAME.to_string(), made)], alias, true)
+}
+
+/// Whether an expression names a column or a parameter.
+fn is_open(expr: &Expr) -> bool {
+    struct Finder;
+    impl Visitor for Finder {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+                other if is_placeholder(other) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(expr, &mut Finder).is_break()
 }
 
 /// Such a function as a table is a query of its columns, which may name those of tables to the left.

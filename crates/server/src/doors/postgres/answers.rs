@@ -15,7 +15,7 @@ use sql::datafusion::arrow::array::{
     StringViewArray,
 };
 use sql::datafusion::arrow::compute::cast;
-use sql::datafusion::arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use sql::datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int32Type, Schema};
 use sql::{Answer, Batches, SqlError, shown};
 use std::sync::Arc;
 use std::time::Duration;
@@ -266,6 +266,24 @@ fn vectors_as_sent(column: &ArrayRef, pg_type: &Type, format: FieldFormat) -> Ar
 
 /// Columns as they are sent: numbers and times as PostgreSQL shows them, and in binary a `jsonb` that
 /// begins with the number of its version, 1.
+/// Numbers of the type that a client was told, where what was bound has made others of them.
+fn as_told(column: &ArrayRef, told: &Type) -> ArrayRef {
+    let wanted = match *told {
+        Type::INT2 => DataType::Int16,
+        Type::INT4 => DataType::Int32,
+        Type::INT8 => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        _ => return column.clone(),
+    };
+    match column.data_type() {
+        known if *known != wanted && known.is_numeric() => {
+            cast(column, &wanted).unwrap_or_else(|_| column.clone())
+        }
+        _ => column.clone(),
+    }
+}
+
 fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
     let sent = |(column, field): (&ArrayRef, &FieldInfo)| match field.format() {
         format if is_vector(field.datatype()) => vectors_as_sent(column, field.datatype(), format),
@@ -287,13 +305,22 @@ fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
             let prefixed = texts.iter().map(|text| text.map(|text| format!("\u{1}{text}")));
             Arc::new(prefixed.collect::<StringViewArray>())
         }
+        // A float was bound where a number with all its digits was expected.
+        FieldFormat::Binary if *field.datatype() == Type::NUMERIC => {
+            let Some(floats) = column.as_primitive_opt::<Float64Type>() else {
+                return column.clone();
+            };
+            let in_binary = |value: f64| sql::ordinary::numeric_bytes(&value.to_string());
+            let sent = floats.iter().map(|value| value.and_then(in_binary));
+            Arc::new(sent.collect::<BinaryArray>())
+        }
         FieldFormat::Binary if *field.datatype() == Type::UUID => {
             let Some(texts) = column.as_any().downcast_ref::<StringViewArray>() else {
                 return column.clone();
             };
             Arc::new(texts.iter().map(|text| text.and_then(uuid_bytes)).collect::<BinaryArray>())
         }
-        FieldFormat::Binary => column.clone(),
+        FieldFormat::Binary => as_told(column, field.datatype()),
     };
     batch.columns().iter().zip(fields).map(sent).collect()
 }

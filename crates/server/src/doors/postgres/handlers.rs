@@ -86,7 +86,10 @@ impl Queries {
             }
             Prepared::Query(described) => {
                 let statement = self.parser.plan(described).await?;
-                self.query(statement, parameters, format).await
+                let (answer, ends, permit) = self.run(statement, parameters).await?;
+                // Of the types that the client was told, whatever the bound values have made of them.
+                let answer = Answer { schema: described.schema.clone(), ..answer };
+                answers::response(answer, format, ends, permit)
             }
             Prepared::Other(parsed) => self.run_other(parsed.clone(), format).await,
         }

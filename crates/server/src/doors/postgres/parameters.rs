@@ -17,6 +17,8 @@ use std::sync::Arc;
 const EPOCH_US: i64 = 946_684_800_000_000;
 /// Microseconds of a day.
 const DAY_US: i64 = 86_400_000_000;
+/// Digits of a number in arrow's 128 bits.
+const DIGITS_MAX: u8 = 38;
 /// From 1970 to 2000 in days.
 const EPOCH_DAYS: i32 = 10_957;
 
@@ -133,6 +135,10 @@ fn plain(
     let text =
         text.map_err(|failure| error("22021", format!("parameter ${}: {failure}", at + 1)))?;
     let wanted = wanted.filter(|one| !is_text(one));
+    let may_be_decimal = declared.is_none_or(|one| *one == Type::NUMERIC);
+    if let Some(decimal) = decimal(text, wanted).filter(|_| may_be_decimal) {
+        return Ok(decimal);
+    }
     let target = match declared {
         Some(declared) if *declared != Type::NUMERIC || wanted.is_some() => arrow_type(declared),
         _ => None,
@@ -174,6 +180,20 @@ fn plain(
     }
 }
 
+/// A number with all its digits, where it stands beside such numbers and has no more than arrow has room for.
+fn decimal(text: &str, wanted: Option<&DataType>) -> Option<ScalarValue> {
+    let Some(DataType::Decimal128(..)) = wanted else { return None };
+    let unsigned = text.trim_start_matches(['-', '+']);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    if !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (digits, scale) = (whole.len() + fraction.len(), fraction.len());
+    let precision = u8::try_from(digits.max(1)).ok().filter(|digits| *digits <= DIGITS_MAX)?;
+    let wanted = DataType::Decimal128(precision, i8::try_from(scale).ok()?);
+    ScalarValue::from(text).cast_to(&wanted).ok()
+}
+
 fn list(elements: &[ScalarValue], of: &DataType) -> ScalarValue {
     ScalarValue::List(ScalarValue::new_list(elements, of, true))
 }
@@ -198,6 +218,11 @@ fn binary(
         // With all its digits, where a column of such numbers is to have it.
         None if pg_type == Type::NUMERIC && wanted == Some(&sql::NUMERIC_PARAMETER) => {
             sql::ordinary::numeric_text(bytes).map(ScalarValue::from)
+        }
+        None if pg_type == Type::NUMERIC && matches!(wanted, Some(DataType::Decimal128(..))) => {
+            let text = sql::ordinary::plain_numeric_text(bytes);
+            let exact = text.and_then(|text| decimal(&text, wanted));
+            exact.or_else(|| scalar(&pg_type, bytes))
         }
         Some(of) => elements(bytes).and_then(|all| {
             let target = arrow_type(&of)?;
