@@ -140,6 +140,8 @@ fn translate(error: store::Error) -> SourceError {
             let limit = match limit {
                 store::Limit::Series => Limit::Series,
                 store::Limit::SelectionCost => Limit::Cost,
+                store::Limit::ElsewhereSamples => Limit::ElsewhereSamples,
+                store::Limit::ElsewhereSize => Limit::ElsewhereSize,
                 store::Limit::Partitions => return SourceError::Failed(error.to_string()),
             };
             SourceError::LimitExceeded { limit, message: error.to_string() }

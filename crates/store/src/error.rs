@@ -143,8 +143,8 @@ impl std::fmt::Display for Limit {
             Limit::Series => "query.max-series",
             Limit::SelectionCost => "select.cost",
             Limit::Partitions => "partition",
-            Limit::ElsewhereSamples => "legacy.max-samples",
-            Limit::ElsewhereSize => "legacy.max-size",
+            Limit::ElsewhereSamples => "legacy-max-samples",
+            Limit::ElsewhereSize => "legacy-max-size",
         })
     }
 }

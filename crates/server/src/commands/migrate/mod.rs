@@ -8,13 +8,13 @@
 
 mod blocks;
 mod copy;
-mod days;
-mod remote_read;
-mod series;
+pub mod days;
+pub mod remote_read;
+pub mod series;
 mod source;
 mod target;
 mod verify;
-mod victoriametrics;
+pub mod victoriametrics;
 
 use super::arguments::{option, switch};
 use super::checkpoint::Checkpoint;
