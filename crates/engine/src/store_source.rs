@@ -38,10 +38,11 @@ impl Source for store::Store {
 
 /// The store as the one who evaluates wants it.
 fn questions<'a>(store: &'a store::Store, limits: &'a SelectLimits) -> store::Questions<'a> {
-    match &limits.missing {
+    let questions = match &limits.missing {
         Some(missing) => store.noting(missing),
         None => store.strict(),
-    }
+    };
+    questions.asking(limits.asks)
 }
 
 impl ChangeClock for store::Store {

@@ -133,7 +133,7 @@ pub use missing::Missing;
 pub use opening::StoreOpening;
 pub use partitions::PARTITIONS_MAX;
 pub use period::{PartitionLength, Period};
-pub use questions::Questions;
+pub use questions::{Asks, Questions};
 pub use refusal::Appended;
 pub use repair::losses::{LossLine, LostSeries};
 pub use repair::{RepairPlan, plan_repair};

@@ -26,9 +26,10 @@ pub struct Questions<'a> {
 }
 
 /// Who is asked.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asks {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asks {
     /// The store, and other databases for what is before their `until`.
+    #[default]
     All,
     /// The store alone.
     Own,
@@ -43,6 +44,11 @@ impl<'a> Questions<'a> {
     /// for them, and for who changes what there is.
     pub fn own(self) -> Questions<'a> {
         Questions { asks: Asks::Own, ..self }
+    }
+
+    /// The same of some or of all.
+    pub fn asking(self, asks: Asks) -> Questions<'a> {
+        Questions { asks, ..self }
     }
 
     /// Other databases that a question concerns.

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
@@ -41,9 +41,26 @@ const ERROR_SIZE_MAX: usize = 16 << 10;
 /// Takes the bytes of an answer as they arrive.
 pub type OnBytes<'a> = &'a mut dyn FnMut(&[u8]) -> anyhow::Result<()>;
 
+/// What waits for sockets. It ends without waiting, so that it may end within another one.
+struct Waiting(Option<Runtime>);
+
+impl Waiting {
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.0.as_ref().expect("there until it is dropped").block_on(future)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 /// A connection to a server that may not be open yet.
 pub struct Client {
-    runtime: Runtime,
+    runtime: Waiting,
     host: String,
     port: u16,
     /// `host:port` as the URL has it.
@@ -133,7 +150,7 @@ impl Client {
         };
         let authority = uri.authority().context("no host")?;
         Ok(Client {
-            runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+            runtime: Waiting(Some(Builder::new_current_thread().enable_all().build()?)),
             host: authority.host().trim_matches(['[', ']']).to_string(),
             port: authority.port_u16().unwrap_or(port),
             authority: authority.to_string(),

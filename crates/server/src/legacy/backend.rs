@@ -260,16 +260,6 @@ impl Drop for Place<'_> {
     }
 }
 
-impl Drop for Backend {
-    /// The runtimes of clients must not end within another one.
-    fn drop(&mut self) {
-        let clients = std::mem::take(&mut self.state().clients);
-        if !clients.is_empty() {
-            std::thread::spawn(move || drop(clients));
-        }
-    }
-}
-
 impl<'b> Request<'b> {
     /// How the backend is spoken to.
     pub fn kind(&self) -> Kind {

@@ -79,11 +79,13 @@ pub fn span_of(kind: Kind, range: &TimeRange) -> String {
         Kind::Prometheus => range.start,
     };
     let (first, last) = days::millis(&TimeRange::new(start, range.end));
-    let denies = match kind {
-        Kind::VictoriaMetrics => "deny_partial_response=1&",
-        Kind::Prometheus => "",
+    // Of a cluster all or nothing; of a Quipu what it has itself, or two could ask each other for
+    // ever.
+    let switches = match kind {
+        Kind::VictoriaMetrics => "deny_partial_response=1&nolegacy=1",
+        Kind::Prometheus => "nolegacy=1",
     };
-    format!("{denies}start={}&end={}", seconds(first), seconds(last))
+    format!("{switches}&start={}&end={}", seconds(first), seconds(last))
 }
 
 fn parse<T: DeserializeOwned + Default>(text: &[u8]) -> anyhow::Result<T> {
@@ -128,8 +130,9 @@ mod tests {
     fn times_are_seconds() {
         let range = TimeRange::new(i64::MIN, 1_500_000_001);
         let of = |kind| span_of(kind, &range);
-        assert_eq!(of(Kind::Prometheus), "start=-9223372036.854&end=1.500");
+        assert_eq!(of(Kind::Prometheus), "nolegacy=1&start=-9223372036.854&end=1.500");
         let of_victoria = of(Kind::VictoriaMetrics);
-        assert_eq!(of_victoria, "deny_partial_response=1&start=86400.000&end=1.500");
+        let expected = "deny_partial_response=1&nolegacy=1&start=86400.000&end=1.500";
+        assert_eq!(of_victoria, expected);
     }
 }

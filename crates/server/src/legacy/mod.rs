@@ -18,13 +18,11 @@ pub mod rule;
 mod samples;
 mod selector;
 
+use crate::telemetry::Telemetry;
 use backend::Backend;
-use counters::Counters;
 use rule::Rule;
 use std::sync::Arc;
 use store::{Elsewhere, Store};
-
-use crate::telemetry::Telemetry;
 
 /// What the flags say about legacy backends.
 #[derive(Clone, Debug, Default)]

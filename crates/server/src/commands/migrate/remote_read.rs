@@ -96,6 +96,9 @@ impl Source for RemoteRead {
 
 /// Where remote read is asked.
 pub const READ_PATH: &str = "/api/v1/read";
+/// Of a Quipu what it has itself: what it has from others is copied from those, and compared with
+/// those.
+const OWN_READ_PATH: &str = "/api/v1/read?nolegacy=1";
 
 /// The request that asks a query.
 ///
@@ -104,7 +107,7 @@ pub const READ_PATH: &str = "/api/v1/read";
 pub fn question(query: &ReadQuery) -> anyhow::Result<Asked<'static>> {
     Ok(Asked {
         method: Method::POST,
-        path: READ_PATH,
+        path: OWN_READ_PATH,
         headers: &[
             ("content-type", "application/x-protobuf"),
             ("content-encoding", "snappy"),
