@@ -30,8 +30,8 @@ pub struct Missing {
     /// So that asking costs a load.
     is_any: AtomicBool,
     list: Mutex<Vec<Damage>>,
-    /// What other databases did not give, and why.
-    away: Mutex<Vec<String>>,
+    /// What other databases did not give, and why, by their names.
+    away: Mutex<Vec<(String, String)>>,
     /// What they gave.
     taken: Taken,
 }
@@ -55,12 +55,17 @@ impl Missing {
     }
 
     /// Adds that another database did not give what it has.
-    pub(crate) fn note_away(&self, what: String) {
+    pub(crate) fn note_away(&self, name: &str, what: String) {
         let mut away = lock(&self.away);
-        if away.len() < MISSING_MAX && !away.contains(&what) {
-            away.push(what);
+        if !away.iter().any(|(known, _)| known == name) {
+            away.push((name.to_string(), what));
         }
         self.is_any.store(true, Ordering::Release);
+    }
+
+    /// Whether another database has failed this answer already.
+    pub(crate) fn is_away(&self, name: &str) -> bool {
+        !self.is_empty() && lock(&self.away).iter().any(|(known, _)| known == name)
     }
 
     /// What other databases have given for this answer.
@@ -76,7 +81,7 @@ impl Missing {
     /// What is missing, a sentence for each file and for each other database.
     pub fn sentences(&self) -> Vec<String> {
         let mut all: Vec<String> = lock(&self.list).iter().map(Damage::warning).collect();
-        let away = |what: &String| format!("part of the answer is missing: {what}");
+        let away = |(_, what): &(String, String)| format!("part of the answer is missing: {what}");
         all.extend(lock(&self.away).iter().map(away));
         all
     }

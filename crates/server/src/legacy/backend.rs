@@ -227,7 +227,25 @@ impl Backend {
 
     fn note_heard(&self) {
         let mut state = self.state();
+        if SILENT_MAX <= state.silent {
+            tracing::info!("{} answers again", self.name);
+        }
         (state.silent, state.rests_until) = (0, None);
+    }
+
+    fn note_silent(&self, error: &anyhow::Error) {
+        let mut state = self.state();
+        state.silent = state.silent.saturating_add(1);
+        if state.silent == SILENT_MAX {
+            tracing::warn!(
+                "{} has not answered {SILENT_MAX} requests in a row: {error:#}; answers that need \
+                 it are not whole, and say so",
+                self.name
+            );
+        }
+        if SILENT_MAX <= state.silent {
+            state.rests_until = Some(Instant::now() + REST);
+        }
     }
 
     fn fault_of(&self, error: &anyhow::Error) -> Fault {
@@ -238,11 +256,7 @@ impl Backend {
         if error.downcast_ref::<Refusal>().is_some() {
             self.note_heard();
         } else {
-            let mut state = self.state();
-            state.silent += 1;
-            if SILENT_MAX <= state.silent {
-                state.rests_until = Some(Instant::now() + REST);
-            }
+            self.note_silent(error);
         }
         let text = format!("{error:#}");
         let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");

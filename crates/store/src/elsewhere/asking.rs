@@ -61,7 +61,9 @@ impl Others {
             return Ok(None);
         }
         limits.check_cost(u64::MAX)?;
-        let has = |one: &&Arc<dyn Elsewhere>| range.start < one.until();
+        // Who failed one part of an answer would only keep the others waiting.
+        let is_away = |one: &dyn Elsewhere| missing.is_some_and(|all| all.is_away(one.name()));
+        let has = |one: &&Arc<dyn Elsewhere>| range.start < one.until() && !is_away(&***one);
         let list = known.list.iter().filter(has).map(|one| &**one).collect();
         Ok(Some(Concerned { list, range, limits, missing }))
     }
@@ -208,7 +210,7 @@ impl Concerned<'_> {
         let what = format!("{} gave no whole answer: {reason}", one.name());
         match self.missing {
             Some(missing) => {
-                missing.note_away(what);
+                missing.note_away(one.name(), what);
                 Ok(())
             }
             None => Err(Error::Away { what }),
