@@ -15,6 +15,8 @@ mod graphite;
 mod hosts;
 mod influx_client;
 mod influx_sockets;
+mod legacy;
+mod legacy_faults;
 mod metricsql;
 mod migrate;
 mod native_histograms;

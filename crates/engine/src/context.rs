@@ -109,6 +109,7 @@ impl<'a> Context<'a> {
             deadline: self.options.deadline,
             cost_max: self.options.limits.select_cost_max,
             missing: Some(Arc::clone(&self.missing)),
+            asks: self.options.asks,
         }
     }
 

@@ -74,6 +74,10 @@ pub enum Limit {
     QueryMemory,
     /// Memory of the whole process, of which a query gets a share.
     Memory,
+    /// Samples from legacy backends.
+    ElsewhereSamples,
+    /// Bytes from legacy backends.
+    ElsewhereSize,
     /// What a selector may cost when the query is only tried; no flag.
     Cost,
 }
@@ -86,6 +90,8 @@ impl Limit {
             Limit::Series => "query.max-series",
             Limit::QueryMemory => "query.max-memory",
             Limit::Memory => "memory-limit",
+            Limit::ElsewhereSamples => "legacy-max-samples",
+            Limit::ElsewhereSize => "legacy-max-size",
             Limit::Cost => "select.cost",
         }
     }

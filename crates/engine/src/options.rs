@@ -5,6 +5,7 @@ use promql::Dialect;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use store::Asks;
 
 /// Bounds on one query; each has a flag of the binary.
 #[derive(Clone, Debug)]
@@ -83,6 +84,8 @@ pub struct QueryOptions {
     pub cancelled: Option<Arc<AtomicBool>>,
     /// What becomes of a query for which not everything can be read.
     pub partial: Partial,
+    /// Whether other databases are asked for what they have.
+    pub asks: Asks,
     /// Whether the samples of each step are counted.
     pub step_stats: StepStats,
     /// What PromQL makes of start timestamps.
@@ -133,6 +136,7 @@ impl Default for QueryOptions {
             deadline: None,
             cancelled: None,
             partial: Partial::Answer,
+            asks: Asks::All,
             step_stats: StepStats::Omitted,
             start_timestamps: StartTimestamps::Ignored,
         }

@@ -10,7 +10,7 @@ use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
-use store::Missing;
+use store::{Asks, Missing};
 
 /// Bounds on one selection.
 #[derive(Clone)]
@@ -23,6 +23,8 @@ pub struct SelectLimits {
     pub cost_max: u64,
     /// Who is told what is missing; a source that finds something missing and can tell nobody fails.
     pub missing: Option<Arc<Missing>>,
+    /// Who is asked.
+    pub asks: Asks,
 }
 
 /// Receives a series' index, timestamps and values.

@@ -38,10 +38,11 @@ impl Source for store::Store {
 
 /// The store as the one who evaluates wants it.
 fn questions<'a>(store: &'a store::Store, limits: &'a SelectLimits) -> store::Questions<'a> {
-    match &limits.missing {
+    let questions = match &limits.missing {
         Some(missing) => store.noting(missing),
         None => store.strict(),
-    }
+    };
+    questions.asking(limits.asks)
 }
 
 impl ChangeClock for store::Store {
@@ -140,6 +141,8 @@ fn translate(error: store::Error) -> SourceError {
             let limit = match limit {
                 store::Limit::Series => Limit::Series,
                 store::Limit::SelectionCost => Limit::Cost,
+                store::Limit::ElsewhereSamples => Limit::ElsewhereSamples,
+                store::Limit::ElsewhereSize => Limit::ElsewhereSize,
                 store::Limit::Partitions => return SourceError::Failed(error.to_string()),
             };
             SourceError::LimitExceeded { limit, message: error.to_string() }

@@ -11,6 +11,7 @@ use crate::auth::Credentials;
 use crate::flag::{Flag, Kind};
 use crate::flags;
 use crate::hosts::Hosts;
+use crate::legacy::{self, LegacyConfig, TakenLimits};
 use crate::listeners::table::{Asking, Listener, Row};
 use crate::memory::{self, parse_limit};
 use crate::quantity::{parse_duration, parse_size};
@@ -273,6 +274,14 @@ fn flatten(
             toml::Value::Integer(number) => number.to_string(),
             toml::Value::Float(number) => number.to_string(),
             toml::Value::Boolean(switch) => switch.to_string(),
+            toml::Value::Array(all) if is_list(&key) => {
+                let texts = all.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>();
+                if texts.len() < all.len() {
+                    let reason = format!("{key}: each of its values must be a text");
+                    return Err(ConfigError::File { path: path.to_string(), reason });
+                }
+                texts.join("; ")
+            }
             other => {
                 let reason = format!("{key}: a {} is no value of a flag", other.type_str());
                 return Err(ConfigError::File { path: path.to_string(), reason });
@@ -285,6 +294,10 @@ fn flatten(
         values.insert(key, text);
     }
     Ok(())
+}
+
+fn is_list(key: &str) -> bool {
+    flags::find(key).is_some_and(|flag| flag.kind == Kind::List)
 }
 
 /// Refuses variables that start with `QUIPU_` and are no flag: a typing error must not pass in silence.
@@ -415,6 +428,8 @@ pub struct Config {
     pub insert: InsertConfig,
     /// Queries.
     pub query: QueryConfig,
+    /// Databases that have what was before.
+    pub legacy: LegacyConfig,
     /// Where SQL reads and writes files.
     pub files: Option<Folder>,
     /// How often to store our own metrics; `None` is never.
@@ -444,6 +459,7 @@ impl Config {
             credentials: credentials(&settings)?,
             insert: insert_config(&settings)?,
             query: query_config(&settings, memory_limit)?,
+            legacy: legacy_config(&settings)?,
             files: files(&settings)?,
             self_scrape_interval: match settings.duration("self-scrape-interval")? {
                 Duration::ZERO => None,
@@ -495,6 +511,16 @@ impl Config {
     pub fn listener(&self, listener: Listener) -> Option<&ListenerConfig> {
         self.listeners.iter().find(|one| one.listener == listener)
     }
+}
+
+fn legacy_config(settings: &Settings) -> Result<LegacyConfig, ConfigError> {
+    Ok(LegacyConfig {
+        rules: settings.parsed("legacy", legacy::rule::parse)?,
+        limits: TakenLimits {
+            samples_max: settings.count("legacy-max-samples")? as u64,
+            size_max: settings.size_between("legacy-max-size", 1 << 20, 1 << 40)?,
+        },
+    })
 }
 
 /// The share of the memory limit that keys may have.

@@ -167,6 +167,7 @@ impl From<store::Error> for Failure {
         match error {
             Error::SeriesDropped => Failure::busy(text),
             Error::Damaged { .. } => Failure::new(Kind::Damaged, text).again_after(RETRY_LATER),
+            Error::Away { .. } => Failure::new(Kind::Damaged, text).again_after(RETRY_SERIES),
             Error::NoRoom { .. } => Failure::busy(text).again_after(RETRY_LATER),
             Error::HeadFull { .. } => Failure::busy(text).hit(Limit::HeadSize),
             Error::ReadOnly { .. }

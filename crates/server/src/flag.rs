@@ -6,6 +6,8 @@
 pub enum Kind {
     /// Any text.
     Text,
+    /// Texts apart by semicolons; the flag may be said many times.
+    List,
     /// A path of a file or directory.
     Path,
     /// `host:port`.
@@ -28,7 +30,7 @@ impl Kind {
     /// The word that stands for the value in `--help`.
     pub fn placeholder(self) -> &'static str {
         match self {
-            Kind::Text => "TEXT",
+            Kind::Text | Kind::List => "TEXT",
             Kind::Path => "PATH",
             Kind::Address => "HOST:PORT",
             Kind::Size => "SIZE",

@@ -10,7 +10,7 @@
 
 use crate::flag::{Flag, Group, Kind, flag};
 use crate::listeners::table::Listener;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Every flag of `quipu serve` but those that listeners bring, in the order of `--help`.
 #[rustfmt::skip] // one flag, one line
@@ -80,6 +80,9 @@ const GROUPS: &[Group] = &[
         flag("query.deny-partial", Kind::Switch, "false", "Answer 503 instead of leaving out what cannot be read. ?deny_partial_response=1 and =0 say so for one request."),
         flag("query.experimental-functions", Kind::Switch, "false", "Know what Prometheus calls experimental in PromQL: functions such as info() and mad_over_time(), limitk and limit_ratio, anchored and smoothed selectors, fill modifiers, calculated durations."),
         flag("query.start-timestamps", Kind::Switch, "false", "Let rate, increase, irate and resets of PromQL go by start timestamps that were kept, and start_timestamp() tell them, as Prometheus' use-start-timestamps does."),
+        flag("legacy", Kind::List, "", "A database that has the samples from before this server came, asked by every read that begins before its until: 'url=http://old:8428 kind=victoriametrics until=2026-11-22T00:00:00Z'; kinds are victoriametrics and prometheus, other words user=, password-file=, bearer-token-file=, ca= and timeout=10s. May be said many times; of equal timestamps what is here counts, then what the first one has. See docs/legacy.md."),
+        flag("legacy-max-samples", Kind::Count, "20000000", "Samples that one query may take from all legacy backends, each 16 bytes of memory. More is an error."),
+        flag("legacy-max-size", Kind::Size, "1GiB", "Bytes of answers that one query may take from all legacy backends. More is an error."),
         flag("query.dialect", Kind::Choice(&["promql", "metricsql"]), "promql", "Language of queries that do not say dialect=..."),
     ]},
 ];
@@ -165,6 +168,7 @@ fn argument(flag: &'static Flag) -> Arg {
     let argument =
         Arg::new(flag.name).long(flag.name).value_name(flag.kind.placeholder()).help(help);
     match flag.kind {
+        Kind::List => argument.num_args(1).allow_hyphen_values(false).action(ArgAction::Append),
         Kind::Switch => argument.num_args(0..=1).require_equals(true).default_missing_value("true"),
         _ => argument.num_args(1).allow_hyphen_values(false),
     }
@@ -172,7 +176,8 @@ fn argument(flag: &'static Flag) -> Arg {
 
 /// What the command line says about a flag.
 pub fn from_command_line(matches: &ArgMatches, name: &str) -> Option<String> {
-    matches.get_one::<String>(name).cloned()
+    let all: Vec<&str> = matches.get_many::<String>(name)?.map(String::as_str).collect();
+    Some(all.join("; "))
 }
 
 /// `docs/flags.md`, generated.

@@ -22,6 +22,7 @@ pub mod flag;
 pub mod flags;
 pub mod hosts;
 pub mod ingest;
+pub mod legacy;
 pub mod listeners;
 pub mod logging;
 pub mod memory;

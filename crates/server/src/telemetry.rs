@@ -51,6 +51,10 @@ label_enum! {
         QuerySeries = "query.max-series",
         /// Memory of a query.
         QueryMemory = "query.max-memory",
+        /// Samples of a query from legacy backends.
+        LegacySamples = "legacy-max-samples",
+        /// Bytes of a query from legacy backends.
+        LegacySize = "legacy-max-size",
         /// Memory of all of Quipu.
         Memory = "memory-limit",
         /// Bytes of a line over a socket.
@@ -73,6 +77,8 @@ impl From<engine::Limit> for Limit {
             engine::Limit::Series => Limit::QuerySeries,
             engine::Limit::QueryMemory => Limit::QueryMemory,
             engine::Limit::Memory => Limit::Memory,
+            engine::Limit::ElsewhereSamples => Limit::LegacySamples,
+            engine::Limit::ElsewhereSize => Limit::LegacySize,
             engine::Limit::Cost => Limit::Other,
         }
     }
@@ -82,6 +88,8 @@ impl From<store::Limit> for Limit {
     fn from(limit: store::Limit) -> Limit {
         match limit {
             store::Limit::Series => Limit::QuerySeries,
+            store::Limit::ElsewhereSamples => Limit::LegacySamples,
+            store::Limit::ElsewhereSize => Limit::LegacySize,
             store::Limit::SelectionCost | store::Limit::Partitions => Limit::Other,
         }
     }

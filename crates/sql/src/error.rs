@@ -76,6 +76,8 @@ impl From<&store::Error> for SqlError {
         let code = match error {
             store::Error::DeadlineExceeded => "57014",
             store::Error::LimitExceeded { .. } => "54000",
+            // A foreign server's connection failed.
+            store::Error::Away { .. } => "08006",
             // Clients ask again by themselves.
             store::Error::SeriesDropped => "40001",
             _ => "XX000",

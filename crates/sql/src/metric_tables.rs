@@ -15,7 +15,7 @@ use model::{METRIC_NAME, Matcher, TimeRange};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
-use store::{SelectLimits, Store};
+use store::{Missing, SelectLimits, Store};
 
 /// The schema of tables of samples, a metric each.
 pub const METRIC_SCHEMA: &str = "prom_metric";
@@ -65,7 +65,9 @@ impl Metrics {
             cost_max: u64::MAX,
         };
         let sets = [matchers.clone()];
-        let labels = self.store.strict().label_names(&sets, TimeRange::ALL, &limits);
+        // Where a legacy backend is away, the table is what is here; reading it says so.
+        let missing = Missing::new();
+        let labels = self.store.noting(&missing).label_names(&sets, TimeRange::ALL, &limits);
         let labels = labels.map_err(|error| DataFusionError::External(Box::new(error)))?;
         if labels.is_empty() {
             return Ok(None);

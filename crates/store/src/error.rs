@@ -87,6 +87,12 @@ pub enum Error {
         /// What is, and how.
         what: String,
     },
+    /// Another database that has a part of the answer does not give it.
+    #[error("the answer would not be whole: {what}")]
+    Away {
+        /// Which, and why.
+        what: String,
+    },
     /// The disk has no room for what was asked for. Nothing has changed.
     #[error(
         "a merge takes {size} bytes of disk, {free} are free and {min} must stay (free-disk-min)"
@@ -125,6 +131,10 @@ pub enum Limit {
     SelectionCost,
     /// Partitions of a store; no flag but their length.
     Partitions,
+    /// Samples from other databases.
+    ElsewhereSamples,
+    /// Bytes from other databases.
+    ElsewhereSize,
 }
 
 impl std::fmt::Display for Limit {
@@ -133,6 +143,8 @@ impl std::fmt::Display for Limit {
             Limit::Series => "query.max-series",
             Limit::SelectionCost => "select.cost",
             Limit::Partitions => "partition",
+            Limit::ElsewhereSamples => "legacy-max-samples",
+            Limit::ElsewhereSize => "legacy-max-size",
         })
     }
 }

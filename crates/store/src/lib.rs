@@ -61,6 +61,7 @@ mod part;
 // What is asked.
 mod questions;
 mod reader;
+mod elsewhere;
 mod missing;
 mod path_matcher;
 mod select;
@@ -124,6 +125,7 @@ pub use backup::{BackupFile, BackupManifest, BlobHash, HASH_SIZE, MANIFEST_SIZE_
 pub use config::{Durability, StoreConfig};
 pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedPartition;
+pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Taken};
 pub use error::{Error, Limit};
 pub use exemplars::ExemplarSeries;
 pub use file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
@@ -131,7 +133,7 @@ pub use missing::Missing;
 pub use opening::StoreOpening;
 pub use partitions::PARTITIONS_MAX;
 pub use period::{PartitionLength, Period};
-pub use questions::Questions;
+pub use questions::{Asks, Questions};
 pub use refusal::Appended;
 pub use repair::losses::{LossLine, LostSeries};
 pub use repair::{RepairPlan, plan_repair};

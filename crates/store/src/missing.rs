@@ -10,6 +10,7 @@
 //! without [`crate::Store::noting`] never gets a part of the truth.
 
 use crate::damage::{Damage, DamageList, DamagePlace, joined};
+use crate::elsewhere::Taken;
 use crate::file_names::INDEX_DIR;
 use crate::ground::Ground;
 use crate::locks::lock;
@@ -29,6 +30,10 @@ pub struct Missing {
     /// So that asking costs a load.
     is_any: AtomicBool,
     list: Mutex<Vec<Damage>>,
+    /// What other databases did not give, and why, by their names.
+    away: Mutex<Vec<(String, String)>>,
+    /// What they gave.
+    taken: Taken,
 }
 
 impl Missing {
@@ -49,14 +54,36 @@ impl Missing {
         self.is_any.store(true, Ordering::Release);
     }
 
+    /// Adds that another database did not give what it has.
+    pub(crate) fn note_away(&self, name: &str, what: String) {
+        let mut away = lock(&self.away);
+        if !away.iter().any(|(known, _)| known == name) {
+            away.push((name.to_string(), what));
+        }
+        self.is_any.store(true, Ordering::Release);
+    }
+
+    /// Whether another database has failed this answer already.
+    pub(crate) fn is_away(&self, name: &str) -> bool {
+        !self.is_empty() && lock(&self.away).iter().any(|(known, _)| known == name)
+    }
+
+    /// What other databases have given for this answer.
+    pub(crate) fn taken(&self) -> &Taken {
+        &self.taken
+    }
+
     /// Whether the answer is whole.
     pub fn is_empty(&self) -> bool {
         !self.is_any.load(Ordering::Acquire)
     }
 
-    /// What is missing, a sentence for each file.
+    /// What is missing, a sentence for each file and for each other database.
     pub fn sentences(&self) -> Vec<String> {
-        lock(&self.list).iter().map(Damage::warning).collect()
+        let mut all: Vec<String> = lock(&self.list).iter().map(Damage::warning).collect();
+        let away = |(_, what): &(String, String)| format!("part of the answer is missing: {what}");
+        all.extend(lock(&self.away).iter().map(away));
+        all
     }
 
     /// What is missing.

@@ -2,12 +2,13 @@
 //! not whole as long as what is missing is told.
 
 use crate::damage::Damage;
+use crate::elsewhere::asking::Concerned;
 use crate::exemplars::{self, ExemplarSeries};
 use crate::histograms::hidden::matchers_of_hidden;
 use crate::histograms::names::{RUN_LABEL, START_RUN};
 use crate::missing::{Missing, Watch};
 use crate::reader::Reader;
-use crate::select::matchers::compile;
+use crate::select::matchers::{compile, plain};
 use crate::stats::{Cardinality, CardinalityRequest};
 use crate::{Result, SelectLimits, Selection, cardinality, catalog};
 use model::{Labels, Matcher, TimeRange};
@@ -21,11 +22,45 @@ use std::sync::Arc;
 pub struct Questions<'a> {
     reader: &'a Reader,
     missing: Option<&'a Arc<Missing>>,
+    asks: Asks,
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asks {
+    /// The store, and other databases for what is before their `until`.
+    #[default]
+    All,
+    /// The store alone.
+    Own,
 }
 
 impl<'a> Questions<'a> {
     pub(crate) fn new(reader: &'a Reader, missing: Option<&'a Arc<Missing>>) -> Questions<'a> {
-        Questions { reader, missing }
+        Questions { reader, missing, asks: Asks::All }
+    }
+
+    /// The same of what this store has itself, whatever other databases have: for who must not wait
+    /// for them, and for who changes what there is.
+    pub fn own(self) -> Questions<'a> {
+        Questions { asks: Asks::Own, ..self }
+    }
+
+    /// The same of some or of all.
+    pub fn asking(self, asks: Asks) -> Questions<'a> {
+        Questions { asks, ..self }
+    }
+
+    /// Other databases that a question concerns.
+    fn others<'q>(
+        &'q self,
+        range: TimeRange,
+        limits: &'q SelectLimits,
+    ) -> Result<Option<Concerned<'q>>> {
+        match self.asks {
+            Asks::All => self.reader.others.concerned(range, limits, self.missing),
+            Asks::Own => Ok(None),
+        }
     }
 
     fn watch(&self) -> Watch {
@@ -37,14 +72,21 @@ impl<'a> Questions<'a> {
     /// # Errors
     /// [`crate::Error::Invalid`] for a regular expression that does not compile,
     /// [`crate::Error::LimitExceeded`], [`crate::Error::DeadlineExceeded`]; of who wants all or
-    /// nothing [`crate::Error::Corrupt`] or [`crate::Error::Index`] where something is rotten.
+    /// nothing [`crate::Error::Corrupt`] or [`crate::Error::Index`] where something is rotten, and
+    /// [`crate::Error::Away`] where another database does not answer.
     pub fn select(
         &self,
         sets: &[Vec<Matcher>],
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
-        self.reader.select(compile(sets)?, range, limits, self.watch())
+        let compiled = compile(sets)?;
+        let Some(others) = self.others(range, limits)? else {
+            return self.reader.select(compiled, range, limits, self.watch());
+        };
+        let found = others.select(&plain(sets)?, &compiled)?;
+        // What is copied meanwhile is here at the latest when it is not there any more.
+        self.reader.select(compiled, range, limits, self.watch())?.joined_with(found)
     }
 
     /// The start timestamps of the series that match any of `sets` and may have samples in `range`:
@@ -74,7 +116,11 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<Labels>> {
-        catalog::series(self.reader, sets, range, limits, &self.watch())
+        let mut all = catalog::series(self.reader, sets, range, limits, &self.watch())?;
+        if let Some(others) = self.others(range, limits)? {
+            others.series(&plain(sets)?, &compile(sets)?, &mut all)?;
+        }
+        Ok(all)
     }
 
     /// Sorted label names, as [`Questions::series`].
@@ -87,7 +133,11 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
-        catalog::label_names(self.reader, sets, range, limits, &self.watch())
+        let mut all = catalog::label_names(self.reader, sets, range, limits, &self.watch())?;
+        if let Some(others) = self.others(range, limits)? {
+            others.label_names(&plain(sets)?, &mut all)?;
+        }
+        Ok(all)
     }
 
     /// Sorted values of one label, as [`Questions::series`].
@@ -101,7 +151,11 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
-        catalog::label_values(self.reader, name, sets, range, limits, &self.watch())
+        let mut all = catalog::label_values(self.reader, name, sets, range, limits, &self.watch())?;
+        if let Some(others) = self.others(range, limits)? {
+            others.label_values(name, &plain(sets)?, &mut all)?;
+        }
+        Ok(all)
     }
 
     /// The exemplars in `range` of the series that match any of `sets` (each a conjunction), by

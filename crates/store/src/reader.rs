@@ -6,6 +6,7 @@
 //! - Nothing is changed but what is remembered of parts, which bounds its memory itself.
 
 use crate::changes::ChangeClock;
+use crate::elsewhere::asking::Others;
 use crate::exemplars::{ExemplarQueue, ExemplarSeries};
 use crate::ground::Ground;
 use crate::missing::{Missing, Watch};
@@ -29,6 +30,8 @@ pub(crate) struct Reader {
     pub changes: Arc<ChangeClock>,
     /// What queries have parsed of parts.
     pub page_headers: Arc<PageHeaders>,
+    /// Other databases that are asked too.
+    pub others: Others,
 }
 
 impl Reader {
@@ -40,6 +43,7 @@ impl Reader {
             exemplars: shared.exemplars.clone(),
             changes: shared.changes.clone(),
             page_headers: Arc::default(),
+            others: Others::default(),
         }
     }
 
@@ -93,6 +97,11 @@ impl Reader {
         if range.start < hidden_before {
             out.push(TimeRange::new(range.start, range.end.min(hidden_before - 1)));
         }
+        // What others have may change at any time, and nobody tells.
+        let until = self.others.until();
+        if range.start < until {
+            out.push(TimeRange::new(range.start, range.end.min(until - 1)));
+        }
         for partition in self.partitions.overlapping(range) {
             partition.read().changed.since(version, range, &mut out);
         }
@@ -101,8 +110,11 @@ impl Reader {
 
     /// Whether selections within `range` list the series they share in the same order, whatever
     /// part of the range each is for. Across partitions that is not so: series stand where they are
-    /// first met.
+    /// first met. Nor is it where others are asked, which brings an order of its own.
     pub fn keeps_order(&self, range: &TimeRange) -> bool {
+        if range.start < self.others.until() {
+            return false;
+        }
         self.partitions.overlapping(&range.intersect(&self.retention.kept_span())).len() <= 1
     }
 }

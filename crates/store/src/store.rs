@@ -54,7 +54,7 @@ use crate::snapshot::Snapshots;
 use crate::starts::append::{AppendedStarts, StartBatch};
 use crate::stats::{CardinalityRequest, NewSeries, StoreStats};
 use crate::store_log::{LogOwner, StoreLog};
-use crate::{Durability, Result, SelectLimits, Selection};
+use crate::{Durability, Elsewhere, Result, SelectLimits, Selection};
 use crate::{cardinality, histograms, starts};
 use histogram::HistogramBatch;
 use model::{ExemplarRow, KeyHasher, Labels, Matcher, Metadata, TimeRange, Timestamp, WriteBatch};
@@ -277,6 +277,12 @@ impl Store {
     /// The store for who takes answers that are not whole, as long as `missing` is told.
     pub fn noting<'a>(&'a self, missing: &'a Arc<Missing>) -> Questions<'a> {
         Questions::new(&self.reader, Some(missing))
+    }
+
+    /// Asks other databases too, for what is before their `until`; to be said once, before anybody
+    /// asks anything.
+    pub fn ask_too(&self, others: Vec<Arc<dyn Elsewhere>>) {
+        self.reader.others.set(others);
     }
 
     /// As [`Questions::select`] of who wants all or nothing.

@@ -10,6 +10,7 @@ mod crash;
 mod damaged;
 mod durability_dir;
 mod durability_log;
+mod elsewhere;
 mod exemplars;
 mod false_files;
 mod faults;

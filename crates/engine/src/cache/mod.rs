@@ -38,6 +38,7 @@ use reach::Reach;
 use shelf::Key;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use store::Asks;
 
 /// As [`crate::range()`], with steps that `cache` has from an earlier query of the same source.
 ///
@@ -50,7 +51,8 @@ pub fn range_cached(
     asked: StepRange,
     options: &QueryOptions,
 ) -> Result<QueryResult> {
-    let clock = source.changes().filter(|_| cache.is_on());
+    // Answers are kept of all there is.
+    let clock = source.changes().filter(|_| cache.is_on() && options.asks == Asks::All);
     let Some(clock) = clock.filter(|_| options.dialect == Dialect::PromQl) else {
         return range(source, text, asked, options);
     };

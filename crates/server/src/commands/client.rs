@@ -1,4 +1,5 @@
-//! The HTTP client of the commands: one connection, one request at a time, TLS when the URL says so.
+//! The HTTP client of the commands, and of the server where it asks others: one connection, one
+//! request at a time, TLS when the URL says so.
 //!
 //! Plain calls for plain code: a runtime of its own waits inside.
 
@@ -15,10 +16,10 @@ use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::runtime::Runtime;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
@@ -40,9 +41,26 @@ const ERROR_SIZE_MAX: usize = 16 << 10;
 /// Takes the bytes of an answer as they arrive.
 pub type OnBytes<'a> = &'a mut dyn FnMut(&[u8]) -> anyhow::Result<()>;
 
+/// What waits for sockets. It ends without waiting, so that it may end within another one.
+struct Waiting(Option<Runtime>);
+
+impl Waiting {
+    fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.0.as_ref().expect("there until it is dropped").block_on(future)
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
 /// A connection to a server that may not be open yet.
 pub struct Client {
-    runtime: Runtime,
+    runtime: Waiting,
     host: String,
     port: u16,
     /// `host:port` as the URL has it.
@@ -52,6 +70,8 @@ pub struct Client {
     tls: Option<TlsConnector>,
     authorization: Option<String>,
     connection: Option<SendRequest<Full<Bytes>>>,
+    /// When the answer has to be there.
+    deadline: Option<Instant>,
 }
 
 /// A request.
@@ -130,7 +150,7 @@ impl Client {
         };
         let authority = uri.authority().context("no host")?;
         Ok(Client {
-            runtime: tokio::runtime::Builder::new_current_thread().enable_all().build()?,
+            runtime: Waiting(Some(Builder::new_current_thread().enable_all().build()?)),
             host: authority.host().trim_matches(['[', ']']).to_string(),
             port: authority.port_u16().unwrap_or(port),
             authority: authority.to_string(),
@@ -138,6 +158,7 @@ impl Client {
             tls,
             authorization: authorization(access)?,
             connection: None,
+            deadline: None,
         })
     }
 
@@ -185,6 +206,35 @@ impl Client {
         unreachable!("the last try returns")
     }
 
+    /// Sends a request once, and is back with the answer before the deadline, or with why there is
+    /// none: for who has something better to do than to wait.
+    ///
+    /// # Errors
+    /// When the server is away or slow, `on_bytes` fails, or an answer breaks off midway.
+    pub fn ask_until(
+        &mut self,
+        deadline: Instant,
+        asked: &Asked<'_>,
+        on_bytes: OnBytes<'_>,
+    ) -> anyhow::Result<Reply> {
+        self.deadline = Some(deadline);
+        let mut may_be_closed = self.connection.is_some();
+        loop {
+            match self.try_once(asked, on_bytes)? {
+                Attempt::Answered(reply) | Attempt::Busy(reply, _) => return Ok(reply),
+                // A connection that waited may have been closed meanwhile.
+                Attempt::Away(_) if may_be_closed => may_be_closed = false,
+                Attempt::Away(error) => return Err(error),
+            }
+        }
+    }
+
+    /// How long to wait for the next that the server does.
+    fn patience(&self) -> Duration {
+        let left = |at: Instant| at.saturating_duration_since(Instant::now());
+        self.deadline.map_or(SILENCE_MAX, |at| left(at).min(SILENCE_MAX))
+    }
+
     /// Once for each request: whoever looks on should not take a server that is away for a long
     /// answer.
     fn say_why_it_waits(&self, reason: &str, tried: u32) {
@@ -217,8 +267,9 @@ impl Client {
                 Err(error) => return Ok(Attempt::Away(error)),
             },
         };
-        let asking = async { timeout(SILENCE_MAX, connection.send_request(request)).await };
-        let answered = self.runtime.block_on(asking).with_context(silent)?;
+        let patience = self.patience();
+        let asking = async { timeout(patience, connection.send_request(request)).await };
+        let answered = self.runtime.block_on(asking).with_context(|| self.silent())?;
         let mut response = match answered {
             Ok(response) => response,
             Err(error) => return Ok(Attempt::Away(error.into())),
@@ -227,8 +278,10 @@ impl Client {
         let mut error = Vec::new();
         let has_end = says_its_end(&response);
         loop {
-            let reading = async { timeout(SILENCE_MAX, response.frame()).await };
-            let Some(frame) = self.runtime.block_on(reading).with_context(silent)? else { break };
+            let patience = self.patience();
+            let reading = async { timeout(patience, response.frame()).await };
+            let frame = self.runtime.block_on(reading).with_context(|| self.silent())?;
+            let Some(frame) = frame else { break };
             let frame = frame.context("the answer broke off")?;
             if !has_end && status.is_success() {
                 bail!(
@@ -260,19 +313,30 @@ impl Client {
     }
 
     fn connect(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
-        self.runtime.block_on(async {
-            let socket = TcpStream::connect((self.host.as_str(), self.port))
-                .await
-                .with_context(|| format!("cannot reach {}", self.authority))?;
-            socket.set_nodelay(true)?;
-            match &self.tls {
-                None => shake_hands(socket).await,
-                Some(connector) => {
-                    let name = ServerName::try_from(self.host.clone())?;
-                    shake_hands(connector.connect(name, socket).await?).await
-                }
+        let patience = self.patience();
+        let connecting = async { timeout(patience, self.connecting()).await };
+        self.runtime.block_on(connecting).with_context(|| self.silent())?
+    }
+
+    async fn connecting(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
+        let socket = TcpStream::connect((self.host.as_str(), self.port))
+            .await
+            .with_context(|| format!("cannot reach {}", self.authority))?;
+        socket.set_nodelay(true)?;
+        match &self.tls {
+            None => shake_hands(socket).await,
+            Some(connector) => {
+                let name = ServerName::try_from(self.host.clone())?;
+                shake_hands(connector.connect(name, socket).await?).await
             }
-        })
+        }
+    }
+
+    fn silent(&self) -> String {
+        match self.deadline {
+            None => format!("nothing came for {} minutes", SILENCE_MAX.as_secs() / 60),
+            Some(_) => "not within its time".to_string(),
+        }
     }
 }
 
@@ -282,10 +346,6 @@ enum Attempt {
     /// Asked to wait, for so many seconds if it said.
     Busy(Reply, Option<u64>),
     Away(anyhow::Error),
-}
-
-fn silent() -> String {
-    format!("nothing came for {} minutes", SILENCE_MAX.as_secs() / 60)
 }
 
 /// Whether an answer that ends early can be told from one that is whole.

@@ -3,7 +3,7 @@
 mod arguments;
 mod backup;
 mod checkpoint;
-mod client;
+pub mod client;
 pub mod export;
 #[cfg(feature = "sql")]
 mod export_parquet;

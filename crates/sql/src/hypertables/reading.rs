@@ -69,7 +69,8 @@ pub fn select_within(
         }
         _ => {}
     }
-    let selection = series.store.strict().select(&[matchers], asked.range, &limits);
+    // Rows of hypertables were never anywhere else.
+    let selection = series.store.strict().own().select(&[matchers], asked.range, &limits);
     selection.map_err(|error| DataFusionError::External(Box::new(error)))
 }
 

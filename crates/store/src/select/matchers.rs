@@ -25,3 +25,9 @@ fn refusal(error: index::Error) -> Error {
         other => Error::Index(other),
     }
 }
+
+/// Selector sets that others understand: without path patterns.
+pub(crate) fn plain(sets: &[Vec<Matcher>]) -> Result<Vec<Vec<Matcher>>> {
+    let one = |set: &Vec<Matcher>| Ok(path_matcher::without_patterns(set)?.into_owned());
+    sets.iter().map(one).collect()
+}

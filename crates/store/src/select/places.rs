@@ -5,8 +5,8 @@
 //! ```
 //!
 //! - Every series has a place, and of one partition one at most.
-//! - Series stand in the order in which they are first met; `starts` is empty when each has exactly
-//!   one place.
+//! - Series stand in the order in which they are first met, unless they were put in another;
+//!   `starts` is empty when each has exactly one place, in the first order.
 
 use crate::Result;
 use crate::missing::Watch;
@@ -63,6 +63,20 @@ impl Places {
     /// How many series there are.
     pub fn len(&self) -> usize {
         if self.starts.is_empty() { self.list.len() } else { self.starts.len() - 1 }
+    }
+
+    /// Puts the series in another order.
+    pub fn put_in_order(&mut self, order: &[u32]) {
+        assert_eq!(order.len(), self.len(), "every series has a place");
+        let mut list = Vec::with_capacity(self.list.len());
+        let mut starts = Vec::with_capacity(order.len() + 1);
+        for idx in order {
+            starts.push(to_u32(list.len()));
+            list.extend_from_slice(self.of(*idx as usize));
+        }
+        starts.push(to_u32(list.len()));
+        // With `starts`, for those of one column no longer lie side by side.
+        (self.list, self.starts) = (list, starts);
     }
 
     /// The places of a series, oldest partition first.

@@ -6,6 +6,7 @@ use super::places::Places;
 use super::scope::SelectScope;
 use super::views::{Views, cost_of_hidden, samples_of, views_of};
 use crate::Result;
+use crate::elsewhere::joined::Joined;
 use crate::histograms::hidden::Hidden;
 use crate::histograms::read::{HistogramReader, MixedSink, Wanted};
 use crate::locks::lock;
@@ -33,6 +34,8 @@ pub type SampleSink<'a> = dyn FnMut(usize, &[i64], &[f64]) + 'a;
 /// Matched series and a frozen view of their samples. `Send + Sync`; reads may run in parallel.
 pub struct Selection {
     places: Places,
+    /// With series from elsewhere, where those were asked for.
+    joined: Option<Joined>,
     /// Of those that have histograms.
     hidden: Option<Hidden>,
     scope: SelectScope,
@@ -112,6 +115,7 @@ impl Selection {
         let samples_each = (cost / count.max(1) as u64).max(1);
         Ok(Selection {
             places,
+            joined: None,
             hidden: Hidden::new(hidden, hidden_lost),
             scope: SelectScope { range, limits: limits.clone(), page_headers, watch },
             read_series: to_usize((READ_SAMPLES / samples_each).clamp(16, READ_SERIES_MAX)),
@@ -119,9 +123,20 @@ impl Selection {
         })
     }
 
+    /// Stands in another order from now on, with series from elsewhere in between.
+    pub(crate) fn put_in_order(&mut self, joined: Joined, order: &[u32]) {
+        self.places.put_in_order(order);
+        self.joined = Some(joined);
+    }
+
+    /// The bounds that it was made with.
+    pub(crate) fn limits(&self) -> &SelectLimits {
+        &self.scope.limits
+    }
+
     /// How many series matched.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.joined.as_ref().map_or(self.places.len(), Joined::len)
     }
 
     /// How many series are best read at once: about half a megabyte of samples.
@@ -136,11 +151,14 @@ impl Selection {
 
     /// Whether any of the series may have native histograms.
     pub fn has_histograms(&self) -> bool {
-        self.hidden.is_some()
+        self.hidden.is_some() || self.joined.as_ref().is_some_and(Joined::has_histograms)
     }
 
     /// What tells series `idx` from others, without its labels.
     pub fn keys(&self, idx: usize) -> SeriesKeys {
+        if self.joined.is_some() {
+            return SeriesKeys { entity: idx as u64, name: idx as u64 };
+        }
         let place = self.places.first_of(idx);
         let block = u64::from(place.view) << 48 | u64::from(place.group) << 16;
         SeriesKeys { entity: block | u64::from(place.slot), name: block | u64::from(place.column) }
@@ -151,7 +169,12 @@ impl Selection {
     /// # Errors
     /// When the index turns out to be corrupt.
     pub fn labels(&self, idx: usize) -> Result<Labels> {
-        self.places.labels(idx, &self.scope.watch)
+        if self.joined.is_none() {
+            return self.places.labels(idx, &self.scope.watch);
+        }
+        let mut found = Labels::default();
+        self.read_labels(idx..idx + 1, None, &mut |_, labels| found = labels)?;
+        Ok(found)
     }
 
     /// Calls `sink(idx, labels)` for each series of `range`, in order. When names are `wanted`, the
@@ -166,9 +189,16 @@ impl Selection {
         wanted: Option<&[&str]>,
         sink: &mut dyn FnMut(usize, Labels),
     ) -> Result<()> {
-        let places = range.clone().map(|idx| self.places.first_of(idx));
+        let mut read_own = |range: Range<usize>, sink: &mut dyn FnMut(Labels)| {
+            let places = range.map(|idx| self.places.first_of(idx));
+            let scope = (wanted, &self.scope.watch);
+            self.places.read_labels(places, scope, &mut |_, labels| sink(labels))
+        };
+        if let Some(joined) = &self.joined {
+            return joined.read_labels(range, &mut read_own, sink);
+        }
         let mut next = range.start;
-        self.places.read_labels(places, (wanted, &self.scope.watch), &mut |_, labels| {
+        read_own(range, &mut |labels| {
             sink(next, labels);
             next += 1;
         })
@@ -190,6 +220,15 @@ impl Selection {
     /// # Errors
     /// [`crate::Error::Corrupt`], [`crate::Error::DeadlineExceeded`].
     pub fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<()> {
+        if self.joined.is_some() {
+            return self
+                .read_mixed(range, &mut |idx, times, values, _, _| sink(idx, times, values));
+        }
+        self.read_own(range, sink)
+    }
+
+    /// The floats of series that are here.
+    fn read_own(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<()> {
         if let Some(hidden) = &self.hidden {
             let mut floats = |idx, times: &[i64], values: &[f64], _: &[i64], _: &[_]| {
                 sink(idx, times, values);
@@ -210,9 +249,15 @@ impl Selection {
     /// # Errors
     /// As [`Selection::read`]; [`crate::Error::SeriesDropped`] when a series was deleted meanwhile.
     pub fn read_mixed(&self, range: Range<usize>, sink: &mut MixedSink<'_>) -> Result<()> {
-        match &self.hidden {
+        let mut read_own = |range, sink: &mut MixedSink<'_>| match &self.hidden {
             Some(hidden) => self.read_hidden(hidden, range, Wanted::Everything, sink),
-            None => self.read(range, &mut |idx, times, values| sink(idx, times, values, &[], &[])),
+            None => {
+                self.read_own(range, &mut |idx, times, values| sink(idx, times, values, &[], &[]))
+            }
+        };
+        match &self.joined {
+            Some(joined) => joined.read(range, &mut read_own, sink),
+            None => read_own(range, sink),
         }
     }
 

@@ -8,13 +8,13 @@
 
 mod blocks;
 mod copy;
-mod days;
-mod remote_read;
-mod series;
+pub mod days;
+pub mod remote_read;
+pub mod series;
 mod source;
 mod target;
 mod verify;
-mod victoriametrics;
+pub mod victoriametrics;
 
 use super::arguments::{option, switch};
 use super::checkpoint::Checkpoint;
@@ -204,7 +204,28 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     );
     let (place, url) = (text(matches, "place"), text(matches, "url"));
     println!("compare both sides: quipu migrate verify {kind} {place} --url {url}");
+    if copier.progress.undone.is_empty() && kind != "prometheus-blocks" {
+        say_until(matches, &range);
+    }
     Ok(finish(&copier))
+}
+
+/// Says from when on a server needs its legacy backend no more, where all of a time was copied as it
+/// was.
+fn say_until(matches: &ArgMatches, copied: &TimeRange) {
+    let changes = ["match", "drop-label", "rename-label", "set-label"];
+    if changes.iter().any(|name| matches.get_many::<String>(name).is_some()) {
+        return;
+    }
+    let (place, end) = (text(matches, "place"), rfc3339(copied.end));
+    let advice = match copied.start {
+        i64::MIN => "start it without that".to_string(),
+        start => format!("until={} is enough", rfc3339(start)),
+    };
+    println!(
+        "where both are alike, and the server has --legacy 'url={place} ..' with an until of no more \
+         than {end}: {advice}"
+    );
 }
 
 /// Forgets the copy if all of it is stored; else says what is not.

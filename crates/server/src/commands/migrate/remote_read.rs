@@ -80,29 +80,41 @@ impl Source for RemoteRead {
             };
             let range = TimeRange::new(first * 1_000_000, last * 1_000_000);
             let query = ReadQuery { matchers, range };
-            let body = snap::raw::Encoder::new().compress_vec(&query.to_request())?;
-            let asked = Asked {
-                method: Method::POST,
-                path: "/api/v1/read",
-                headers: &[
-                    ("content-type", "application/x-protobuf"),
-                    ("content-encoding", "snappy"),
-                    ("x-prometheus-remote-read-version", "0.1.0"),
-                ],
-                body: Bytes::from(body),
-            };
-            let mut answer = Answer { bytes: Vec::new(), start: 0, kind: None };
-            let reply = self.client.ask(&asked, &mut |bytes| {
-                answer.push(bytes)?;
-                answer.hand_on(window, &mut only_new)
-            })?;
+            let mut answer = Answer::new(ANSWER_SIZE_MAX);
+            let mut hand_on = |series| give(series, window, &mut only_new);
+            let reply = self
+                .client
+                .ask(&question(&query)?, &mut |bytes| answer.push(bytes, &mut hand_on))?;
             if !reply.status.is_success() {
-                bail!("/api/v1/read: {}: {}", reply.status, reply.error);
+                bail!("{READ_PATH}: {}: {}", reply.status, reply.error);
             }
-            answer.end(window, &mut only_new)?;
+            answer.end(&mut hand_on)?;
         }
         Ok(())
     }
+}
+
+/// Where remote read is asked.
+pub const READ_PATH: &str = "/api/v1/read";
+/// Of a Quipu what it has itself: what it has from others is copied from those, and compared with
+/// those.
+const OWN_READ_PATH: &str = "/api/v1/read?nolegacy=1";
+
+/// The request that asks a query.
+///
+/// # Errors
+/// Never, for queries of a size that can be sent.
+pub fn question(query: &ReadQuery) -> anyhow::Result<Asked<'static>> {
+    Ok(Asked {
+        method: Method::POST,
+        path: OWN_READ_PATH,
+        headers: &[
+            ("content-type", "application/x-protobuf"),
+            ("content-encoding", "snappy"),
+            ("x-prometheus-remote-read-version", "0.1.0"),
+        ],
+        body: Bytes::from(snap::raw::Encoder::new().compress_vec(&query.to_request())?),
+    })
 }
 
 /// How an answer comes.
@@ -113,31 +125,42 @@ enum Kind {
     Message,
 }
 
+/// What takes the series of an answer.
+pub type OnSeries<'a> = dyn FnMut(ReadSeries) -> anyhow::Result<()> + 'a;
+
 /// What has come and was not handed on yet.
-struct Answer {
+pub struct Answer {
     bytes: Vec<u8>,
     /// Before it, all was handed on.
     start: usize,
     kind: Option<Kind>,
+    /// Bytes of an answer in one message.
+    size_max: usize,
 }
 
 impl Answer {
-    fn push(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+    /// Nothing has come. So many bytes may be in one message; frames have a limit of their own.
+    pub fn new(size_max: usize) -> Answer {
+        Answer { bytes: Vec::new(), start: 0, kind: None, size_max }
+    }
+
+    /// Takes bytes as they come and hands on the series that are whole. An answer whose first frame
+    /// is none is one message.
+    ///
+    /// # Errors
+    /// When the bytes are no answer, or `sink` fails.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut OnSeries<'_>) -> anyhow::Result<()> {
         if self.start * 2 > self.bytes.len() {
             self.bytes.drain(..self.start);
             self.start = 0;
         }
         self.bytes.extend_from_slice(bytes);
-        if ANSWER_SIZE_MAX < self.bytes.len() {
+        if self.size_max < self.bytes.len() {
             bail!(
-                "an answer of more than {ANSWER_SIZE_MAX} bytes in one message: ask for less with --match"
+                "an answer of more than {} bytes in one message: ask for less, as with --match",
+                self.size_max
             );
         }
-        Ok(())
-    }
-
-    /// Hands on all whole frames. An answer whose first frame is none is one message.
-    fn hand_on(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         while self.kind != Some(Kind::Message) {
             let rest = self.bytes.get(self.start..).unwrap_or_default();
             let (message, behind) = match first_frame(rest) {
@@ -151,15 +174,17 @@ impl Answer {
             };
             self.kind = Some(Kind::Frames);
             let size = rest.len() - behind.len();
-            for series in decode_frame(message)? {
-                give(series, window, sink)?;
-            }
+            decode_frame(message)?.into_iter().try_for_each(&mut *sink)?;
             self.start += size;
         }
         Ok(())
     }
 
-    fn end(self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+    /// Hands on what is left, now that all has come.
+    ///
+    /// # Errors
+    /// As [`Answer::push`], and when the answer is cut short.
+    pub fn end(self, sink: &mut OnSeries<'_>) -> anyhow::Result<()> {
         let rest = self.bytes.get(self.start..).unwrap_or_default();
         if rest.is_empty() {
             return Ok(());
@@ -169,13 +194,11 @@ impl Answer {
         }
         let size = snap::raw::decompress_len(rest)
             .context("an answer that is neither frames nor snappy")?;
-        if ANSWER_SIZE_MAX < size {
-            bail!("an answer of {size} bytes in one message: ask for less with --match");
+        if self.size_max < size {
+            bail!("an answer of {size} bytes in one message: ask for less, as with --match");
         }
-        for series in decode_samples(&snap::raw::Decoder::new().decompress_vec(rest)?)? {
-            give(series, window, sink)?;
-        }
-        Ok(())
+        let all = decode_samples(&snap::raw::Decoder::new().decompress_vec(rest)?)?;
+        all.into_iter().try_for_each(sink)
     }
 }
 

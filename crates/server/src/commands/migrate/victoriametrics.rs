@@ -15,11 +15,11 @@ use model::sample::NANOS_PER_DAY;
 use std::sync::Arc;
 
 /// Samples of one line.
-const ROWS_PER_LINE: usize = 10_000;
+pub const ROWS_PER_LINE: usize = 10_000;
 /// Bytes of a line.
 const LINE_SIZE_MAX: usize = 64 << 20;
 /// It takes no samples from before 1970-01-02, and a time of 0 for none.
-const FIRST: i64 = NANOS_PER_DAY;
+pub const FIRST: i64 = NANOS_PER_DAY;
 
 /// The server.
 pub struct VictoriaMetrics {
@@ -107,36 +107,63 @@ impl Source for VictoriaMetrics {
             [] => path.push_str(&format!("&match[]={}", encode("{__name__!=\"\"}"))),
             all => all.iter().for_each(|one| path.push_str(&format!("&match[]={}", encode(one)))),
         }
-        let mut rest: Vec<u8> = Vec::new();
-        let mut line = 0u64;
-        let reply = self.client.send(Method::GET, &path, Bytes::new(), &mut |bytes| {
-            // Only what is new may have the end of a line.
-            let end = bytes.iter().rposition(|byte| *byte == b'\n');
-            let whole = end.map_or(0, |at| rest.len() + at + 1);
-            rest.extend_from_slice(bytes);
-            ensure!(
-                rest.len() - whole < LINE_SIZE_MAX,
-                "a line of more than {LINE_SIZE_MAX} bytes"
-            );
-            for text in rest[..whole].split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
-                line += 1;
-                give(text, window, sink).with_context(|| format!("line {line} of the answer"))?;
-            }
-            rest.drain(..whole);
-            Ok(())
-        })?;
+        let mut lines = Lines::default();
+        let mut hand_on = |text: &[u8]| give(text, window, sink);
+        let reply = self
+            .client
+            .send(Method::GET, &path, Bytes::new(), &mut |bytes| lines.push(bytes, &mut hand_on))?;
         if !reply.status.is_success() {
             bail!("/api/v1/export: {}: {}", reply.status, reply.error);
         }
-        match rest.is_empty() {
+        lines.end(&mut hand_on)
+    }
+}
+
+/// What takes the lines of an answer.
+pub type OnLine<'a> = dyn FnMut(&[u8]) -> anyhow::Result<()> + 'a;
+
+/// The lines of an answer that comes in pieces.
+#[derive(Default)]
+pub struct Lines {
+    /// What has come of a line that is not whole.
+    rest: Vec<u8>,
+    count: u64,
+}
+
+impl Lines {
+    /// Takes bytes as they come and hands on the lines that are whole.
+    ///
+    /// # Errors
+    /// A line that is too long, or that `sink` does not take.
+    pub fn push(&mut self, bytes: &[u8], sink: &mut OnLine<'_>) -> anyhow::Result<()> {
+        let Lines { rest, count } = self;
+        // Only what is new may have the end of a line.
+        let end = bytes.iter().rposition(|byte| *byte == b'\n');
+        let whole = end.map_or(0, |at| rest.len() + at + 1);
+        rest.extend_from_slice(bytes);
+        ensure!(rest.len() - whole < LINE_SIZE_MAX, "a line of more than {LINE_SIZE_MAX} bytes");
+        for text in rest[..whole].split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
+            *count += 1;
+            sink(text).with_context(|| format!("line {count} of the answer"))?;
+        }
+        rest.drain(..whole);
+        Ok(())
+    }
+
+    /// Hands on what is left, now that all has come.
+    ///
+    /// # Errors
+    /// As [`Lines::push`].
+    pub fn end(self, sink: &mut OnLine<'_>) -> anyhow::Result<()> {
+        match self.rest.is_empty() {
             true => Ok(()),
-            false => give(&rest, window, sink),
+            false => sink(&self.rest),
         }
     }
 }
 
 /// Milliseconds as it reads them: seconds with a fraction.
-fn seconds(millis: i64) -> String {
+pub fn seconds(millis: i64) -> String {
     format!("{}.{:03}", millis.div_euclid(1000), millis.rem_euclid(1000))
 }
 

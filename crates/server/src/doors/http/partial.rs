@@ -9,12 +9,12 @@
 
 use super::answer::Answer;
 use super::request::Request;
-use super::selection::has_switch;
+use super::selection::{self, has_switch};
 use crate::app::App;
 use crate::failure::{Failure, Kind};
 use std::io;
 use std::sync::Arc;
-use store::{Damage, DamagePlace, Missing, Questions};
+use store::{Asks, Damage, DamagePlace, Missing, Questions};
 use wire::prom_json::Notes;
 
 /// The header of an answer of which something is missing.
@@ -24,6 +24,7 @@ const HEADER: &str = "x-quipu-partial";
 pub struct Partial {
     missing: Arc<Missing>,
     is_denied: bool,
+    asks: Asks,
 }
 
 /// Whether answers that are not whole are denied: by `deny_partial_response`, else by the flag
@@ -49,12 +50,13 @@ impl Partial {
     /// # Errors
     /// As [`is_denied`].
     pub fn of(app: &App, request: &Request) -> Result<Partial, Failure> {
-        Ok(Partial { missing: Missing::new(), is_denied: is_denied(app, request)? })
+        let asks = selection::asks(request)?;
+        Ok(Partial { missing: Missing::new(), is_denied: is_denied(app, request)?, asks })
     }
 
     /// The store, for an answer whose gaps are collected here.
     pub fn noting<'a>(&'a self, app: &'a App) -> Questions<'a> {
-        app.store.noting(&self.missing)
+        app.store.noting(&self.missing).asking(self.asks)
     }
 
     /// Fails when something is missing and that is denied.

@@ -7,7 +7,7 @@ use crate::selector::matchers_of;
 use model::{Matcher, TimeRange, Timestamp};
 use promql::{Dialect, Expr, ParseError};
 use std::time::{Duration, Instant};
-use store::SelectLimits;
+use store::{Asks, SelectLimits};
 use wire::params;
 
 /// Selectors in one request.
@@ -97,6 +97,14 @@ pub fn has_switch(request: &Request, name: &str) -> Result<bool, Failure> {
         Some("1" | "true") => Ok(true),
         Some(_) => Err(invalid(name, &"use 1 or 0")),
     }
+}
+
+/// Whether legacy backends are asked, too: not with `nolegacy=1`, for who compares what is here.
+///
+/// # Errors
+/// 400 for what is neither yes nor no.
+pub fn asks(request: &Request) -> Result<Asks, Failure> {
+    Ok(if has_switch(request, "nolegacy")? { Asks::Own } else { Asks::All })
 }
 
 /// From `start` to `end`; without them, all time.

@@ -234,6 +234,7 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             true => Partial::Deny,
             false => Partial::Answer,
         },
+        asks: selection::asks(request)?,
         step_stats: step_stats(request),
         start_timestamps: config.start_timestamps,
         ..QueryOptions::default()

@@ -1,4 +1,6 @@
 //! Samples in the store, seen by series and millisecond.
+//!
+//! Legacy backends are not asked: commands run under the lock of all keys, and keys are made here.
 
 use super::words::error;
 use crate::app::App;
@@ -81,7 +83,8 @@ pub fn surely_none_since(app: &App, sets: &[Labels], from_ms: i64) -> bool {
 /// # Errors
 /// When the store cannot tell.
 pub fn series(app: &App, sets: &[Vec<Matcher>]) -> Result<Vec<Labels>, CommandError> {
-    let selection = app.store.select(sets, TimeRange::ALL, &limits(app)).map_err(error)?;
+    let own = app.store.strict().own();
+    let selection = own.select(sets, TimeRange::ALL, &limits(app)).map_err(error)?;
     selection.labels_of(0..selection.len()).map_err(error)
 }
 
@@ -94,7 +97,8 @@ pub fn read(app: &App, sets: &[Vec<Matcher>], range: TimeRange) -> Result<Sample
     if range.is_empty() || sets.is_empty() {
         return Ok(found);
     }
-    let selection = app.store.select(sets, range, &limits(app)).map_err(error)?;
+    let own = app.store.strict().own();
+    let selection = own.select(sets, range, &limits(app)).map_err(error)?;
     let labels = selection.labels_of(0..selection.len()).map_err(error)?;
     let max = app.config.query.samples_max;
     let mut count = 0;

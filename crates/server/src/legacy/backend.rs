@@ -1,0 +1,450 @@
+//! One legacy backend: its clients, who may ask it when, and its bounds.
+//!
+//! - Some requests at a time, so that it is not drowned, and its answers bounded in memory; others
+//!   wait for their turn, as long as they would for an answer.
+//! - After a few requests in a row without any answer it is left alone for some seconds: queries
+//!   should not each wait for what is not there.
+
+use super::counters::{Counters, Outcome};
+use super::rule::{Kind, Rule};
+use super::{TakenLimits, catalogue, samples};
+use crate::commands::client::{Access, Asked as Sent, Client, OnBytes, Reply};
+use anyhow::{anyhow, bail, ensure};
+use bytes::Bytes;
+use hyper::{Method, StatusCode};
+use model::{Labels, TimeRange, Timestamp};
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use store::{Answer, Asked, Elsewhere, Fault, FoundSeries, Limit};
+
+/// Requests to one backend at a time.
+const REQUESTS_MAX: usize = 8;
+/// Requests in a row without an answer, after which it is left alone.
+const SILENT_MAX: u32 = 3;
+/// For how long.
+const REST: Duration = Duration::from_secs(5);
+/// How long the look at start may take.
+const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time that the look at start asks for.
+const LOOK_BACK: i64 = 30 * model::sample::NANOS_PER_DAY;
+/// Bytes of an error's text that come into a warning.
+const REASON_SIZE_MAX: usize = 300;
+/// Bytes of a query in a URL; a longer one is sent as a form.
+const URL_SIZE_MAX: usize = 4 << 10;
+
+/// A server that is asked.
+pub struct Backend {
+    rule: Rule,
+    name: String,
+    limits: TakenLimits,
+    state: Mutex<State>,
+    /// Told when a request is over.
+    over: Condvar,
+    counters: Arc<Counters>,
+}
+
+#[derive(Default)]
+struct State {
+    running: usize,
+    /// Those that wait for the next request, with their connections.
+    clients: Vec<Client>,
+    /// Requests in a row without any answer.
+    silent: u32,
+    /// Until when nobody asks.
+    rests_until: Option<Instant>,
+}
+
+/// A request under way.
+pub struct Request<'b> {
+    backend: &'b Backend,
+    client: Client,
+    deadline: Instant,
+}
+
+/// What a request may take.
+#[derive(Clone, Copy)]
+pub struct Bounds<'b> {
+    limits: TakenLimits,
+    counters: &'b Counters,
+}
+
+/// More than a limit allows, on its way through errors of all kinds.
+#[derive(Debug)]
+struct Excess(Fault);
+
+impl fmt::Display for Excess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+impl std::error::Error for Excess {}
+
+/// An answer that says no: the backend is there.
+#[derive(Debug)]
+struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Backend {
+    /// Nobody is asked yet.
+    ///
+    /// # Errors
+    /// A URL or a file that cannot be used.
+    pub fn new(rule: Rule, limits: TakenLimits) -> anyhow::Result<Backend> {
+        let backend = Backend {
+            name: format!("legacy backend {}", rule.url),
+            rule,
+            limits,
+            state: Mutex::default(),
+            over: Condvar::new(),
+            counters: Arc::default(),
+        };
+        let client = backend.client();
+        backend.state().clients.push(client.map_err(|error| error.context("--legacy"))?);
+        Ok(backend)
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        &self.rule.url
+    }
+
+    /// What is counted of it.
+    pub fn counters(&self) -> Arc<Counters> {
+        self.counters.clone()
+    }
+
+    /// Whether it has anything of the last time before `until`.
+    ///
+    /// # Errors
+    /// Why it does not answer.
+    pub fn look(&self) -> Result<bool, String> {
+        let end = self.rule.until.saturating_sub(1);
+        let range = TimeRange::new(end.saturating_sub(LOOK_BACK), end);
+        let found =
+            self.with(Instant::now() + LOOK_TIMEOUT, |request| catalogue::has_any(request, &range));
+        found.map_err(|fault| match fault {
+            Fault::Away(reason) => reason,
+            other => format!("{other:?}"),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn client(&self) -> anyhow::Result<Client> {
+        let Rule { url, user, password_file, bearer_token_file, ca, .. } = &self.rule;
+        let access = Access {
+            user: user.as_deref(),
+            password_file: password_file.as_deref(),
+            bearer_token_file: bearer_token_file.as_deref(),
+            tls_ca: ca.as_deref(),
+        };
+        Client::open(url, &access).map_err(|error| error.context(url.clone()))
+    }
+
+    /// Asks, for a question of the store.
+    fn answer<T>(
+        &self,
+        asked: &Asked<'_>,
+        ask: impl FnOnce(&mut Request<'_>) -> anyhow::Result<T>,
+    ) -> Answer<T> {
+        let own = Instant::now() + self.rule.timeout;
+        self.with(asked.deadline.map_or(own, |at| at.min(own)), ask)
+    }
+
+    /// Asks when it is this request's turn.
+    fn with<T>(
+        &self,
+        deadline: Instant,
+        ask: impl FnOnce(&mut Request<'_>) -> anyhow::Result<T>,
+    ) -> Answer<T> {
+        let began = Instant::now();
+        let client = match self.enter(deadline) {
+            Ok(client) => client,
+            Err(reason) => {
+                self.counters.note(Outcome::Refused, began.elapsed());
+                return Err(Fault::Away(reason));
+            }
+        };
+        // Gives the place back whatever happens.
+        let place = Place(self);
+        let opened = client.map_or_else(|| self.client(), Ok);
+        let answer = opened.and_then(|client| {
+            let mut request = Request { backend: self, client, deadline };
+            let answer = ask(&mut request);
+            if answer.is_ok() {
+                self.state().clients.push(request.client);
+            }
+            answer
+        });
+        drop(place);
+        let fault = match answer {
+            Ok(answer) => {
+                self.note_heard();
+                self.counters.note(Outcome::Answered, began.elapsed());
+                return Ok(answer);
+            }
+            Err(error) => self.fault_of(&error),
+        };
+        let is_limit = matches!(fault, Fault::TooMuch { .. });
+        let outcome = if is_limit { Outcome::Limit } else { Outcome::Failed };
+        self.counters.note(outcome, began.elapsed());
+        Err(fault)
+    }
+
+    /// Waits for a turn; a client that waits for work, if there is one.
+    fn enter(&self, deadline: Instant) -> Result<Option<Client>, String> {
+        let mut state = self.state();
+        loop {
+            let now = Instant::now();
+            if state.rests_until.is_some_and(|until| now < until) {
+                let seconds = REST.as_secs();
+                return Err(format!(
+                    "the last {SILENT_MAX} requests had no answer, so it is not asked for {seconds} s"
+                ));
+            }
+            if state.running < REQUESTS_MAX {
+                state.running += 1;
+                return Ok(state.clients.pop());
+            }
+            if deadline <= now {
+                return Err(format!("{REQUESTS_MAX} other requests to it are under way"));
+            }
+            let waited = self.over.wait_timeout(state, deadline - now);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn note_heard(&self) {
+        let mut state = self.state();
+        if SILENT_MAX <= state.silent {
+            tracing::info!("{} answers again", self.name);
+        }
+        (state.silent, state.rests_until) = (0, None);
+    }
+
+    fn note_silent(&self, error: &anyhow::Error) {
+        let mut state = self.state();
+        state.silent = state.silent.saturating_add(1);
+        if state.silent == SILENT_MAX {
+            tracing::warn!(
+                "{} has not answered {SILENT_MAX} requests in a row: {error:#}; answers that need \
+                 it are not whole, and say so",
+                self.name
+            );
+        }
+        if SILENT_MAX <= state.silent {
+            state.rests_until = Some(Instant::now() + REST);
+        }
+    }
+
+    fn fault_of(&self, error: &anyhow::Error) -> Fault {
+        if let Some(Excess(fault)) = error.downcast_ref() {
+            self.note_heard();
+            return fault.clone();
+        }
+        if error.downcast_ref::<Refusal>().is_some() {
+            self.note_heard();
+        } else {
+            self.note_silent(error);
+        }
+        let text = format!("{error:#}");
+        let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Fault::Away(line.chars().filter(|c| !c.is_control()).take(REASON_SIZE_MAX).collect())
+    }
+}
+
+/// Given back when it goes.
+struct Place<'b>(&'b Backend);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.state().running -= 1;
+        self.0.over.notify_one();
+    }
+}
+
+impl<'b> Request<'b> {
+    /// How the backend is spoken to.
+    pub fn kind(&self) -> Kind {
+        self.backend.rule.kind
+    }
+
+    /// What the request may take.
+    pub fn bounds(&self) -> Bounds<'b> {
+        Bounds { limits: self.backend.limits, counters: &self.backend.counters }
+    }
+
+    /// Fails when there are more series than may be.
+    ///
+    /// # Errors
+    /// The limit.
+    pub fn check_series(&self, count: usize, asked: &Asked<'_>) -> anyhow::Result<()> {
+        self.bounds().check_series(count, asked)
+    }
+
+    /// An answer that is read as a whole.
+    ///
+    /// # Errors
+    /// When there is none, or it is too large.
+    pub fn text(&mut self, path: &str, query: &str) -> anyhow::Result<Vec<u8>> {
+        let mut text = Vec::new();
+        let size_max = self.backend.limits.size_max;
+        self.send(path, query, &mut |bytes| {
+            let size = (text.len() + bytes.len()) as u64;
+            check(size, size_max, (Limit::ElsewhereSize, "bytes of a list from a legacy backend"))?;
+            text.extend_from_slice(bytes);
+            Ok(())
+        })?;
+        self.backend.counters.bytes.add(text.len() as u64);
+        Ok(text)
+    }
+
+    /// An answer that is taken as it comes.
+    ///
+    /// # Errors
+    /// When there is none, it is too large, or `on_bytes` fails.
+    pub fn stream(
+        &mut self,
+        path: &str,
+        query: &str,
+        asked: &Asked<'_>,
+        on_bytes: OnBytes<'_>,
+    ) -> anyhow::Result<()> {
+        let bounds = self.bounds();
+        self.send(path, query, &mut |bytes| {
+            bounds.note_bytes(bytes.len(), asked)?;
+            on_bytes(bytes)
+        })
+    }
+
+    /// The same of a request that is made already.
+    ///
+    /// # Errors
+    /// As [`Request::stream`].
+    pub fn ask(
+        &mut self,
+        path: &str,
+        sent: &Sent<'_>,
+        asked: &Asked<'_>,
+        on_bytes: OnBytes<'_>,
+    ) -> anyhow::Result<()> {
+        let bounds = self.bounds();
+        self.exchange(path, sent, &mut |bytes| {
+            bounds.note_bytes(bytes.len(), asked)?;
+            on_bytes(bytes)
+        })
+    }
+
+    fn send(&mut self, path: &str, query: &str, on_bytes: OnBytes<'_>) -> anyhow::Result<()> {
+        // Prometheus takes no forms for the values of a label.
+        if query.len() <= URL_SIZE_MAX || path.ends_with("/values") {
+            let whole = format!("{path}?{query}");
+            let sent = Sent { method: Method::GET, path: &whole, headers: &[], body: Bytes::new() };
+            return self.exchange(path, &sent, on_bytes);
+        }
+        let headers = &[("content-type", "application/x-www-form-urlencoded")];
+        let body = Bytes::from(query.to_string());
+        self.exchange(path, &Sent { method: Method::POST, path, headers, body }, on_bytes)
+    }
+
+    fn exchange(
+        &mut self,
+        path: &str,
+        sent: &Sent<'_>,
+        on_bytes: OnBytes<'_>,
+    ) -> anyhow::Result<()> {
+        let deadline = self.deadline;
+        let reply = self.client.ask_until(deadline, sent, &mut |bytes| {
+            ensure!(Instant::now() < deadline, "not within its time");
+            on_bytes(bytes)
+        });
+        let Reply { status, error } = reply.map_err(|error| error.context(path.to_string()))?;
+        let is_there = match status {
+            _ if status.is_success() => return Ok(()),
+            StatusCode::TOO_MANY_REQUESTS => false,
+            _ => !status.is_server_error(),
+        };
+        let text = format!("{path}: {status}: {error}");
+        if is_there {
+            bail!(Refusal(text));
+        }
+        Err(anyhow!(text))
+    }
+}
+
+impl Bounds<'_> {
+    /// Bytes that may come.
+    pub fn size_max(&self) -> usize {
+        usize::try_from(self.limits.size_max).unwrap_or(usize::MAX)
+    }
+
+    /// Fails when there are more series than may be.
+    ///
+    /// # Errors
+    /// The limit.
+    pub fn check_series(&self, count: usize, asked: &Asked<'_>) -> anyhow::Result<()> {
+        check(count as u64, asked.series_max as u64, (Limit::Series, "series of a legacy backend"))
+    }
+
+    /// Counts samples that came.
+    ///
+    /// # Errors
+    /// The limit, when there are more than may be.
+    pub fn note_samples(&self, count: usize, asked: &Asked<'_>) -> anyhow::Result<()> {
+        self.counters.samples.add(count as u64);
+        let all = asked.taken.add_samples(count as u64);
+        let what = "samples from legacy backends";
+        check(all, self.limits.samples_max, (Limit::ElsewhereSamples, what))
+    }
+
+    fn note_bytes(&self, count: usize, asked: &Asked<'_>) -> anyhow::Result<()> {
+        self.counters.bytes.add(count as u64);
+        let all = asked.taken.add_bytes(count as u64);
+        let what = "bytes from legacy backends";
+        check(all, self.limits.size_max, (Limit::ElsewhereSize, what))
+    }
+}
+
+fn check(value: u64, max: u64, (limit, what): (Limit, &'static str)) -> anyhow::Result<()> {
+    match value <= max {
+        true => Ok(()),
+        false => bail!(Excess(Fault::TooMuch { limit, what, value, max })),
+    }
+}
+
+impl Elsewhere for Backend {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn until(&self) -> Timestamp {
+        self.rule.until
+    }
+
+    fn select(&self, asked: &Asked<'_>) -> Answer<Vec<FoundSeries>> {
+        self.answer(asked, |request| samples::select(request, asked))
+    }
+
+    fn series(&self, asked: &Asked<'_>) -> Answer<Vec<Labels>> {
+        self.answer(asked, |request| catalogue::series(request, asked))
+    }
+
+    fn label_names(&self, asked: &Asked<'_>) -> Answer<Vec<String>> {
+        self.answer(asked, |request| catalogue::label_names(request, asked))
+    }
+
+    fn label_values(&self, name: &str, asked: &Asked<'_>) -> Answer<Vec<String>> {
+        self.answer(asked, |request| catalogue::label_values(request, name, asked))
+    }
+}

@@ -1,0 +1,87 @@
+//! Legacy backends: a VictoriaMetrics or a Prometheus that still has the samples from before Quipu
+//! came, asked by every read that begins before `until` (`docs/legacy.md`, decision 41).
+//!
+//! ```text
+//! --legacy 'url=.. kind=.. until=..' ─ rule ─► backend ─ registered ─► store::Elsewhere
+//!                                                 │ a place, a client, a deadline
+//!                                                 ├─ samples     /api/v1/export, remote read
+//!                                                 └─ catalogue   series, labels, values
+//! ```
+//!
+//! The store decides when to ask, whom to believe and what to do without; here is how. Methods
+//! block, and the store calls them on threads of their own.
+
+mod backend;
+mod catalogue;
+mod counters;
+pub mod rule;
+mod samples;
+mod selector;
+
+use crate::telemetry::Telemetry;
+use backend::Backend;
+use rule::Rule;
+use std::sync::Arc;
+use store::{Elsewhere, Store};
+
+/// What the flags say about legacy backends.
+#[derive(Clone, Debug, Default)]
+pub struct LegacyConfig {
+    /// Each of them.
+    pub rules: Vec<Rule>,
+    /// What one query may take from them.
+    pub limits: TakenLimits,
+}
+
+/// What one query may take from all backends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TakenLimits {
+    /// Samples.
+    pub samples_max: u64,
+    /// Bytes of answers.
+    pub size_max: u64,
+}
+
+/// All of them.
+pub struct Legacy(Vec<Arc<Backend>>);
+
+impl Legacy {
+    /// What the flags say; nobody is asked yet.
+    ///
+    /// # Errors
+    /// A URL or a file that cannot be used.
+    pub fn new(config: &LegacyConfig) -> anyhow::Result<Legacy> {
+        let one = |rule: &Rule| Backend::new(rule.clone(), config.limits).map(Arc::new);
+        config.rules.iter().map(one).collect::<Result<_, _>>().map(Legacy)
+    }
+
+    /// Lets reads of a store ask them, and tells what came of it.
+    pub fn register(&self, store: &Store, telemetry: &Telemetry) {
+        if self.0.is_empty() {
+            return;
+        }
+        store.ask_too(self.0.iter().map(|one| Arc::clone(one) as Arc<dyn Elsewhere>).collect());
+        let all = self.0.iter().map(|one| (one.url().to_string(), one.counters())).collect();
+        telemetry.register(Arc::new(counters::All(all)));
+    }
+
+    /// Says in the log which of them answer. One that does not is no reason not to start.
+    pub fn look(self) {
+        for backend in self.0 {
+            let until = crate::calendar::rfc3339(backend.until());
+            match backend.look() {
+                Ok(true) => tracing::info!("{} answers; it is asked up to {until}", backend.name()),
+                Ok(false) => tracing::warn!(
+                    "{} answers, and has no series in the 30 days before {until}: is it the right \
+                     one? (--legacy)",
+                    backend.name()
+                ),
+                Err(reason) => tracing::warn!(
+                    "{} does not answer: {reason}; until it does, answers that begin before \
+                     {until} are not whole, and say so",
+                    backend.name()
+                ),
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The text of `--legacy`: which databases have what was before.
+//!
+//! ```text
+//! url=http://old:8428 kind=victoriametrics until=2026-11-22T00:00:00Z timeout=10s; url=.. kind=..
+//! ```
+
+use crate::quantity;
+use hyper::Uri;
+use model::Timestamp;
+use std::time::Duration;
+
+/// Backends at most: each is asked by every query of old samples.
+const RULES_MAX: usize = 16;
+/// How long a backend may take, where nothing else is said.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The words of a rule.
+const WORDS: &str = "url, kind, until, user, password-file, bearer-token-file, timeout, ca";
+
+/// How a backend is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// By its export of JSON lines.
+    VictoriaMetrics,
+    /// By remote read.
+    Prometheus,
+}
+
+/// One backend.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The server, with the path that stands before those of its requests.
+    pub url: String,
+    /// How it is spoken to.
+    pub kind: Kind,
+    /// It has what is before this time, in nanoseconds.
+    pub until: Timestamp,
+    /// How long it may take.
+    pub timeout: Duration,
+    /// User of basic authentication.
+    pub user: Option<String>,
+    /// File with that user's password.
+    pub password_file: Option<String>,
+    /// File with a bearer token.
+    pub bearer_token_file: Option<String>,
+    /// PEM file with certificates to trust besides the system's.
+    pub ca: Option<String>,
+}
+
+/// Parses all rules, apart by semicolons; no text is no rule.
+///
+/// # Errors
+/// What is wrong with the first rule that is.
+pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
+    let rules = text.split(';').map(str::trim).filter(|rule| !rule.is_empty());
+    let rules = rules.map(parse_rule).collect::<Result<Vec<_>, _>>()?;
+    if RULES_MAX < rules.len() {
+        return Err(format!("{} backends, the limit is {RULES_MAX}", rules.len()));
+    }
+    Ok(rules)
+}
+
+fn parse_rule(text: &str) -> Result<Rule, String> {
+    let (mut url, mut kind, mut until) = (None, None, None);
+    let mut rule = Rule {
+        url: String::new(),
+        kind: Kind::Prometheus,
+        until: 0,
+        timeout: TIMEOUT,
+        user: None,
+        password_file: None,
+        bearer_token_file: None,
+        ca: None,
+    };
+    for word in text.split_whitespace() {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        if value.is_empty() {
+            return Err(format!("{word:?} is none of NAME=VALUE with a name of: {WORDS}"));
+        }
+        let owned = Some(value.to_string());
+        match name {
+            "url" => url = Some(parse_url(value)?),
+            "kind" => kind = Some(parse_kind(value)?),
+            "until" => until = Some(parse_until(value)?),
+            "timeout" => rule.timeout = parse_timeout(value)?,
+            "user" => rule.user = owned,
+            "password-file" => rule.password_file = owned,
+            "bearer-token-file" => rule.bearer_token_file = owned,
+            "ca" => rule.ca = owned,
+            _ => return Err(format!("{word:?} is none of NAME=VALUE with a name of: {WORDS}")),
+        }
+    }
+    rule.url = url.ok_or_else(|| lacks(text, "url=http://HOST:PORT"))?;
+    rule.kind = kind.ok_or_else(|| lacks(text, "kind=victoriametrics or kind=prometheus"))?;
+    rule.until = until.ok_or_else(|| {
+        lacks(text, "until=TIME, from when on this server has all samples: when its clients came")
+    })?;
+    Ok(rule)
+}
+
+fn lacks(text: &str, what: &str) -> String {
+    format!("{text:?} lacks {what}")
+}
+
+fn parse_url(text: &str) -> Result<String, String> {
+    let uri: Uri = text.parse().map_err(|error| format!("{text:?} is no URL: {error}"))?;
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    match uri.scheme_str() {
+        _ if authority.contains('@') => {
+            Err("a URL with a password would be shown in answers; use user= and password-file="
+                .to_string())
+        }
+        // Labels of metrics and warnings have it as it is.
+        _ if text.contains(['"', '\\']) || uri.query().is_some() => {
+            Err(format!("{text:?} may have a path, and neither a query nor quotes"))
+        }
+        Some("http" | "https") if !authority.is_empty() => {
+            Ok(text.trim_end_matches('/').to_string())
+        }
+        _ => Err(format!("{text:?} must begin with http:// or https://")),
+    }
+}
+
+fn parse_kind(text: &str) -> Result<Kind, String> {
+    match text {
+        "victoriametrics" => Ok(Kind::VictoriaMetrics),
+        "prometheus" => Ok(Kind::Prometheus),
+        "influxdb" => {
+            Err("kind=influxdb is not there: an InfluxDB cannot be asked, only copied by \
+                           writing its export to /write"
+                .to_string())
+        }
+        _ => Err(format!("kind={text} is none of victoriametrics, prometheus")),
+    }
+}
+
+fn parse_until(text: &str) -> Result<Timestamp, String> {
+    // What is relative to now would be another time after each restart.
+    let is_absolute = text.starts_with(|c: char| c.is_ascii_digit());
+    let time = wire::params::parse_time(text, 0).ok().filter(|_| is_absolute);
+    time.ok_or_else(|| format!("until={text} is no time such as 2026-11-22T00:00:00Z"))
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    match quantity::parse_duration(text)? {
+        0 => Err("timeout=0 is no time to answer in".to_string()),
+        nanos => Ok(Duration::from_nanos(nanos)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_say_who_has_what() {
+        let text = " url=http://old:8428/ kind=victoriametrics until=2026-11-22T00:00:00Z ;
+            until=1000 timeout=500ms user=a password-file=/p ca=/c kind=prometheus
+            url=https://b/select/0/prometheus; ";
+        let rules = parse(text).expect("rules");
+        let [first, second] = rules.as_slice() else { panic!("{rules:?}") };
+        assert_eq!((first.url.as_str(), first.kind), ("http://old:8428", Kind::VictoriaMetrics));
+        assert_eq!((first.until, first.timeout), (1_795_305_600_000_000_000, TIMEOUT));
+        assert_eq!(second.until, 1_000_000_000_000);
+        assert_eq!((second.kind, second.timeout.as_millis()), (Kind::Prometheus, 500));
+        assert_eq!(second.user.as_deref(), Some("a"));
+        assert_eq!(parse(""), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, part) in [
+            ("kind=prometheus until=1", "lacks url="),
+            ("url=http://a until=1", "lacks kind="),
+            ("url=http://a kind=prometheus", "lacks until="),
+            ("url=http://a kind=influxdb until=1", "kind=influxdb is not there"),
+            ("url=http://a kind=thanos until=1", "none of victoriametrics"),
+            ("url=ftp://a kind=prometheus until=1", "must begin with http://"),
+            ("url=http://a:b@c kind=prometheus until=1", "password would be shown"),
+            ("url=http://a?b=c kind=prometheus until=1", "neither a query"),
+            ("url=http://a kind=prometheus until=now-1d", "is no time such as"),
+            ("url=http://a kind=prometheus until=1 timeout=0", "no time to answer"),
+            ("url=http://a kind=prometheus until=1 speed=9", "none of NAME=VALUE"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        assert!(parse(&"url=http://a kind=prometheus until=1;".repeat(17)).is_err(), "a limit");
+    }
+}

@@ -1,0 +1,128 @@
+//! Samples that another database still has: what a store asks of it, and what becomes of its answers.
+//!
+//! ```text
+//! a question ── begins before `until`? ─ no ─► partitions alone
+//!                     │ yes
+//!                     ├─► each database, on a thread of its own ─► series, cut to its `until` ─┐
+//!                     └─► partitions ────────────────────────────────────────────► join ◄──────┘
+//! ```
+//!
+//! - The store knows no network: who is asked is an [`Elsewhere`].
+//! - Samples before `until` count wherever they are, those from `until` on only here. Of equal
+//!   timestamps of one series the one that is here counts: it was copied, or written over.
+//! - What does not come is missing from the answer, and the answer says so, as of rot
+//!   ([`crate::Missing`]). What comes is not believed: series that nobody asked for, times outside
+//!   of what was asked and samples out of order do not get in.
+//! - More than a limit allows is an error, for a part of a series would be a lie.
+
+pub(crate) mod asking;
+pub(crate) mod joined;
+
+use crate::Limit;
+use histogram::Histogram;
+use model::{Labels, Matcher, TimeRange, Timestamp};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// A database that has samples from before this store's time. Its methods block.
+pub trait Elsewhere: Send + Sync {
+    /// How people call it, as warnings have it.
+    fn name(&self) -> &str;
+
+    /// It has what is before this time.
+    fn until(&self) -> Timestamp;
+
+    /// The series that match, with their samples.
+    ///
+    /// # Errors
+    /// When it does not answer as it should, or with too much.
+    fn select(&self, asked: &Asked<'_>) -> Answer<Vec<FoundSeries>>;
+
+    /// The labels of the series that match, as far as its index tells.
+    ///
+    /// # Errors
+    /// As [`Elsewhere::select`].
+    fn series(&self, asked: &Asked<'_>) -> Answer<Vec<Labels>>;
+
+    /// The names of their labels.
+    ///
+    /// # Errors
+    /// As [`Elsewhere::select`].
+    fn label_names(&self, asked: &Asked<'_>) -> Answer<Vec<String>>;
+
+    /// The values of one of their labels.
+    ///
+    /// # Errors
+    /// As [`Elsewhere::select`].
+    fn label_values(&self, name: &str, asked: &Asked<'_>) -> Answer<Vec<String>>;
+}
+
+/// What is asked.
+#[derive(Clone, Copy)]
+pub struct Asked<'a> {
+    /// Series that match any of these conjunctions; of none at all every series.
+    pub sets: &'a [Vec<Matcher>],
+    /// Their time. It ends before `until`.
+    pub range: TimeRange,
+    /// When nobody waits any longer.
+    pub deadline: Option<Instant>,
+    /// Series that the question may find.
+    pub series_max: usize,
+    /// What the question has taken so far.
+    pub taken: &'a Taken,
+}
+
+/// What other databases have given for one question, so that it can be bounded.
+#[derive(Debug, Default)]
+pub struct Taken {
+    samples: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Taken {
+    /// Counts samples; how many there are by now.
+    pub fn add_samples(&self, count: u64) -> u64 {
+        self.samples.fetch_add(count, Ordering::Relaxed).saturating_add(count)
+    }
+
+    /// Counts bytes; how many there are by now.
+    pub fn add_bytes(&self, count: u64) -> u64 {
+        self.bytes.fetch_add(count, Ordering::Relaxed).saturating_add(count)
+    }
+}
+
+/// A series that another database has.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FoundSeries {
+    /// Whose samples they are.
+    pub labels: Labels,
+    /// When its floats are, in nanoseconds.
+    pub times: Vec<Timestamp>,
+    /// Its floats.
+    pub values: Vec<f64>,
+    /// When its native histograms are.
+    pub histogram_times: Vec<Timestamp>,
+    /// Its native histograms.
+    pub histograms: Vec<Histogram>,
+}
+
+/// What comes of asking.
+pub type Answer<T> = Result<T, Fault>;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It is away, slow, or says what cannot be: who takes answers that are not whole goes without.
+    Away(String),
+    /// It has more than may be taken.
+    TooMuch {
+        /// By which limit.
+        limit: Limit,
+        /// What is counted.
+        what: &'static str,
+        /// How many there would be.
+        value: u64,
+        /// How many there may be.
+        max: u64,
+    },
+}

@@ -1,0 +1,267 @@
+//! Samples that another database has: a store that has a part of them answers as one that has all.
+//!
+//! `SEED=n cargo test -p store --test all elsewhere` replays one history.
+
+use crate::rows::{Rows, labels};
+use crate::stores;
+use histogram::Histogram;
+use model::{Labels, MatchOp, Matcher, TimeRange};
+use random::Random;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use store::{
+    Answer, Asked, Asks, Durability, Elsewhere, Error, Fault, FoundSeries, Limit, Missing,
+    SelectLimits, Selection, Store,
+};
+use vfs::SimVfs;
+
+const SECOND: i64 = 1_000_000_000;
+const DAY: i64 = 86_400 * SECOND;
+/// 2020-01-30: histories cross into February.
+const START: i64 = 18_291 * DAY;
+const UNTIL: i64 = START + 4 * DAY;
+const END: i64 = START + 6 * DAY;
+const LIMITS: SelectLimits =
+    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+
+/// Samples by series.
+type Samples = BTreeMap<Labels, BTreeMap<i64, u64>>;
+
+/// Another database.
+#[derive(Default)]
+struct Other {
+    samples: Samples,
+    fault: Mutex<Option<Fault>>,
+    asked: AtomicUsize,
+}
+
+impl Other {
+    fn answer<T>(&self, made: impl FnOnce() -> T) -> Answer<T> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        match self.fault.lock().unwrap().clone() {
+            Some(fault) => Err(fault),
+            None => Ok(made()),
+        }
+    }
+
+    /// All it has, whatever was asked for: it is not believed.
+    fn labels(&self) -> Vec<Labels> {
+        self.samples.keys().rev().cloned().collect()
+    }
+}
+
+impl Elsewhere for Other {
+    fn name(&self) -> &str {
+        "the old one"
+    }
+
+    fn until(&self) -> i64 {
+        UNTIL
+    }
+
+    fn select(&self, asked: &Asked<'_>) -> Answer<Vec<FoundSeries>> {
+        assert!(asked.range.end < UNTIL, "what is later is here");
+        let series = |(labels, samples): (&Labels, &BTreeMap<i64, u64>)| FoundSeries {
+            labels: labels.clone(),
+            times: samples.keys().copied().collect(),
+            values: samples.values().map(|bits| f64::from_bits(*bits)).collect(),
+            ..FoundSeries::default()
+        };
+        self.answer(|| self.samples.iter().rev().map(series).collect())
+    }
+
+    fn series(&self, _: &Asked<'_>) -> Answer<Vec<Labels>> {
+        self.answer(|| self.labels())
+    }
+
+    fn label_names(&self, _: &Asked<'_>) -> Answer<Vec<String>> {
+        let names = |labels: &Labels| labels.iter().map(|(name, _)| name.to_string()).collect();
+        self.answer(|| self.labels().iter().flat_map(|one| -> Vec<String> { names(one) }).collect())
+    }
+
+    fn label_values(&self, name: &str, _: &Asked<'_>) -> Answer<Vec<String>> {
+        let all = self.labels();
+        self.answer(|| all.iter().filter_map(|one| one.get(name)).map(str::to_string).collect())
+    }
+}
+
+fn append(store: &Store, host: &str, time: i64, field: &str, value: f64) {
+    let mut rows = Rows::default();
+    rows.push(&store.hasher(), &[("host", host)], time, &[(field, value)]);
+    store.append(&rows.batch(), Durability::Relaxed).unwrap();
+}
+
+/// A store with everything, one with a part, and what has the rest.
+struct Stores {
+    all: Arc<Store>,
+    part: Arc<Store>,
+    other: Arc<Other>,
+}
+
+fn open() -> Arc<Store> {
+    let disk = SimVfs::new(1);
+    disk.set_now(END);
+    stores::open(&disk, stores::config())
+}
+
+fn stores(random: &mut Random, samples: usize) -> Stores {
+    let (all, part, mut other) = (open(), open(), Other::default());
+    for idx in 0..samples {
+        let (host, field) = (format!("h{}", random.below(6)), ["a", "b", "c"][idx % 3]);
+        // Each has a time of its own.
+        let time = START + random.below(6 * 86_400) as i64 * SECOND + idx as i64 * 1_000_000;
+        let value = idx as f64;
+        append(&all, &host, time, field, value);
+        let theirs = other.samples.entry(labels(&[("host", &host)], field)).or_default();
+        match random.below(3) {
+            // Only there.
+            0 if time < UNTIL => {
+                theirs.insert(time, value.to_bits());
+                continue;
+            }
+            // Copied.
+            1 => theirs.insert(time, value.to_bits()),
+            // Mended here since.
+            2 => theirs.insert(time, f64::to_bits(-1.0)),
+            _ => None,
+        };
+        append(&part, &host, time, field, value);
+        if random.below(40) == 0 {
+            part.flush().unwrap();
+        }
+    }
+    let other = Arc::new(other);
+    part.ask_too(vec![other.clone()]);
+    Stores { all, part, other }
+}
+
+/// A selection as a map, each series also read by itself.
+fn reading(selection: &Selection) -> Samples {
+    let mut out = Samples::new();
+    let (len, mut next) = (selection.len(), 0);
+    let all = selection.labels_of(0..len).unwrap();
+    let mut sink = |idx: usize, times: &[i64], values: &[f64]| {
+        assert_eq!(idx, next, "in order");
+        next += 1;
+        let samples = times.iter().copied().zip(values.iter().map(|value| value.to_bits()));
+        if !times.is_empty() {
+            assert!(out.insert(all[idx].clone(), samples.collect()).is_none(), "each once");
+        }
+    };
+    selection.read(0..len, &mut sink).unwrap();
+    assert_eq!(next, len);
+    for (idx, labels) in all.iter().enumerate() {
+        assert_eq!(selection.labels(idx).unwrap(), *labels);
+        let mut own = BTreeMap::new();
+        let mut sink = |_: usize, times: &[i64], values: &[f64], _: &[i64], _: &[Histogram]| {
+            own.extend(times.iter().copied().zip(values.iter().map(|value| value.to_bits())));
+        };
+        selection.read_mixed(idx..idx + 1, &mut sink).unwrap();
+        assert_eq!(own, out.get(labels).cloned().unwrap_or_default());
+    }
+    out
+}
+
+fn sets(random: &mut Random) -> Vec<Vec<Matcher>> {
+    let name = |name: &str| Matcher::equal("__name__", name);
+    match random.below(5) {
+        0 => vec![],
+        1 => vec![vec![name("a")]],
+        2 => vec![vec![name("a")], vec![Matcher::new("host", MatchOp::Regex, "h[0-2]")]],
+        3 => vec![vec![Matcher::new("host", MatchOp::NotEqual, "h1"), name("b")]],
+        _ => vec![vec![Matcher::equal("__graphite__", "c")]],
+    }
+}
+
+#[test]
+fn a_part_and_the_rest_are_all() {
+    for seed in random::seeds(1..4) {
+        println!("SEED={seed}");
+        check_history(&mut Random(seed));
+    }
+}
+
+fn check_history(random: &mut Random) {
+    for samples in [1, 30, 400] {
+        let Stores { all, part, other } = stores(random, samples);
+        for _ in 0..30 {
+            let sets = sets(random);
+            let start = START + random.below(6 * 86_400) as i64 * SECOND;
+            let range = TimeRange::new(start, start + random.below(6 * 86_400) as i64 * SECOND);
+            let asked = other.asked.load(Ordering::Relaxed);
+            let expected = reading(&all.select(&sets, range, &LIMITS).unwrap());
+            let selection = part.select(&sets, range, &LIMITS).unwrap();
+            assert_eq!(reading(&selection), expected, "{sets:?} {range:?}");
+            let is_asked = other.asked.load(Ordering::Relaxed) != asked;
+            assert_eq!(is_asked, start < UNTIL, "asked only for what is old");
+            if is_asked {
+                let labels = selection.labels_of(0..selection.len()).unwrap();
+                assert!(labels.is_sorted(), "in an order that does not depend on what was copied");
+            }
+        }
+        let both = [&all, &part].map(|store| {
+            let (range, sets) = (TimeRange::ALL, vec![vec![Matcher::equal("__name__", "a")]]);
+            let ask = store.strict();
+            let series = ask.series(&sets, range, &LIMITS).unwrap();
+            let names = ask.label_names(&[], range, &LIMITS).unwrap();
+            (series, names, ask.label_values("host", &[], range, &LIMITS).unwrap())
+        });
+        assert_eq!(both[0], both[1]);
+    }
+}
+
+#[test]
+fn one_that_is_away_is_missing_or_an_error() {
+    let Stores { part, other, .. } = stores(&mut Random(7), 100);
+    let range = TimeRange::new(START, END);
+    *other.fault.lock().unwrap() = Some(Fault::Away("it sleeps".to_string()));
+    assert!(
+        matches!(part.select(&[], range, &LIMITS), Err(Error::Away { what }) if what.contains("it sleeps"))
+    );
+    let missing = Missing::new();
+    let asked = other.asked.load(Ordering::Relaxed);
+    let found = reading(&part.noting(&missing).select(&[], range, &LIMITS).unwrap());
+    let own = part.strict().asking(Asks::Own).select(&[], range, &LIMITS).unwrap();
+    assert_eq!(found, reading(&own), "what is here is told");
+    let sentences = missing.sentences();
+    assert_eq!(sentences.len(), 1);
+    assert!(sentences[0].contains("the old one gave no whole answer: it sleeps"), "{sentences:?}");
+    part.noting(&missing).series(&[], range, &LIMITS).unwrap();
+    assert_eq!(other.asked.load(Ordering::Relaxed), asked + 1, "once for one answer");
+    let late = TimeRange::new(UNTIL, END);
+    part.select(&[], late, &LIMITS).expect("nobody else is asked");
+
+    let (limit, what) = (Limit::ElsewhereSamples, "samples");
+    *other.fault.lock().unwrap() = Some(Fault::TooMuch { limit, what, value: 9, max: 8 });
+    let failed = part.noting(&Missing::new()).select(&[], range, &LIMITS);
+    assert!(matches!(failed, Err(Error::LimitExceeded { limit: Limit::ElsewhereSamples, .. })));
+    let few = SelectLimits { series_max: 2, ..LIMITS };
+    *other.fault.lock().unwrap() = None;
+    assert!(matches!(
+        part.select(&[], range, &few),
+        Err(Error::LimitExceeded { limit: Limit::Series, .. })
+    ));
+    let brief = SelectLimits { cost_max: 1 << 40, ..LIMITS };
+    let asked = other.asked.load(Ordering::Relaxed);
+    let refused = part.select(&[], range, &brief);
+    assert!(matches!(refused, Err(Error::LimitExceeded { limit: Limit::SelectionCost, .. })));
+    assert_eq!(other.asked.load(Ordering::Relaxed), asked, "who must not wait does not");
+    part.select(&[], late, &brief).expect("it is brief");
+}
+
+#[test]
+fn what_others_have_may_always_have_changed() {
+    let Stores { all, part, .. } = stores(&mut Random(7), 20);
+    let day = TimeRange::new(UNTIL - DAY, UNTIL + DAY);
+    for store in [&all, &part] {
+        store.flush().unwrap();
+    }
+    let versions = [&all, &part].map(|store| store.take_version());
+    assert!(all.changed_since(versions[0], &day).is_empty());
+    let old = TimeRange::new(UNTIL - DAY, UNTIL - 1);
+    assert_eq!(part.changed_since(versions[1], &day), [old]);
+    let late = TimeRange::new(UNTIL, UNTIL + DAY);
+    assert!(part.changed_since(versions[1], &late).is_empty() && part.keeps_order(&late));
+    assert!(!part.keeps_order(&day));
+}

@@ -1,0 +1,206 @@
+//! Legacy backends that are slow, lie, break off or send too much: answers say so, in time, and what
+//! is here is told.
+
+use anyhow::{Context, Result, ensure};
+use e2e::{Launch, Server, percent};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
+
+/// 2026-08-30 00:00:00 UTC in seconds.
+const START: i64 = 1_788_048_000;
+
+/// What the backend does; a test changes it.
+type Way = Arc<Mutex<&'static str>>;
+
+/// A backend that does as it is told.
+fn backend() -> Result<(u16, Way)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let port = listener.local_addr()?.port();
+    let way: Way = Arc::new(Mutex::new("good"));
+    let shared = way.clone();
+    spawn(move || {
+        for stream in listener.incoming() {
+            let (Ok(stream), shared) = (stream, shared.clone()) else { return };
+            spawn(move || serve(stream, &shared));
+        }
+    });
+    Ok((port, way))
+}
+
+fn series(name: &str, samples: usize) -> String {
+    let values: Vec<String> = (0..samples).map(|at| at.to_string()).collect();
+    let times: Vec<String> =
+        (0..samples).map(|at| (START * 1000 + at as i64).to_string()).collect();
+    format!(
+        "{{\"metric\":{{\"__name__\":\"{name}\",\"from\":\"there\"}},\"values\":[{}],\"timestamps\":[{}]}}\n",
+        values.join(","),
+        times.join(",")
+    )
+}
+
+fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
+    let mut lines = BufReader::new(stream.try_clone().ok()?).lines().map_while(Result::ok);
+    let asked = lines.next()?;
+    let _: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let way = *way.lock().ok()?;
+    let body = match (way, asked.contains("/export")) {
+        ("garbage", _) => "\u{1}\u{2}<html>{{{".to_string(),
+        ("another", true) => series("other", 3),
+        ("later", true) => series("m", 3).replace(&format!("{START}"), &format!("{}", START + 90_000)),
+        ("unsorted", true) => "{\"metric\":{\"__name__\":\"m\",\"from\":\"there\"},\"values\":[5,6,7],\"timestamps\":[1788048000002,1788048000000,1788048000001]}\n".to_string(),
+        ("many samples", true) => series("m", 2000),
+        ("many series", true) => (0..200).map(|n| series("m", 1).replace("there", &format!("t{n}"))).collect(),
+        ("many bytes", _) => " ".repeat(3 << 20),
+        (_, true) => series("m", 3),
+        ("many series", false) => {
+            let one = |n: i32| format!("{{\"__name__\":\"m\",\"from\":\"t{n}\"}}");
+            let all: Vec<String> = (0..200).map(one).collect();
+            format!("{{\"status\":\"success\",\"data\":[{}]}}", all.join(","))
+        }
+        (_, false) if asked.contains("/series") => {
+            "{\"status\":\"success\",\"data\":[{\"__name__\":\"m\",\"from\":\"there\"}]}".to_string()
+        }
+        (_, false) => "{\"status\":\"success\",\"data\":[\"__name__\",\"from\"]}".to_string(),
+    };
+    let status = match way {
+        "500" => "500 Internal Server Error",
+        "429" => "429 Too Many Requests\r\nRetry-After: 60",
+        "422" => "422 Unprocessable Entity",
+        _ => "200 OK",
+    };
+    if way == "stall" {
+        sleep(Duration::from_secs(30));
+    }
+    let head =
+        format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+    stream.write_all(head.as_bytes()).ok()?;
+    let half = body.len() / 2;
+    match way {
+        "cut" => stream.write_all(&body.as_bytes()[..half]).ok(),
+        "drip" => body.bytes().try_for_each(|byte| {
+            sleep(Duration::from_millis(50));
+            stream.write_all(&[byte]).ok()
+        }),
+        _ => stream.write_all(body.as_bytes()).ok(),
+    }
+}
+
+/// What a path answers, and how long that took.
+fn ask(server: &Server, path: &str) -> Result<(u16, Value, Duration)> {
+    let began = Instant::now();
+    let response = server.get(path)?;
+    let json = serde_json::from_slice(&response.body).context(response.excerpt())?;
+    Ok((response.status, json, began.elapsed()))
+}
+
+fn query_path(query: &str) -> String {
+    format!("/api/v1/query?query={}&time={}", percent(query), START + 60)
+}
+
+fn start(directory: &std::path::Path, port: u16) -> Result<Server> {
+    let legacy = format!(
+        "url=http://127.0.0.1:{port} kind=victoriametrics until={} timeout=700ms",
+        START + 80_000
+    );
+    let launch = Launch::new(directory).flag("legacy", &legacy).flag("query.max-series", "100");
+    let server =
+        launch.flag("legacy-max-samples", "1000").flag("legacy-max-size", "1MiB").start()?;
+    server.write("/write?precision=s", format!("m,from=here value=9 {START}\n"))?;
+    Ok(server)
+}
+
+#[test]
+fn answers_say_what_a_bad_backend_did_not_give() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (port, way) = backend()?;
+    let server = start(directory.path(), port)?;
+    let set = |to| *way.lock().expect("no panic") = to;
+    let query = query_path("{__name__=~\"m.*\"}");
+    for bad in ["stall", "drip", "garbage", "500", "429", "422", "cut"] {
+        // After a few of them it is left alone: a good one ends that.
+        set("good");
+        let whole = || -> Result<()> {
+            let (_, json, _) = ask(&server, &query)?;
+            ensure!(json["isPartial"] != true, "{bad}: {json}");
+            ensure!(
+                json["data"]["result"].as_array().is_some_and(|all| all.len() == 2),
+                "{bad}: {json}"
+            );
+            Ok(())
+        };
+        e2e::poll("a whole answer", Duration::from_secs(20), whole)?;
+        set(bad);
+        let paths = [query.as_str(), "/api/v1/series?match[]=m_value&start=1788048000"];
+        for path in paths.iter().filter(|path| bad != "drip" || !path.contains("/series")) {
+            let (status, json, took) = ask(&server, path)?;
+            ensure!(status == 200 && json["isPartial"] == true, "{bad} {path}: {json}");
+            let warning = json["warnings"][0].as_str().unwrap_or_default().to_string();
+            ensure!(warning.contains("legacy backend http://127.0.0.1"), "{bad}: {warning}");
+            ensure!(took < Duration::from_secs(10), "{bad}: {took:?}");
+            let text = json["data"].to_string();
+            ensure!(text.contains("here") && !text.contains("there"), "{bad} {path}: {json}");
+            println!("{bad}: {warning}");
+        }
+    }
+    server.stop()
+}
+
+#[test]
+fn what_nobody_asked_for_gets_in_nowhere() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (port, way) = backend()?;
+    let server = start(directory.path(), port)?;
+    let set = |to| *way.lock().expect("no panic") = to;
+    for (bad, expected) in [("another", 1), ("later", 1), ("unsorted", 2)] {
+        set(bad);
+        let (_, json, _) = ask(&server, &query_path("{__name__=~\"m.*\"}"))?;
+        ensure!(json["isPartial"] != true, "{bad}: {json}");
+        let result = json["data"]["result"].as_array().context("no result")?;
+        ensure!(result.len() == expected, "{bad}: {json}");
+    }
+    let (_, json, _) = ask(&server, &query_path("m[2m]"))?;
+    let values = json["data"]["result"].to_string();
+    ensure!(
+        values.contains("[[1788048000,\"6\"],[1788048000.001,\"7\"],[1788048000.002,\"5\"]]"),
+        "{values}"
+    );
+    server.stop()
+}
+
+#[test]
+fn more_than_a_limit_is_an_error_that_names_it() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (port, way) = backend()?;
+    let server = start(directory.path(), port)?;
+    for (bad, limit) in [
+        ("many samples", "legacy-max-samples"),
+        ("many bytes", "legacy-max-size"),
+        ("many series", "query.max-series"),
+    ] {
+        *way.lock().expect("no panic") = bad;
+        let (status, json, _) = ask(&server, &query_path("{__name__=~\"m.*\"}"))?;
+        ensure!(status == 422, "{bad}: {status} {json}");
+        ensure!(json["error"].as_str().is_some_and(|text| text.contains(limit)), "{bad}: {json}");
+        let hits = format!("quipu_limit_hits_total{{limit=\"{limit}\"}}");
+        ensure!(0.0 < server.metric(&hits)?, "{limit} is counted");
+    }
+    let (status, json, _) = ask(&server, "/api/v1/series?match[]=m&start=1788048000")?;
+    ensure!(status == 422, "{json}");
+    server.stop()
+}
+
+#[test]
+fn a_flag_that_makes_no_sense_keeps_it_from_starting() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let launch = |rule: &str| Launch::new(directory.path()).flag("legacy", rule);
+    let said = launch("url=http://a kind=influxdb until=1").refusal()?;
+    ensure!(said.contains("--legacy (command line)") && said.contains("influxdb"), "{said}");
+    let said =
+        launch("url=http://a kind=prometheus until=1 bearer-token-file=/nowhere").refusal()?;
+    ensure!(said.contains("/nowhere") && said.contains("--legacy"), "{said}");
+    Ok(())
+}
