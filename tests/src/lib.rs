@@ -20,6 +20,7 @@ pub mod programs;
 pub mod prometheus;
 pub mod protobuf;
 pub mod redis;
+pub mod victoria;
 
 pub use answers::{Export, Matrix, Vector, percent};
 pub use http::{Client, Response};

@@ -33,6 +33,7 @@ mod postgres_frames;
 mod postgres_insert;
 mod postgres_kept;
 mod postgres_keys;
+mod postgres_legacy;
 mod postgres_limits;
 mod postgres_parquet;
 mod postgres_promscale;

@@ -2,7 +2,8 @@
 //! has some of them already, compared with a Quipu that has all.
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Client, Launch, Program, Prometheus, Response, Server, free_port, percent, poll};
+use e2e::victoria::start_victoria;
+use e2e::{Client, Launch, Prometheus, Response, Server, percent, poll};
 use histogram::{Bucket, Histogram, ResetHint};
 use serde_json::Value;
 use std::path::Path;
@@ -18,21 +19,6 @@ const ROWS: i64 = 60;
 /// The row from which on everything is in Quipu.
 const SWITCH: i64 = 40;
 const STEP: i64 = 600;
-
-fn start_victoria(directory: &Path) -> Result<(Program, String)> {
-    let authority = format!("127.0.0.1:{}", free_port()?);
-    let arguments = [
-        format!("-storageDataPath={}", directory.join("victoria").display()),
-        format!("-httpListenAddr={authority}"),
-        "-retentionPeriod=100y".to_string(),
-    ];
-    let program = Program::start("victoria-metrics", &arguments, &directory.join("victoria.log"))?;
-    poll("victoria-metrics", PATIENCE, || {
-        ensure!(Client::new(&authority).get("/health")?.status == 200, "not ready");
-        Ok(())
-    })?;
-    Ok((program, authority))
-}
 
 /// A row of the history as line protocol: what host it is of, and whether it is of the series that
 /// only the old database has.

@@ -3,7 +3,8 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::launch::quipu;
-use e2e::{Client, Launch, Program, Prometheus, Server, free_port, poll};
+use e2e::victoria::start_victoria;
+use e2e::{Client, Launch, Prometheus, Server};
 use histogram::{Bucket, Histogram, ResetHint};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -11,11 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::spawn;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use wire::remote_write::encode::{MillisSample, RequestV1};
 use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// 2026-08-30 00:00:00 UTC in seconds.
 const START: i64 = 1_788_048_000;
 
@@ -39,21 +39,6 @@ fn must(server: &Server, directory: &Path, arguments: &[&str]) -> Result<String>
     let said = migrate(server, directory, arguments)?;
     ensure!(said.code == 0, "{arguments:?}: {}", said.text);
     Ok(said.text)
-}
-
-fn start_victoria(directory: &Path) -> Result<(Program, String)> {
-    let authority = format!("127.0.0.1:{}", free_port()?);
-    let arguments = [
-        format!("-storageDataPath={}", directory.join("victoria").display()),
-        format!("-httpListenAddr={authority}"),
-        "-retentionPeriod=100y".to_string(),
-    ];
-    let program = Program::start("victoria-metrics", &arguments, &directory.join("victoria.log"))?;
-    poll("victoria-metrics", PATIENCE, || {
-        ensure!(Client::new(&authority).get("/health")?.status == 200, "not ready");
-        Ok(())
-    })?;
-    Ok((program, authority))
 }
 
 /// What VictoriaMetrics shows as no JSON does, and a place where it is not.

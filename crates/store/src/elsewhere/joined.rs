@@ -18,6 +18,9 @@ type Sink<'a> = dyn FnMut(usize, &[i64], &[f64], &[i64], &[Histogram]) + 'a;
 /// Reads series that are here.
 type ReadOwn<'a> = dyn FnMut(Range<usize>, &mut Sink<'_>) -> Result<()> + 'a;
 
+/// Reads labels of series that are here.
+type ReadLabels<'a> = dyn FnMut(Range<usize>, &mut dyn FnMut(Labels)) -> Result<()> + 'a;
+
 /// That a series is not there.
 const NONE: u32 = u32::MAX;
 
@@ -88,7 +91,7 @@ impl Joined {
     pub fn read_labels(
         &self,
         range: Range<usize>,
-        read_own: &mut dyn FnMut(Range<usize>, &mut dyn FnMut(Labels)) -> Result<()>,
+        read_own: &mut ReadLabels<'_>,
         sink: &mut dyn FnMut(usize, Labels),
     ) -> Result<()> {
         let mut next = range.start;

@@ -2,7 +2,7 @@
 
 use super::floats::FloatReader;
 use super::limits::{LOOK_COST, SERIES_COST, SelectLimits};
-use super::places::Places;
+use super::places::{Place, Places};
 use super::scope::SelectScope;
 use super::views::{Views, cost_of_hidden, samples_of, views_of};
 use crate::Result;
@@ -189,16 +189,18 @@ impl Selection {
         wanted: Option<&[&str]>,
         sink: &mut dyn FnMut(usize, Labels),
     ) -> Result<()> {
-        let mut read_own = |range: Range<usize>, sink: &mut dyn FnMut(Labels)| {
+        let read_own = |range: Range<usize>, sink: &mut dyn FnMut(&Place, Labels)| {
             let places = range.map(|idx| self.places.first_of(idx));
-            let scope = (wanted, &self.scope.watch);
-            self.places.read_labels(places, scope, &mut |_, labels| sink(labels))
+            self.places.read_labels(places, (wanted, &self.scope.watch), sink)
         };
         if let Some(joined) = &self.joined {
+            let mut read_own = |range, sink: &mut dyn FnMut(Labels)| {
+                read_own(range, &mut |_, labels| sink(labels))
+            };
             return joined.read_labels(range, &mut read_own, sink);
         }
         let mut next = range.start;
-        read_own(range, &mut |labels| {
+        read_own(range, &mut |_, labels| {
             sink(next, labels);
             next += 1;
         })

@@ -164,7 +164,8 @@ impl Lines {
 
 /// Milliseconds as it reads them: seconds with a fraction.
 pub fn seconds(millis: i64) -> String {
-    format!("{}.{:03}", millis.div_euclid(1000), millis.rem_euclid(1000))
+    let (sign, size) = (if millis < 0 { "-" } else { "" }, millis.unsigned_abs());
+    format!("{sign}{}.{:03}", size / 1000, size % 1000)
 }
 
 fn give(line: &[u8], window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
