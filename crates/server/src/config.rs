@@ -808,6 +808,19 @@ mod tests {
     }
 
     #[test]
+    fn lists_of_a_file_are_lists_of_a_flag() {
+        let values = parse_file("f", "legacy = ['url=a', 'url=b']\n").expect("a file");
+        assert_eq!(values["legacy"], "url=a; url=b");
+        for bad in ["legacy = [1]", "retention = ['1d']"] {
+            assert!(parse_file("f", bad).is_err(), "{bad}");
+        }
+        let rule = "url=http://a kind=prometheus until=1";
+        let settings = Settings::from_pairs(&[("legacy", rule), ("legacy-max-size", "2MiB")]);
+        let config = Config::new(settings.expect("settings")).expect("a configuration");
+        assert_eq!((config.legacy.rules.len(), config.legacy.limits.size_max), (1, 2 << 20));
+    }
+
+    #[test]
     fn precedence_is_flag_environment_file_default() {
         let directory = tempfile::tempdir().expect("directory");
         let path = directory.path().join("quipu.toml");

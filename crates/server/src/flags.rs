@@ -232,6 +232,19 @@ mod tests {
     }
 
     #[test]
+    fn a_list_may_be_said_many_times() {
+        let said = |arguments: &[&str]| {
+            let matches = serve_command().try_get_matches_from(arguments).expect("arguments");
+            from_command_line(&matches, "legacy")
+        };
+        let twice = said(&["serve", "--legacy", "url=a until=1", "--legacy=url=b"]);
+        assert_eq!(twice.as_deref(), Some("url=a until=1; url=b"));
+        assert_eq!(said(&["serve"]), None);
+        let many = ["serve", "--retention", "1d", "--retention", "2d"];
+        assert!(serve_command().try_get_matches_from(many).is_err(), "no list");
+    }
+
+    #[test]
     fn typing_errors_find_their_flag() {
         assert_eq!(nearest("query.timout"), "query.timeout");
         assert_eq!(nearest("datadir"), "data-dir");

@@ -2,8 +2,8 @@
 //!
 //! - Some requests at a time, so that it is not drowned, and its answers bounded in memory; others
 //!   wait for their turn, as long as they would for an answer.
-//! - After a few requests in a row without any answer it is left alone for some seconds: queries
-//!   should not each wait for what is not there.
+//! - After a few requests in a row without any answer it is left alone for some seconds, and then
+//!   tried by one: queries should not each wait for what is not there.
 
 use super::counters::{Counters, Outcome};
 use super::rule::{Kind, Rule};
@@ -30,6 +30,8 @@ const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK_BACK: i64 = 30 * model::sample::NANOS_PER_DAY;
 /// Bytes of an error's text that come into a warning.
 const REASON_SIZE_MAX: usize = 300;
+/// Bytes of a list, which is read as a whole.
+const LIST_SIZE_MAX: u64 = 256 << 20;
 /// Bytes of a query in a URL; a longer one is sent as a form.
 const URL_SIZE_MAX: usize = 4 << 10;
 
@@ -207,10 +209,11 @@ impl Backend {
         let mut state = self.state();
         loop {
             let now = Instant::now();
-            if state.rests_until.is_some_and(|until| now < until) {
-                let seconds = REST.as_secs();
+            // One finds out whether it is there again; the others do not wait for that.
+            let is_tried = SILENT_MAX <= state.silent && 0 < state.running;
+            if is_tried || state.rests_until.is_some_and(|until| now < until) {
                 return Err(format!(
-                    "the last {SILENT_MAX} requests had no answer, so it is not asked for {seconds} s"
+                    "the last {SILENT_MAX} requests had no answer, so it is asked now and then only"
                 ));
             }
             if state.running < REQUESTS_MAX {
@@ -299,7 +302,7 @@ impl<'b> Request<'b> {
     /// When there is none, or it is too large.
     pub fn text(&mut self, path: &str, query: &str) -> anyhow::Result<Vec<u8>> {
         let mut text = Vec::new();
-        let size_max = self.backend.limits.size_max;
+        let size_max = self.backend.limits.size_max.min(LIST_SIZE_MAX);
         self.send(path, query, &mut |bytes| {
             let size = (text.len() + bytes.len()) as u64;
             check(size, size_max, (Limit::ElsewhereSize, "bytes of a list from a legacy backend"))?;
