@@ -36,6 +36,7 @@ pub mod protobuf;
 pub mod remote_read;
 pub mod remote_write;
 pub mod resp;
+pub mod vm_native;
 
 pub use decoded::{Counts, Decoded, LineError, LineErrors, Start};
 pub use error::{Error, Limit};
