@@ -2,7 +2,6 @@
 //! and a second Quipu. Values and names are ugly on purpose.
 
 use anyhow::{Context, Result, ensure};
-use e2e::answers::Export;
 use e2e::launch::quipu;
 use e2e::programs::run;
 use e2e::{Client, Launch, Program, Prometheus, Server, free_port, poll};
@@ -182,14 +181,14 @@ fn promtool(arguments: &[&str]) -> Result<String> {
 fn dumped(directory: &Path) -> Result<Samples> {
     let text = promtool(&["tsdb", "dump", &shown(directory)])?;
     let mut found = Samples::new();
-    let mut lines = text.lines().peekable();
-    while let Some(line) = lines.next() {
+    for line in text.lines() {
         let (labels, rest) = line.rsplit_once("} ").with_context(|| line.to_string())?;
         let (value, time) = rest.split_once(' ').with_context(|| line.to_string())?;
         let Ok(number) = value.parse::<f64>() else { continue };
         let labels = format!("{labels}}}");
         let labels = plain(&labels).with_context(|| labels.clone())?;
-        found.insert((labels, time.parse()?), if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() });
+        let bits = if number.is_nan() { f64::NAN.to_bits() } else { number.to_bits() };
+        found.insert((labels, time.parse()?), bits);
     }
     Ok(found)
 }
@@ -226,22 +225,328 @@ fn unquoted(text: &str) -> Result<String> {
             out.push(letter);
             continue;
         }
-        let mut hex = |count: usize| -> Result<char> {
-            let digits: String = letters.by_ref().take(count).collect();
-            char::from_u32(u32::from_str_radix(&digits, 16)?).context("no letter")
-        };
-        match text_after(&mut hex, out.len()) {
-            () => {}
-        }
-        let _ = hex;
         match letters.next().context("a backslash at the end")? {
             'n' => out.push('\n'),
-            'x' => {
-                let digits: String = letters.by_ref().take(2).collect();
-                out.push(char::from(u8::from_str_radix(&digits, 16)?));
+            kind @ ('x' | 'u') => {
+                let count = if kind == 'x' { 2 } else { 4 };
+                let digits: String = letters.by_ref().take(count).collect();
+                out.push(char::from_u32(u32::from_str_radix(&digits, 16)?).context("no letter")?);
             }
             other => out.push(other),
         }
     }
     Ok(out)
+}
+
+/// Of all samples those that a format has; of NaNs that are no marks there is one.
+fn kept(all: &Samples, takes: impl Fn(&str, f64, i64) -> bool) -> Samples {
+    let one = |((labels, time), bits): (&(String, i64), &u64)| {
+        let value = f64::from_bits(*bits);
+        takes(labels, value, *time).then(|| ((labels.clone(), *time), *bits))
+    };
+    all.iter().filter_map(one).collect()
+}
+
+fn ends(value: f64) -> bool {
+    model::is_stale_marker(value)
+}
+
+fn check_same(what: &str, found: &Samples, expected: &Samples) -> Result<()> {
+    for (key, bits) in found {
+        let there = expected.get(key);
+        ensure!(there == Some(bits), "{what}: {key:?} is {bits:x}, expected {there:x?}");
+    }
+    let missing = expected.keys().find(|key| !found.contains_key(*key));
+    ensure!(missing.is_none(), "{what}: {missing:?} is missing");
+    Ok(())
+}
+
+#[test]
+fn promtool_reads_openmetrics() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    fill(&server, 1)?;
+    fill_histograms(&server)?;
+    let file = directory.path().join("all.openmetrics");
+    let said = must(&server, &["--format", "openmetrics", "-o", &shown(&file)])?;
+    ensure!(said.stderr.contains("native histograms, which OpenMetrics has none of: 798"));
+    ensure!(said.stderr.contains("marks of a series' end"), "{}", said.stderr);
+    ensure!(said.stderr.contains("OpenMetrics 1.0 does not know (--quoted-names): 1"));
+    let text = std::fs::read_to_string(&file)?;
+    ensure!(text.ends_with("# EOF\n") && text.matches("# EOF").count() == 1);
+    for line in [
+        "# HELP temp_celsius How \\\"warm\\\"",
+        "# TYPE temp_celsius gauge",
+        "# UNIT temp_celsius celsius",
+        "# TYPE long:name counter",
+        "# TYPE single unknown",
+    ] {
+        ensure!(text.contains(&format!("{line}\n")), "no {line}");
+    }
+    let heads = text.lines().filter(|line| line.starts_with("# TYPE")).count();
+    let names: BTreeSet<&str> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split(['{', ' ']).next().unwrap_or_default())
+        .collect();
+    ensure!(heads == names.len(), "a family begins once");
+    let blocks = directory.path().join("blocks");
+    std::fs::create_dir_all(blocks.join("wal"))?;
+    promtool(&["tsdb", "create-blocks-from", "openmetrics", &shown(&file), &shown(&blocks)])?;
+    // It makes no block of what is before the first two hours before 1970.
+    let expected = kept(&all_of(&server)?, |labels, value, time| {
+        !ends(value) && -7_200_000 < time && !labels.starts_with("we.ird")
+    });
+    ensure!(20_000 < expected.len(), "{}", expected.len());
+    check_same("promtool", &dumped(&blocks)?, &expected)?;
+    // The same on standard output, and names in quotes, which another Quipu reads.
+    let quoted = must(&server, &["--format", "openmetrics", "--quoted-names"])?;
+    let other = start(&directory.path().join("other"))?;
+    let headers = [("content-type", "application/openmetrics-text; version=1.0.0")];
+    let answer = other.post_with("/api/v1/import/prometheus", &headers, &quoted.stdout)?;
+    ensure!(answer.status < 300, "{}", answer.excerpt());
+    let expected = kept(&all_of(&server)?, |_, value, _| !ends(value));
+    check_same("a Quipu", &all_of(&other)?, &expected)?;
+    other.stop()?;
+    server.stop()
+}
+
+#[test]
+fn prometheus_reads_blocks() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    fill(&server, 2)?;
+    fill_histograms(&server)?;
+    // Where Prometheus that is started on it keeps its data.
+    let blocks = directory.path().join("prometheus");
+    let place = shown(&blocks);
+    let said = must(&server, &["--format", "prometheus-blocks", "-o", &place])?;
+    ensure!(said.stderr.is_empty(), "nothing is left out: {}", said.stderr);
+    let listed = promtool(&["tsdb", "list", &place])?;
+    ensure!(listed.lines().count() == 8, "{listed}");
+    for block in listed.lines().skip(1) {
+        let ulid = block.split_whitespace().next().context("no block")?;
+        let told = promtool(&["tsdb", "analyze", &place, ulid])?;
+        ensure!(told.contains("Series:") && told.contains("Label pairs"), "{told}");
+    }
+    let one_nan = |all: Samples| -> Samples {
+        let one = |bits| if f64::from_bits(bits).is_nan() { f64::NAN.to_bits() } else { bits };
+        all.into_iter().map(|(key, bits)| (key, one(bits))).collect()
+    };
+    let expected = one_nan(all_of(&server)?);
+    ensure!(22_000 < expected.len(), "{}", expected.len());
+    check_same("promtool", &dumped(&blocks)?, &expected)?;
+
+    // Another Quipu reads them, too: all bits and all histograms.
+    let other = start(&directory.path().join("other"))?;
+    let mut command = quipu(&["migrate", "prometheus-blocks", &place, "--url", other.url()])?;
+    let output = command.current_dir(directory.path()).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    check_same("a Quipu", &all_of(&other)?, &all_of(&server)?)?;
+    let lines = |server: &Server| -> Result<Vec<String>> {
+        let text = server.get("/api/v1/export?match[]=%7Bjob%3D%22h%22%7D")?.text();
+        let mut lines: Vec<String> =
+            text.lines().map(|line| line.replace(",\"reset_hint\":\"no_reset\"", "")).collect();
+        lines.sort();
+        Ok(lines)
+    };
+    ensure!(
+        lines(&other)? == lines(&server)?,
+        "{:?}\n{:?}",
+        lines(&other)?.iter().map(|l| l.chars().take(300).collect::<String>()).collect::<Vec<_>>(),
+        lines(&server)?.iter().map(|l| l.chars().take(300).collect::<String>()).collect::<Vec<_>>()
+    );
+    other.stop()?;
+
+    let prometheus = Prometheus::start(
+        directory.path(),
+        &["--storage.tsdb.retention.time=100y", "--enable-feature=native-histograms"],
+        |_| "global: {scrape_interval: 1h}\n".to_string(),
+    )?;
+    check_answers(&server, &prometheus)?;
+    server.stop()
+}
+
+/// Both answer alike.
+fn check_answers(server: &Server, prometheus: &Prometheus) -> Result<()> {
+    let seconds = START / 1000;
+    for query in [
+        "count({__name__!=\"\"})",
+        "count by (__name__) ({__name__!=\"\"})",
+        "sum(single)",
+        "plain",
+        "temp_celsius",
+        "max_over_time({long!=\"\"}[3h])",
+        "count_over_time({a=\"\\u0001\\u0002\\x7f\"}[1d])",
+        "histogram_quantile(0.9, whole_seconds)",
+        "histogram_quantile(0.9, rate(half_seconds[5m]))",
+        "histogram_count(whole_seconds) + histogram_sum(half_seconds)",
+    ] {
+        for (start, end, step) in
+            [(seconds - 250_000, seconds + 8000, 1700), (seconds, seconds + 600, 60)]
+        {
+            let path = format!(
+                "/api/v1/query_range?query={}&start={start}&end={end}&step={step}",
+                e2e::answers::percent(query)
+            );
+            let (here, there) = (server.get(&path)?.matrix()?, prometheus.get(&path)?.matrix()?);
+            ensure!(here == there, "{query} from {start}: {here:?}\n{there:?}");
+            let is_late = start == seconds;
+            ensure!(!is_late || !here.is_empty() || query.contains("long"), "{query}: nothing");
+        }
+    }
+    let before = "/api/v1/query?query=before_1970&time=0";
+    ensure!(prometheus.get(before)?.vector()?.len() == 1, "before 1970");
+    ensure!(server.get(before)?.vector()? == prometheus.get(before)?.vector()?);
+    let series = "/api/v1/series?match[]=single&start=0";
+    let count = |data: &Value| data.as_array().map(Vec::len);
+    let all = usize::try_from(SINGLES)?;
+    ensure!(count(&prometheus.get(series)?.data()?) == Some(all), "series");
+    let values = "/api/v1/label/host/values?start=0";
+    ensure!(server.get(values)?.data()? == prometheus.get(values)?.data()?, "values");
+    Ok(())
+}
+
+#[test]
+fn victoriametrics_takes_the_native_format() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    fill(&server, 3)?;
+    let authority = format!("127.0.0.1:{}", free_port()?);
+    let arguments = [
+        format!("-storageDataPath={}", directory.path().join("victoria").display()),
+        format!("-httpListenAddr={authority}"),
+        "-retentionPeriod=100y".to_string(),
+    ];
+    let log = directory.path().join("victoria.log");
+    let _program = Program::start("victoria-metrics", &arguments, &log)?;
+    let mut victoria = Client::new(&authority);
+    poll("victoria-metrics", PATIENCE, || {
+        ensure!(Client::new(&authority).get("/health")?.status == 200, "not ready");
+        Ok(())
+    })?;
+    let file = directory.path().join("all.native");
+    // Debian's is of 1.79.
+    let format = ["--format", "victoriametrics-native", "--older-victoriametrics"];
+    let said = must(&server, &[&format[..], &["-o", &shown(&file)]].concat())?;
+    ensure!(said.stderr.contains("samples before 1970, which VictoriaMetrics does not take: 2"));
+    let bytes = std::fs::read(&file)?;
+    let answer = victoria.post("/api/v1/import/native", &[], &bytes)?;
+    ensure!(answer.status == 204, "{}", answer.excerpt());
+    victoria.get("/internal/force_flush")?;
+    let answer = victoria.get("/api/v1/export?match[]=%7B__name__!%3D%22%22%7D&start=0")?;
+    // Its export has neither marks nor infinite numbers, and keeps some 15 digits.
+    let rounded = |all: Samples| -> BTreeMap<(String, i64), String> {
+        let text = |bits| format!("{:.11e}", f64::from_bits(bits));
+        all.into_iter().map(|(key, bits)| (key, text(bits))).collect()
+    };
+    let takes = |_: &str, value: f64, time: i64| value.is_finite() && 0 <= time;
+    let found = rounded(kept(&samples(&answer.text())?, takes));
+    let expected = rounded(kept(&all_of(&server)?, takes));
+    ensure!(20_000 < expected.len(), "{}", expected.len());
+    for (key, value) in &expected {
+        ensure!(found.get(key) == Some(value), "{key:?}: {value}, there {:?}", found.get(key));
+    }
+    ensure!(found.len() == expected.len());
+    let ended = victoria.get(&e2e::answers::instant_path(
+        "count(count_over_time({__name__!=\"\"}[30d]))",
+        START as f64 / 1e3 + 100.0,
+    ))?;
+    ensure!(ended.vector()?.values().next() == Some(&format!("{}", SINGLES + 6)));
+    server.stop()
+}
+
+#[test]
+fn line_protocol_goes_back_in() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    fill(&server, 4)?;
+    let file = directory.path().join("all.influx");
+    let said = must(&server, &["--format", "influx", "--influx-split", "-o", &shown(&file)])?;
+    for words in [
+        "NaNs, which line protocol",
+        "infinite numbers",
+        "marks of a series' end",
+        "a newline in a name or label: 2000",
+        "a name or label that ends in \\: 2000",
+    ] {
+        ensure!(said.stderr.contains(words), "{}", said.stderr);
+    }
+    let other = start(&directory.path().join("other"))?;
+    other.write("/write", std::fs::read(&file)?)?;
+    let takes = |labels: &str, value: f64, _: i64| {
+        value.is_finite() && !labels.contains("lines=") && !labels.contains("trailing")
+    };
+    let expected: Samples = kept(&all_of(&server)?, takes)
+        .into_iter()
+        .map(|((labels, time), bits)| {
+            // A name without _ has no place for a field but behind it.
+            let field = if labels.starts_with("plain") { "plain_value" } else { "plain" };
+            let labels = labels.replacen("plain", field, 1).replacen("single", "single_value", 1);
+            ((labels, time), bits)
+        })
+        .collect();
+    check_same("a Quipu", &all_of(&other)?, &expected)?;
+    let said = must(&server, &["--format", "influx", "--match", "plain", "--end", "now"])?;
+    let text = String::from_utf8(said.stdout)?;
+    ensure!(text.lines().all(|line| line.starts_with("plain") && line.contains(" value=")));
+    other.stop()?;
+    server.stop()
+}
+
+#[test]
+fn what_breaks_off_has_no_name_and_goes_on() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    fill(&server, 5)?;
+    let full = quipu(&["export", "--format", "openmetrics", "--url", server.url()])?
+        .stdout(std::fs::File::create("/dev/full")?)
+        .output()?;
+    let words = String::from_utf8_lossy(&full.stderr).into_owned();
+    ensure!(!full.status.success() && words.contains("No space left"), "{words}");
+    // A file may have no more than some kilobytes: whoever writes more is killed.
+    for (format, name) in [
+        ("openmetrics", "a"),
+        ("influx", "b"),
+        ("victoriametrics-native", "c"),
+        ("prometheus-blocks", "d"),
+    ] {
+        let path = directory.path().join(name);
+        let binary = e2e::launch::binary()?;
+        let script = format!(
+            "ulimit -c 0; ulimit -f 100; exec {} export --format {format} --url {} -o {}",
+            binary.display(),
+            server.url(),
+            path.display()
+        );
+        let cut = run("bash", &["-c", &script])?;
+        ensure!(!cut.status.success(), "{format} fits in");
+        let whole: Vec<String> = blocks_in(&path);
+        ensure!(!path.is_file() && whole.len() < 7, "{format}: {whole:?}");
+        must(&server, &["--format", format, "-o", &shown(&path)])?;
+        ensure!(!path.with_extension("progress").exists());
+        if format == "prometheus-blocks" {
+            ensure!(blocks_in(&path).len() == 7 && !shown(&path).contains("tmp"));
+            let left = std::fs::read_dir(&path)?.count();
+            ensure!(left == 8, "blocks and an empty log, {left}");
+        } else {
+            let straight = must(&server, &["--format", format])?;
+            let is_same = straight.stdout == std::fs::read(&path)?;
+            // The head of the native format says until when, which is later then.
+            ensure!(is_same || format == "victoriametrics-native", "{format} differs");
+        }
+    }
+    let used = export(&server, &["--format", "prometheus-blocks", "-o", &shown(directory.path())])?;
+    ensure!(used.code == 1 && used.stderr.contains("not empty"), "{}", used.stderr);
+    let odd = ["--format", "prometheus-blocks", "-o", "x", "--block-duration", "3h"];
+    let odd = export(&server, &odd)?;
+    ensure!(odd.code == 1 && odd.stderr.contains("a multiple of 2h"), "{}", odd.stderr);
+    server.stop()
+}
+
+/// Names of whole blocks.
+fn blocks_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.len() == 26).collect()
 }

@@ -18,6 +18,15 @@ pub fn push_head(out: &mut Vec<u8>, first_ms: i64, last_ms: i64) {
     }
 }
 
+/// What stands before the columns of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heads {
+    /// Since VictoriaMetrics 1.82, which looks whether times are between the first and the last.
+    Current,
+    /// Before that: the last time and the bits of values are not told.
+    Older,
+}
+
 /// What is not in the blocks of a series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
@@ -30,7 +39,12 @@ pub struct LeftOut {
 }
 
 /// Appends the blocks of a series' samples, whose times rise.
-pub fn push_series(out: &mut Vec<u8>, labels: &Labels, samples: &[MillisSample]) -> LeftOut {
+pub fn push_series(
+    out: &mut Vec<u8>,
+    heads: Heads,
+    labels: &Labels,
+    samples: &[MillisSample],
+) -> LeftOut {
     let mut left_out = LeftOut::default();
     let mut name = Vec::new();
     put_name(&mut name, labels.metric_name());
@@ -49,12 +63,12 @@ pub fn push_series(out: &mut Vec<u8>, labels: &Labels, samples: &[MillisSample])
             continue;
         }
         if !block.take(sample) {
-            left_out.rounded += block.push(out, &name);
+            left_out.rounded += block.push(out, heads, &name);
             block = Block::default();
             block.take(sample);
         }
     }
-    left_out.rounded += block.push(out, &name);
+    left_out.rounded += block.push(out, heads, &name);
     left_out
 }
 
@@ -87,7 +101,7 @@ impl Block {
     }
 
     /// Returns how many numbers lost digits.
-    fn push(&self, out: &mut Vec<u8>, name: &[u8]) -> u64 {
+    fn push(&self, out: &mut Vec<u8>, heads: Heads, name: &[u8]) -> u64 {
         let (Some((first, _)), Some((last, _))) = (self.rows.first(), self.rows.last()) else {
             return 0;
         };
@@ -109,11 +123,16 @@ impl Block {
         let (numbers_kind, columns) = columns::encode(&numbers);
         let mut content = Vec::with_capacity(times.len() + columns.len() + 64);
         put_signed(&mut content, first.millis);
-        put_signed(&mut content, last.millis);
+        if heads == Heads::Current {
+            put_signed(&mut content, last.millis);
+        }
         put_signed(&mut content, numbers.first().copied().unwrap_or(0));
         put_varint(&mut content, self.rows.len() as u64);
         put_signed(&mut content, i64::from(scale.exponent));
-        content.extend_from_slice(&[times_kind, numbers_kind, PRECISION_BITS]);
+        content.extend_from_slice(&[times_kind, numbers_kind]);
+        if heads == Heads::Current {
+            content.push(PRECISION_BITS);
+        }
         for column in [times, columns] {
             put_varint(&mut content, column.len() as u64);
             content.extend_from_slice(&column);

@@ -8,6 +8,8 @@
 //! content first time, last time, first value | rows | scale | kind of times, kind of values, bits 64
 //!         | sized times | sized values                                     varints, with zigzag but rows
 //! ```
+//! Before VictoriaMetrics 1.82 the last time and the bits were not there.
+//!
 //! Numbers of a column are all one (3), rise by one step (2), or are differences (6) or differences of
 //! differences (5), as varints with zigzag; 4 and 1 are the same, compressed by zstd.
 //! A value is its whole number times ten to the power of the block's scale; three whole numbers stand for

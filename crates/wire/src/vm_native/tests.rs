@@ -1,7 +1,7 @@
 //! Blocks read back by a decoder that is as simple as the format's description.
 
 use super::decimal::Scale;
-use super::encode::{LeftOut, push_head, push_series};
+use super::encode::{Heads, LeftOut, push_head, push_series};
 use crate::protobuf::Message;
 use crate::remote_write::encode::MillisSample;
 use model::Labels;
@@ -74,7 +74,7 @@ fn check(values: &[f64], rounded: u64) -> usize {
     let sample = |(at, value): (usize, &f64)| MillisSample { millis: millis(at), value: *value };
     let samples: Vec<MillisSample> = values.iter().enumerate().map(sample).collect();
     let mut out = Vec::new();
-    let left_out = push_series(&mut out, &labels, &samples);
+    let left_out = push_series(&mut out, Heads::Current, &labels, &samples);
     assert_eq!((left_out.nans, left_out.large), (0, 0));
     let found = blocks(&out);
     let mut wrong = 0;
@@ -133,12 +133,12 @@ fn names_are_escaped_and_what_cannot_be_said_is_counted() {
     let labels = Labels::from_pairs(&[("__name__", "a\u{1}b"), ("l\u{0}", "\u{2}\u{e9}")]);
     let samples = [1.0, f64::NAN, 2.0].map(|value| MillisSample { millis: 5, value });
     let mut out = Vec::new();
-    assert_eq!(push_series(&mut out, &labels, &samples).nans, 1);
+    assert_eq!(push_series(&mut out, Heads::Current, &labels, &samples).nans, 1);
     let found = blocks(&out);
     assert_eq!(found[0].0, b"a\x001b\x01l\x000\x01\x002\xc3\xa9\x01");
     assert_eq!(found[0].1.len(), 2);
     let large = Labels::from_pairs(&[("__name__", "x".repeat(2 << 20))]);
-    let left_out = push_series(&mut out, &large, &samples);
+    let left_out = push_series(&mut out, Heads::Current, &large, &samples);
     assert_eq!(left_out, LeftOut { large: 3, ..LeftOut::default() });
     let mut head = Vec::new();
     push_head(&mut head, -1, 1);

@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/ULID           a block, whole         DIR.progress    blocks that are done
 //! DIR/ULID.tmp-for-creation    the one under way, removed when a run goes on
+//! DIR/wal            empty
 //! ```
 
 use super::block::{BlockWriter, UNFINISHED};
@@ -60,7 +61,8 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
         Some(found) => found,
         None => begin(matches, client, &output)?,
     };
-    std::fs::create_dir_all(&output).with_context(|| shown.clone())?;
+    // Without a log, which Prometheus makes when it starts, promtool does not look at blocks.
+    std::fs::create_dir_all(output.join("wal")).with_context(|| shown.clone())?;
     remove_unfinished(&output)?;
     checkpoint.write(&progress)?;
     let duration = progress.block_duration;

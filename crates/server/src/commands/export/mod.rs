@@ -131,6 +131,10 @@ fn format_arguments(command: Command) -> Command {
             .conflicts_with("influx-field"),
         )
         .arg(switch(
+            "older-victoriametrics",
+            "Write blocks as VictoriaMetrics before 1.82 reads them, Debian 12's among them",
+        ))
+        .arg(switch(
             "quoted-names",
             "Write names that OpenMetrics 1.0 does not know in quotes, as Prometheus 3 reads them",
         ))

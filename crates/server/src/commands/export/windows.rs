@@ -26,7 +26,7 @@ use std::io::Write;
 use std::path::Path;
 use wire::influx::encode::{LineHead, Naming, Unsayable};
 use wire::remote_write::encode::MillisSample;
-use wire::vm_native::encode::{push_head, push_series};
+use wire::vm_native::encode::{Heads, push_head, push_series};
 
 /// Windows of one export; longer times get longer windows.
 const WINDOWS_MAX: i64 = 10_000;
@@ -41,7 +41,7 @@ pub enum Format {
     /// Line protocol.
     Influx(Naming),
     /// VictoriaMetrics' own.
-    Native,
+    Native(Heads),
 }
 
 impl Format {
@@ -49,7 +49,10 @@ impl Format {
     pub fn of(word: &str, matches: &ArgMatches) -> Format {
         match word {
             "influx" => Format::Influx(naming(matches)),
-            "victoriametrics-native" => Format::Native,
+            "victoriametrics-native" => match matches.get_flag("older-victoriametrics") {
+                true => Format::Native(Heads::Older),
+                false => Format::Native(Heads::Current),
+            },
             _ => Format::JsonLines,
         }
     }
@@ -60,7 +63,8 @@ impl Format {
             Format::JsonLines => String::new(),
             Format::Influx(Naming::Split) => "influx, split".to_string(),
             Format::Influx(Naming::Whole(field)) => format!("influx, field {field}"),
-            Format::Native => "victoriametrics-native".to_string(),
+            Format::Native(Heads::Current) => "victoriametrics-native".to_string(),
+            Format::Native(Heads::Older) => "victoriametrics-native, older".to_string(),
         }
     }
 }
@@ -179,7 +183,7 @@ impl<'a> Export<'a> {
     /// Copies window after window.
     fn run(&mut self, write: OnBytes<'_>, on_window: OnWindow<'_>) -> anyhow::Result<()> {
         let Asked { start, end, .. } = self.progress.asked;
-        if self.format == Format::Native && self.progress.size == 0 {
+        if matches!(self.format, Format::Native(_)) && self.progress.size == 0 {
             let mut head = Vec::new();
             push_head(&mut head, millis(start), millis(end));
             write(&head)?;
@@ -250,7 +254,7 @@ impl Encoder<'_> {
         match self.format {
             Format::JsonLines => {}
             Format::Influx(naming) => self.line_protocol(piece, naming),
-            Format::Native => self.native(piece),
+            Format::Native(heads) => self.native(piece, *heads),
         }
     }
 
@@ -289,7 +293,7 @@ impl Encoder<'_> {
         told.leave_out("infinite numbers, which line protocol has none of", endless);
     }
 
-    fn native(&mut self, piece: &Piece) {
+    fn native(&mut self, piece: &Piece, heads: Heads) {
         let told = &mut *self.told;
         told.leave_out(
             "native histograms, which VictoriaMetrics has none of",
@@ -308,7 +312,7 @@ impl Encoder<'_> {
                 _ => samples.push(sample),
             }
         }
-        let left_out = push_series(&mut self.out, &piece.labels, &samples);
+        let left_out = push_series(&mut self.out, heads, &piece.labels, &samples);
         told.samples += count(&samples) - left_out.nans - left_out.large;
         told.leave_out("samples before 1970, which VictoriaMetrics does not take", negative);
         told.leave_out("NaNs that mark no series' end", left_out.nans);
