@@ -369,7 +369,8 @@ fn prometheus_reads_blocks() -> Result<()> {
 
 /// Both answer alike.
 fn check_answers(server: &Server, prometheus: &Prometheus) -> Result<()> {
-    let seconds = START / 1000;
+    // Prometheus 2 takes a sample that is five minutes old, which no sample is then.
+    let late = START / 1000 + 13;
     for query in [
         "count({__name__!=\"\"})",
         "count by (__name__) ({__name__!=\"\"})",
@@ -378,20 +379,19 @@ fn check_answers(server: &Server, prometheus: &Prometheus) -> Result<()> {
         "temp_celsius",
         "max_over_time({long!=\"\"}[3h])",
         "count_over_time({a=\"\\u0001\\u0002\\x7f\"}[1d])",
-        "histogram_quantile(0.9, whole_seconds)",
-        "histogram_quantile(0.9, rate(half_seconds[5m]))",
+        "histogram_fraction(0, 1, whole_seconds)",
+        // Of half_seconds, as of all float counts, Prometheus 2.42 has no right rates.
+        "histogram_sum(rate(whole_seconds[5m]))",
         "histogram_count(whole_seconds) + histogram_sum(half_seconds)",
     ] {
-        for (start, end, step) in
-            [(seconds - 250_000, seconds + 8000, 1700), (seconds, seconds + 600, 60)]
-        {
+        for (start, end, step) in [(late - 250_000, late + 8000, 1700), (late, late + 600, 60)] {
             let path = format!(
                 "/api/v1/query_range?query={}&start={start}&end={end}&step={step}",
                 e2e::answers::percent(query)
             );
             let (here, there) = (server.get(&path)?.matrix()?, prometheus.get(&path)?.matrix()?);
             ensure!(here == there, "{query} from {start}: {here:?}\n{there:?}");
-            let is_late = start == seconds;
+            let is_late = start == late;
             ensure!(!is_late || !here.is_empty() || query.contains("long"), "{query}: nothing");
         }
     }
