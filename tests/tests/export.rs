@@ -453,6 +453,28 @@ fn victoriametrics_takes_the_native_format() -> Result<()> {
         START as f64 / 1e3 + 100.0,
     ))?;
     ensure!(ended.vector()?.values().next() == Some(&format!("{}", SINGLES + 10)));
+    // What VictoriaMetrics exports comes back, and so does what the server answers itself.
+    let ask = "/api/v1/export/native?match[]=%7B__name__!%3D%22%22%7D&start=0";
+    for (kind, bytes) in [
+        ("a VictoriaMetrics", victoria.get(ask)?.body),
+        ("a Quipu", server.get(ask)?.body),
+        ("an older Quipu", server.get(&format!("{ask}&format=older"))?.body),
+    ] {
+        let other = start(&directory.path().join(kind.replace(' ', "-")))?;
+        let answer = other.post("/api/v1/import/native", &bytes)?;
+        ensure!(answer.status == 204, "{kind}: {}", answer.excerpt());
+        let found = rounded(kept(&all_of(&other)?, takes));
+        ensure!(found == expected, "{kind}: {} and {}", found.len(), expected.len());
+        let bad = other.post("/api/v1/import/native", &bytes[..bytes.len() - 3])?;
+        ensure!(bad.status == 400 && bad.text().contains("ends within"), "{}", bad.excerpt());
+        other.stop()?;
+    }
+    let answer = victoria.post(
+        "/api/v1/import/native",
+        &[],
+        &server.get(&format!("{ask}&format=older"))?.body,
+    )?;
+    ensure!(answer.status == 204, "{}", answer.excerpt());
     server.stop()
 }
 

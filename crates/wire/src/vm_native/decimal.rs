@@ -90,6 +90,7 @@ impl Scale {
             ENDLESS => f64::INFINITY,
             ENDLESS_BELOW => f64::NEG_INFINITY,
             ENDED => model::stale_marker(),
+            0 => 0.0,
             _ if self.exponent < 0 => number as f64 / self.power,
             _ => number as f64 * self.power,
         }

@@ -1,5 +1,5 @@
 //! The native format of VictoriaMetrics, as `/api/v1/export/native` writes it and
-//! `/api/v1/import/native` reads it.
+//! `/api/v1/import/native` reads it: from series, and to rows.
 //!
 //! ```text
 //! stream  first and last time, each a zigzag number of 8 bytes, big endian; then blocks
@@ -17,9 +17,12 @@
 
 mod columns;
 mod decimal;
+pub mod decode;
 pub mod encode;
 #[cfg(test)]
 mod tests;
+
+pub use decode::{NativeKeys, decode};
 
 /// Rows of a block, as VictoriaMetrics cuts them.
 pub const BLOCK_ROWS_MAX: usize = 8 * 1024;

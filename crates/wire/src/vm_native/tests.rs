@@ -2,9 +2,11 @@
 
 use super::decimal::Scale;
 use super::encode::{Heads, LeftOut, push_head, push_series};
+use super::{NativeKeys, decode};
 use crate::protobuf::Message;
 use crate::remote_write::encode::MillisSample;
-use model::Labels;
+use crate::{ExtraLabels, Start};
+use model::{KeyDecoder, KeyHasher, Labels, LabelsBuilder};
 use random::Random;
 
 fn signed(message: &mut Message<'_>) -> i64 {
@@ -143,4 +145,100 @@ fn names_are_escaped_and_what_cannot_be_said_is_counted() {
     let mut head = Vec::new();
     push_head(&mut head, -1, 1);
     assert_eq!(head, [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2]);
+}
+
+/// Rows that the decoder makes, all batches, with their labels; and what it refused.
+fn rows(bytes: &[u8]) -> (Vec<(String, i64, u64)>, u64) {
+    let (hasher, keys) = (KeyHasher::new(1), NativeKeys::new(ExtraLabels::none()));
+    let (mut found, mut refused, mut next) = (Vec::new(), 0, Some(Start::default()));
+    while let Some(start) = next {
+        let decoded = decode(bytes, start, &hasher, &keys).unwrap();
+        let batch = &decoded.batch;
+        for row in &batch.rows {
+            let (mut labels, mut name) = (LabelsBuilder::new(), String::new());
+            keys.tags(batch.key(row), &mut labels).unwrap();
+            keys.metric_name(batch.key(row), "", &mut name).unwrap();
+            labels.push("__name__", &name);
+            let value = batch.row_values(row)[0];
+            found.push((labels.finish().to_string(), row.timestamp, value.to_bits()));
+        }
+        refused += decoded.errors.count();
+        next = decoded.rest;
+    }
+    (found, refused)
+}
+
+fn some_series(heads: Heads) -> (Vec<u8>, Vec<(String, i64, u64)>) {
+    let mut random = Random::seeded(0xdec0de);
+    let (mut bytes, mut expected) = (Vec::new(), Vec::new());
+    push_head(&mut bytes, i64::MIN, i64::MAX);
+    for series in 0..20 {
+        let name = format!("s{series}");
+        let labels = Labels::from_pairs(&[("__name__", name.as_str()), ("l\u{1}", "\u{0}é")]);
+        let mut millis = -1_000_000;
+        let value = |random: &mut Random| match series % 4 {
+            0 => 7.0,
+            1 => random.below(1000) as f64 / 8.0,
+            2 => *random.pick(&[f64::INFINITY, f64::NEG_INFINITY, model::stale_marker(), 2.0]),
+            _ => random.below(1 << 50) as f64,
+        };
+        let samples: Vec<MillisSample> = (0..random.below(30_000))
+            .map(|_| {
+                millis += random.below(3) as i64 * 1000;
+                MillisSample { millis, value: value(&mut random) }
+            })
+            .collect();
+        push_series(&mut bytes, heads, &labels, &samples);
+        let row =
+            |one: &MillisSample| (labels.to_string(), one.millis * 1_000_000, one.value.to_bits());
+        expected.extend(samples.iter().map(row));
+    }
+    (bytes, expected)
+}
+
+#[test]
+fn blocks_are_rows_again() {
+    for heads in [Heads::Current, Heads::Older] {
+        let (bytes, expected) = some_series(heads);
+        let (found, refused) = rows(&bytes);
+        assert_eq!((found.len(), refused), (expected.len(), 0));
+        assert!(found == expected, "{heads:?}");
+        // What is not within the times of the stream is passed over.
+        let mut narrow = Vec::new();
+        push_head(&mut narrow, -5_000, 5_000);
+        narrow.extend_from_slice(&bytes[16..]);
+        let (found, refused) = rows(&narrow);
+        let is_within = |one: &&(String, i64, u64)| one.1.abs() <= 5_000_000_000;
+        assert_eq!((found.len(), refused), (expected.iter().filter(is_within).count(), 0));
+    }
+}
+
+#[test]
+fn blocks_that_lie_are_refused_and_others_kept() {
+    let labels = Labels::from_pairs(&[("__name__", "x")]);
+    let sample = |millis| MillisSample { millis, value: 1.5 };
+    let mut one = Vec::new();
+    push_series(&mut one, Heads::Current, &labels, &[1, 2, 4, 9].map(sample));
+    let mut head = Vec::new();
+    push_head(&mut head, 0, 100);
+    let (found, refused) = rows(&[&head[..], &one, &one].concat());
+    assert_eq!((found.len(), refused), (8, 0));
+    // A kind of column, and a number of rows, that there are none of.
+    for (at, byte) in [(one.len() - 7, 9), (one.len() - 10, 0x7f)] {
+        let mut bad = one.clone();
+        bad[at] = byte;
+        let (found, refused) = rows(&[&head[..], &bad, &one].concat());
+        assert_eq!((found.len(), refused), (4, 1), "{at}");
+    }
+    for end in 0..one.len() {
+        let (found, refused) = rows(&[&head[..], &one, &one[..end]].concat());
+        assert_eq!((found.len(), refused), (4, u64::from(0 < end)), "{end}");
+    }
+    let keys = NativeKeys::new(ExtraLabels::none());
+    assert!(decode(&head[..15], Start::default(), &KeyHasher::new(1), &keys).is_err());
+    for key in [&b"a"[..], b"a\x01b\x01", b"a\x00\x01", b"a\x007\x01", b"\xff\x01", b"\x01"] {
+        let (mut tags, mut name) = (LabelsBuilder::new(), String::new());
+        let named = keys.metric_name(key, "", &mut name);
+        assert!(named.is_err() || keys.tags(key, &mut tags).is_err(), "{key:?}");
+    }
 }
