@@ -5,8 +5,9 @@
 //! refusal carries its position and its reason.
 //!
 //! ```text
-//! influx  remote_write  exposition  json_lines   samples in: body ──► decoded::Decoded
+//! influx  remote_write  exposition  json_lines  vm_native   samples in: body ──► decoded::Decoded
 //! exposition  json_lines  prom_json  remote_read answers out: series ──► Vec<u8>
+//! influx  prometheus_block  vm_native            ways out to other databases
 //! params                                         times and durations in URLs
 //! compression  protobuf  number  crc32c  exemplars   what they stand on
 //! ```

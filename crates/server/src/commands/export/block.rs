@@ -3,7 +3,7 @@
 //! ```text
 //! pieces ─► chunks ─► spool, as they come      labels and places of chunks in memory
 //! finish: series sorted ─► chunks/000001 .. and index, series by series; meta.json, tombstones
-//!         ─► all synced ─► ULID.tmp-for-creation becomes ULID
+//!         ─► all synced; name: ULID.tmp-for-creation becomes ULID
 //! ```
 //!
 //! Memory holds each string of the block once, eight bytes for each label and 32 for each chunk of a series,
@@ -68,9 +68,20 @@ struct Current {
     histograms: Vec<(i64, Histogram)>,
 }
 
+/// Gives a block that is whole its name, durably; it may have it already, or be elsewhere by now.
+///
+/// # Errors
+/// When that fails.
+pub fn name(directory: &Path, ulid: &str) -> anyhow::Result<()> {
+    let (unfinished, block) = (directory.join(format!("{ulid}{UNFINISHED}")), directory.join(ulid));
+    if unfinished.exists() {
+        std::fs::rename(&unfinished, &block).with_context(|| unfinished.display().to_string())?;
+    }
+    sync_directory_of(&block)
+}
+
 /// A block that is being written.
 pub struct BlockWriter {
-    directory: PathBuf,
     ulid: String,
     unfinished: PathBuf,
     spool: File,
@@ -102,7 +113,6 @@ impl BlockWriter {
             .open(unfinished.join("spool"))
             .with_context(shown)?;
         Ok(BlockWriter {
-            directory: directory.to_path_buf(),
             ulid,
             unfinished,
             spool,
@@ -241,27 +251,24 @@ impl BlockWriter {
         Ok(())
     }
 
-    /// Gives the block its name, durably; nothing of one without samples.
+    /// Writes the block under its temporary name, all of it on disk, for [`name`]; nothing of one without
+    /// samples.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn finish(mut self, told: &mut Told) -> anyhow::Result<Option<Meta>> {
         self.end_series(told)?;
+        let shown = self.unfinished_shown();
         if self.series.is_empty() {
-            std::fs::remove_dir_all(&self.unfinished).context(self.unfinished_shown())?;
+            std::fs::remove_dir_all(&self.unfinished).context(shown)?;
             return Ok(None);
         }
-        let shown = self.unfinished_shown();
-        let (directory, unfinished, ulid) =
-            (self.directory.clone(), self.unfinished.clone(), self.ulid.clone());
+        let unfinished = self.unfinished.clone();
         let meta = self.write().context(shown.clone())?;
-        std::fs::remove_file(unfinished.join("spool")).context(shown.clone())?;
+        std::fs::remove_file(unfinished.join("spool")).context(shown)?;
         let vfs = RealVfs::new();
         vfs.sync_dir(&unfinished.join("chunks"))?;
         vfs.sync_dir(&unfinished)?;
-        let block = directory.join(ulid);
-        std::fs::rename(&unfinished, &block).context(shown)?;
-        sync_directory_of(&block)?;
         told.samples += meta.samples;
         Ok(Some(meta))
     }

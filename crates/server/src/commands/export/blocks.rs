@@ -5,8 +5,11 @@
 //! DIR/ULID.tmp-for-creation    the one under way, removed when a run goes on
 //! DIR/wal            empty
 //! ```
+//!
+//! That a block is done is written down when it is whole, and before it gets its name: whoever goes on gives
+//! it the name, so no block is there twice.
 
-use super::block::{BlockWriter, UNFINISHED};
+use super::block::{BlockWriter, UNFINISHED, name};
 use super::metrics::export_path;
 use super::pieces::{Piece, Pieces};
 use super::told::{Shown, Told};
@@ -36,6 +39,8 @@ struct Progress {
     block_duration: i64,
     /// Which block is next, as the number of its duration since 1970.
     next_block: i64,
+    /// The block that was written last, and may not have its name.
+    last_written: Option<String>,
     /// Blocks that have samples.
     blocks: u64,
     told: Told,
@@ -63,6 +68,9 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     };
     // Without a log, which Prometheus makes when it starts, promtool does not look at blocks.
     std::fs::create_dir_all(output.join("wal")).with_context(|| shown.clone())?;
+    if let Some(ulid) = &progress.last_written {
+        name(&output, ulid)?;
+    }
     remove_unfinished(&output)?;
     checkpoint.write(&progress)?;
     let duration = progress.block_duration;
@@ -76,12 +84,14 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
             // Of a disk that is full it gives room back; where it stays, the next run removes it.
             let _ = remove_unfinished(&output);
         }
-        let is_there = written?;
+        let written = written?;
         progress.next_block += 1;
         bar.step();
-        if is_there {
+        if let Some(ulid) = written {
             progress.blocks += 1;
+            progress.last_written = Some(ulid.clone());
             checkpoint.write(&progress)?;
+            name(&output, &ulid)?;
         }
     }
     bar.clear();
@@ -111,7 +121,14 @@ fn begin(matches: &ArgMatches, client: &mut Client, output: &Path) -> anyhow::Re
         "{count} blocks, with a request for each, the limit is {BLOCKS_MAX}: say --start, or a longer \
          --block-duration"
     );
-    Ok(Progress { asked, block_duration, next_block, blocks: 0, told: Told::default() })
+    Ok(Progress {
+        asked,
+        block_duration,
+        next_block,
+        last_written: None,
+        blocks: 0,
+        told: Told::default(),
+    })
 }
 
 /// What an earlier run did not finish comes again.
@@ -126,13 +143,13 @@ fn remove_unfinished(output: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes the next block; whether there is anything in it.
+/// Writes the next block; returns how it will be called, if there is anything in it.
 fn block(
     client: &mut Client,
     progress: &mut Progress,
     output: &Path,
     bar: &Shown,
-) -> anyhow::Result<bool> {
+) -> anyhow::Result<Option<String>> {
     let Progress { asked, block_duration, next_block, told, .. } = progress;
     let start = next_block.saturating_mul(*block_duration);
     let last = start.saturating_add(*block_duration - 1);
@@ -154,12 +171,12 @@ fn block(
     let mut arrived = |bytes: &[u8]| pieces.push(bytes, &mut take);
     let sent = reply_of(client.send(Method::GET, &path, Bytes::new(), &mut arrived));
     sent.and_then(|()| pieces.finish(&mut take))?;
-    let Some(writer) = writer else { return Ok(false) };
+    let Some(writer) = writer else { return Ok(None) };
     let meta = writer.finish(&mut told_now)?;
     *told = told_now;
     if let Some(meta) = &meta {
         let (first, last) = (start / NANOS_PER_MILLI, last / NANOS_PER_MILLI);
         debug_assert!(first <= meta.min_time && meta.max_time <= last + 1);
     }
-    Ok(meta.is_some())
+    Ok(meta.map(|meta| meta.ulid))
 }

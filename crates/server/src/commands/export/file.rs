@@ -1,7 +1,7 @@
 //! The file of an export: `FILE.part` until it is whole, cut back to what was complete when a run goes on.
 
 use crate::commands::checkpoint::with_suffix;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -18,9 +18,16 @@ impl PartFile {
     /// Opens it, cut back to so many bytes.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// When it cannot be opened, or has fewer.
     pub fn open(output: &Path, size: u64) -> anyhow::Result<PartFile> {
         let part = with_suffix(output, ".part");
+        let there = std::fs::metadata(&part).map_or(0, |found| found.len());
+        ensure!(
+            size <= there,
+            "{}: {there} bytes, {}.progress says {size}: remove that to begin anew",
+            part.display(),
+            output.display()
+        );
         let open = || -> std::io::Result<File> {
             let mut file =
                 OpenOptions::new().create(true).write(true).truncate(false).open(&part)?;
