@@ -126,7 +126,7 @@ fn fill_histograms(server: &Server) -> Result<()> {
         lines += &format!("{line}\n");
     }
     let floats = (0..130).map(|at| json!(at)).collect();
-    let times = (0..130).map(|at| START - 3_000_000 + at * 15_000).collect();
+    let times = (0..130).map(|at| START - 900_007 + at * 15_000).collect();
     lines += &line(json!({"__name__": "whole_seconds", "job": "h"}), floats, times);
     let answer = server.post("/api/v1/import", lines)?;
     ensure!(answer.status == 204, "{}", answer.excerpt());
@@ -333,9 +333,14 @@ fn prometheus_reads_blocks() -> Result<()> {
         let one = |bits| if f64::from_bits(bits).is_nan() { f64::NAN.to_bits() } else { bits };
         all.into_iter().map(|(key, bits)| (key, one(bits))).collect()
     };
-    let expected = one_nan(all_of(&server)?);
+    // Of a series promtool prints what is before the first histogram.
+    let is_mixed = |key: &(String, i64)| key.0.starts_with("whole_seconds");
+    let mut expected = one_nan(all_of(&server)?);
+    expected.retain(|key, _| !is_mixed(key));
     ensure!(20_000 < expected.len(), "{}", expected.len());
-    check_same("promtool", &dumped(&blocks)?, &expected)?;
+    let mut found = dumped(&blocks)?;
+    found.retain(|key, _| !is_mixed(key));
+    check_same("promtool", &found, &expected)?;
 
     // Another Quipu reads them, too: all bits and all histograms.
     let other = start(&directory.path().join("other"))?;
@@ -343,19 +348,7 @@ fn prometheus_reads_blocks() -> Result<()> {
     let output = command.current_dir(directory.path()).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     check_same("a Quipu", &all_of(&other)?, &all_of(&server)?)?;
-    let lines = |server: &Server| -> Result<Vec<String>> {
-        let text = server.get("/api/v1/export?match[]=%7Bjob%3D%22h%22%7D")?.text();
-        let mut lines: Vec<String> =
-            text.lines().map(|line| line.replace(",\"reset_hint\":\"no_reset\"", "")).collect();
-        lines.sort();
-        Ok(lines)
-    };
-    ensure!(
-        lines(&other)? == lines(&server)?,
-        "{:?}\n{:?}",
-        lines(&other)?.iter().map(|l| l.chars().take(300).collect::<String>()).collect::<Vec<_>>(),
-        lines(&server)?.iter().map(|l| l.chars().take(300).collect::<String>()).collect::<Vec<_>>()
-    );
+    ensure!(histograms(&other)? == histograms(&server)?, "histograms differ");
     other.stop()?;
 
     let prometheus = Prometheus::start(
@@ -365,6 +358,16 @@ fn prometheus_reads_blocks() -> Result<()> {
     )?;
     check_answers(&server, &prometheus)?;
     server.stop()
+}
+
+/// The lines of histograms. Whether a counter was reset is another thing at the beginning of a chunk.
+fn histograms(server: &Server) -> Result<Vec<String>> {
+    let text = server.get("/api/v1/export?match[]=%7Bjob%3D%22h%22%7D")?.text();
+    let lines = text.lines().map(|line| line.replace(",\"reset_hint\":\"no_reset\"", ""));
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    ensure!(lines.len() == 3, "{} lines", lines.len());
+    Ok(lines)
 }
 
 /// Both answer alike.

@@ -24,11 +24,14 @@ use hyper::Method;
 use model::sample::NANOS_PER_MILLI;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Prometheus cuts its blocks at multiples of this, and joins them to three times, nine times, .. of it.
 const SHORTEST: i64 = 2 * 3_600_000_000_000;
+/// How often it is written down how far an export is where years have no samples.
+const SAVED_EVERY: Duration = Duration::from_secs(1);
 /// Blocks of one export: there is a request for each.
-const BLOCKS_MAX: i64 = 100_000;
+const BLOCKS_MAX: i64 = 1_000_000;
 
 /// How far an export is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +81,7 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     let last = progress.asked.end.div_euclid(duration);
     let done = (progress.next_block - first).unsigned_abs();
     let bar = Shown::new("blocks", (last - first + 1).unsigned_abs(), done, progress.told.samples)?;
+    let mut saved = Instant::now();
     while progress.next_block <= last {
         let written = block(client, &mut progress, &output, &bar);
         if written.is_err() {
@@ -87,6 +91,10 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
         let written = written?;
         progress.next_block += 1;
         bar.step();
+        if SAVED_EVERY <= saved.elapsed() && written.is_none() {
+            saved = Instant::now();
+            checkpoint.write(&progress)?;
+        }
         if let Some(ulid) = written {
             progress.blocks += 1;
             progress.last_written = Some(ulid.clone());

@@ -19,10 +19,10 @@ mod told;
 mod windows;
 
 use super::arguments::{option, switch};
-use super::client::{Client, Reply, arguments};
+use super::client::{BROKE_OFF, Client, Reply, arguments};
 #[cfg(feature = "sql")]
 use super::export_parquet::run as to_parquet;
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use bytes::Bytes;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use hyper::Method;
@@ -228,10 +228,13 @@ fn span(client: &mut Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
 /// # Errors
 /// When it was not.
 pub(super) fn reply_of(sent: anyhow::Result<Reply>) -> anyhow::Result<()> {
-    let reply = sent.context(
-        "where the store is damaged an answer breaks off: /api/v1/status/damage lists what is; \
-         --allow-partial takes what there is",
-    )?;
+    let reply = match sent {
+        Err(error) if error.to_string() == BROKE_OFF => Err(error.context(
+            "where the store is damaged an answer breaks off: /api/v1/status/damage lists what is; \
+             --allow-partial takes what there is",
+        )),
+        sent => sent,
+    }?;
     match reply.status.is_success() {
         true => Ok(()),
         false => bail!("{}: {}", reply.status, reply.error),

@@ -161,7 +161,7 @@ mod tests {
         let expected = [
             (name.clone(), vec![1_000_000, 2_000_001], vec![], 0),
             (name, vec![], vec![3_000_000], 1),
-            ("c".to_string(), vec![-5_000_000], vec![], 0),
+            ("c{}".to_string(), vec![-5_000_000], vec![], 0),
         ];
         assert_eq!(found, expected);
         assert!(pieces.push(b"{\"error\":\"x\"}\n", &mut |_| Ok(())).is_ok());
