@@ -44,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     ("wire-remote-read-answer", wire::fuzzing::fuzz_remote_read_answer),
     ("wire-exposition", wire::fuzzing::fuzz_exposition),
     ("wire-json-lines", wire::fuzzing::fuzz_json_lines),
+    ("wire-vm-native", wire::fuzzing::fuzz_vm_native),
     ("wire-compression", wire::fuzzing::fuzz_compression),
     ("wire-params", wire::fuzzing::fuzz_params),
     ("wire-resp", wire::resp::fuzzing::requests),

@@ -10,6 +10,7 @@ mod curl;
 mod damage;
 mod exemplars;
 mod experimental;
+mod export;
 mod golden;
 mod graphite;
 mod hosts;

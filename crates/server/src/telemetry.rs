@@ -129,6 +129,8 @@ label_enum! {
         Exposition = "exposition",
         /// JSON lines.
         JsonLines = "json_lines",
+        /// VictoriaMetrics' native format.
+        Native = "native",
         /// `COPY` over PostgreSQL's protocol.
         Postgres = "postgres",
         /// Quipu's own metrics.

@@ -7,10 +7,10 @@ use crate::compression::{Encoding, decompress};
 use crate::decoded::{Decoded, Start};
 use crate::{
     Error, ExtraLabels, exposition, influx, json_lines, params, prom_json, remote_read,
-    remote_write,
+    remote_write, vm_native,
 };
 use histogram::{Histogram, HistogramRow};
-use model::{ExemplarRow, KeyHasher, LabelsBuilder};
+use model::{ExemplarRow, KeyDecoder as _, KeyHasher, LabelsBuilder};
 
 /// Memory of the rows per byte of a body: a sample has at least two bytes in any protocol.
 const ROWS_PER_BYTE: usize = 1;
@@ -222,6 +222,43 @@ pub fn fuzz_json_lines(data: &[u8]) {
     assert_eq!(bits(&again.batch.values), bits(values));
 }
 
+/// What the blocks of VictoriaMetrics' native format have is bounded by their number, and written and read
+/// again it is the same.
+pub fn fuzz_vm_native(data: &[u8]) {
+    let keys = vm_native::NativeKeys::new(ExtraLabels::none());
+    let hasher = KeyHasher::new(1);
+    let Ok(decoded) = vm_native::decode(data, Start::default(), &hasher, &keys) else { return };
+    let batch = &decoded.batch;
+    assert!(batch.rows.len() as u64 <= decoded.counts.lines * 16_384);
+    assert_eq!(batch.rows.len(), batch.values.len());
+    for row in &batch.rows {
+        let (mut tags, mut name) = (LabelsBuilder::new(), String::new());
+        let key = batch.key(row);
+        let is_named = keys.metric_name(key, "", &mut name).is_ok();
+        assert!(!is_named || !name.is_empty());
+        let _ = keys.tags(key, &mut tags);
+    }
+    let millis = |row: &model::Row| row.timestamp / model::sample::NANOS_PER_MILLI;
+    let sample = |row: &model::Row| {
+        let value = batch.row_values(row).first().copied().unwrap_or(0.0);
+        remote_write::encode::MillisSample { millis: millis(row), value }
+    };
+    let samples: Vec<_> = batch.rows.iter().map(sample).collect();
+    // Blocks of other series begin anew with times.
+    let end = samples.windows(2).position(|pair| pair[1].millis < pair[0].millis);
+    let samples = samples.get(..end.map_or(samples.len(), |at| at + 1)).unwrap_or_default();
+    let mut out = Vec::new();
+    vm_native::encode::push_head(&mut out, i64::MIN, i64::MAX);
+    let labels = model::Labels::from_pairs(&[("__name__", "a")]);
+    let heads = vm_native::encode::Heads::Current;
+    let left_out = vm_native::encode::push_series(&mut out, heads, &labels, samples);
+    let Ok(again) = vm_native::decode(&out, Start::default(), &hasher, &keys) else { return };
+    assert!(again.errors.is_empty());
+    let is_all = again.rest.is_some()
+        || again.batch.rows.len() as u64 + left_out.nans == samples.len() as u64;
+    assert!(is_all);
+}
+
 /// Histograms of lines are written and read again.
 fn fuzz_json_histograms(rows: &[HistogramRow]) {
     let timestamps: Vec<i64> = rows.iter().map(|row| row.timestamp).collect();
@@ -312,6 +349,11 @@ pub const TARGETS: &[Target] = &[
     ("json_lines", fuzz_json_lines, &[
         b"{\"metric\":{\"__name__\":\"a\",\"b\":\"\\u00e9\"},\"values\":[1,null,\"NaN:7ff0000000000002\"],\"timestamps\":[1,2.5,-3]}\n",
         b"{\"metric\":{\"__name__\":\"a\"},\"histograms\":[{\"schema\":3,\"count\":4,\"sum\":0.5,\"zero_count\":1,\"zero_threshold\":1e-5,\"reset_hint\":\"gauge\",\"positive\":[[-2,1],[0,2]],\"negative\":[[5,1]]},{\"schema\":-53,\"positive\":[[2,1]],\"custom_bounds\":[0.5,1]}],\"histogram_timestamps\":[1,2.5]}\n",
+    ]),
+    ("vm_native", fuzz_vm_native, &[
+        // Two rows of a metric with a label, by a step each, of both heads.
+        b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\0\0\0\x06a\x01b\x01c\x01\0\0\0\x0c\x02\x04\x06\x02\x01\x02\x02\x40\x01\x02\x01\x04",
+        b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\0\0\0\x02a\x01\0\0\0\x0a\x02\x06\x03\x01\x06\x05\x02\x02\x06\x02\x02\x04",
     ]),
     ("compression", fuzz_compression, &[
         b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x4b\x04\0\x43\xbe\xb7\xe8\x01\0\0\0",

@@ -5,8 +5,9 @@
 //! refusal carries its position and its reason.
 //!
 //! ```text
-//! influx  remote_write  exposition  json_lines   samples in: body ──► decoded::Decoded
+//! influx  remote_write  exposition  json_lines  vm_native   samples in: body ──► decoded::Decoded
 //! exposition  json_lines  prom_json  remote_read answers out: series ──► Vec<u8>
+//! influx  prometheus_block  vm_native            ways out to other databases
 //! params                                         times and durations in URLs
 //! compression  protobuf  number  crc32c  exemplars   what they stand on
 //! ```
@@ -36,6 +37,7 @@ pub mod protobuf;
 pub mod remote_read;
 pub mod remote_write;
 pub mod resp;
+pub mod vm_native;
 
 pub use decoded::{Counts, Decoded, LineError, LineErrors, Start};
 pub use error::{Error, Limit};

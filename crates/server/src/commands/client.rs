@@ -38,6 +38,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// Bytes of an error's text that are kept.
 const ERROR_SIZE_MAX: usize = 16 << 10;
 
+/// What an error says first of an answer that ended before its end.
+pub const BROKE_OFF: &str = "the answer broke off";
+
 /// Takes the bytes of an answer as they arrive.
 pub type OnBytes<'a> = &'a mut dyn FnMut(&[u8]) -> anyhow::Result<()>;
 
@@ -282,7 +285,7 @@ impl Client {
             let reading = async { timeout(patience, response.frame()).await };
             let frame = self.runtime.block_on(reading).with_context(|| self.silent())?;
             let Some(frame) = frame else { break };
-            let frame = frame.context("the answer broke off")?;
+            let frame = frame.context(BROKE_OFF)?;
             if !has_end && status.is_success() {
                 bail!(
                     "the answer does not say how long it is: nobody can tell whether it is whole"

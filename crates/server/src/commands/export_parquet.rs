@@ -11,16 +11,16 @@
 
 use super::checkpoint::Checkpoint;
 use super::client::{Client, encode};
+use super::export::metrics::{metric_path, names};
 use super::export::{Asked, asked, reply_of};
 use crate::calendar::rfc3339;
 use crate::quantity::format_size;
-use crate::selector::matchers_of;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clap::ArgMatches;
 use hyper::Method;
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher, Timestamp};
+use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, Timestamp};
 use serde::{Deserialize, Serialize};
 use sql::parquet::{RowsWriter, Sample, SampleRows};
 use std::collections::HashMap;
@@ -112,7 +112,8 @@ impl Export<'_> {
         while self.progress.next <= end {
             let last = self.progress.next.div_euclid(DAY).saturating_add(1).saturating_mul(DAY);
             let last = last.saturating_sub(1).min(end);
-            let names = self.names(last)?;
+            let time = (self.progress.next, last);
+            let names = names(self.client, &self.progress.asked, time)?;
             let is_left =
                 |name: &&String| self.progress.done.as_ref().is_none_or(|done| done < *name);
             let left: Vec<String> = names.iter().filter(is_left).cloned().collect();
@@ -132,41 +133,10 @@ impl Export<'_> {
         Ok(())
     }
 
-    /// The parameters that say which time is meant.
-    fn time(&self, last: Timestamp) -> String {
-        let denial =
-            if self.progress.asked.is_partial_fine { "" } else { "&deny_partial_response=1" };
-        let (start, end) = (encode(&rfc3339(self.progress.next)), encode(&rfc3339(last)));
-        format!("start={start}&end={end}{denial}")
-    }
-
-    /// The metrics that may have samples until then, sorted.
-    fn names(&mut self, last: Timestamp) -> anyhow::Result<Vec<String>> {
-        let mut path = format!("/api/v1/label/__name__/values?{}", self.time(last));
-        for matcher in &self.progress.asked.matchers {
-            path.push_str(&format!("&match[]={}", encode(matcher)));
-        }
-        let mut text = Vec::new();
-        let mut collect = |bytes: &[u8]| {
-            text.extend_from_slice(bytes);
-            Ok(())
-        };
-        reply_of(self.client.send(Method::GET, &path, Bytes::new(), &mut collect))?;
-        #[derive(Deserialize)]
-        struct Names {
-            data: Vec<String>,
-        }
-        let mut names: Names = serde_json::from_slice(&text)?;
-        names.data.sort_unstable();
-        Ok(names.data)
-    }
-
     /// Writes the file of one metric and day; whether there is anything in it.
     fn metric(&mut self, name: &str, last: Timestamp) -> anyhow::Result<bool> {
-        let mut path = format!("/api/v1/export?{}", self.time(last));
-        for matcher in &self.progress.asked.matchers {
-            path.push_str(&format!("&match[]={}", encode(&selector_of(matcher, name)?)));
-        }
+        let time = (self.progress.next, last);
+        let path = metric_path(&self.progress.asked, time, name)?;
         let day = rfc3339(self.progress.next.div_euclid(DAY) * DAY);
         let day = day.split('T').next().unwrap_or_default();
         let folder = self.output.join(folder_of(name)).join(format!("day={day}"));
@@ -328,30 +298,6 @@ fn folder_of(name: &str) -> String {
     format!("metric={}~{hash:016x}", &encoded[..end])
 }
 
-/// The selector, of that metric alone.
-fn selector_of(text: &str, name: &str) -> anyhow::Result<String> {
-    let parsed = promql::parse_listing(text).with_context(|| format!("--match {text}"))?;
-    let matchers = matchers_of(parsed);
-    let mut matchers = matchers.with_context(|| format!("--match {text}: it is no selector"))?;
-    matchers.push(Matcher::new(METRIC_NAME, MatchOp::Equal, name));
-    let quoted = |text: &str| {
-        format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
-    };
-    let shown = |matcher: &Matcher| {
-        let op = match matcher.op {
-            MatchOp::Equal => "=",
-            MatchOp::NotEqual => "!=",
-            MatchOp::Regex => "=~",
-            MatchOp::NotRegex => "!~",
-        };
-        let is_plain = matcher.name.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
-        let label = if is_plain { matcher.name.clone() } else { quoted(&matcher.name) };
-        format!("{label}{op}{}", quoted(&matcher.value))
-    };
-    let all: Vec<String> = matchers.iter().map(shown).collect();
-    Ok(format!("{{{}}}", all.join(",")))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -364,18 +310,5 @@ mod tests {
         assert!(one != other && one.len() <= 210 && !one.contains("%~"), "{one}");
         let cut = one.trim_start_matches("metric=").split('~').next().unwrap_or_default();
         assert!(cut.len().is_multiple_of(3), "{cut}");
-    }
-
-    #[test]
-    fn selectors_are_of_one_metric() {
-        let selector = selector_of("up{job=~\"a\\\\.b\",\"a.b\"!=\"c\\\"\"}", "up\\\n").unwrap();
-        let matchers = matchers_of(promql::parse_listing(&selector).unwrap()).unwrap();
-        let found: Vec<_> = matchers.iter().map(|one| (one.name.as_str(), &*one.value)).collect();
-        for expected in
-            [("__name__", "up"), ("__name__", "up\\\n"), ("job", "a\\.b"), ("a.b", "c\"")]
-        {
-            assert!(found.contains(&expected), "{selector}");
-        }
-        assert!(selector_of("sum(up)", "up").is_err());
     }
 }

@@ -138,13 +138,13 @@ fn kind_word(kind: MetricKind, format: Format) -> &'static str {
     }
 }
 
-fn is_metric_name(name: &str) -> bool {
+pub(super) fn is_metric_name(name: &str) -> bool {
     let is_inside = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':');
     !name.starts_with(|c: char| c.is_ascii_digit())
         && !name.is_empty()
         && name.bytes().all(is_inside)
 }
 
-fn is_label_name(name: &str) -> bool {
+pub(super) fn is_label_name(name: &str) -> bool {
     is_metric_name(name) && !name.contains(':')
 }

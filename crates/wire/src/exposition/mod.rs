@@ -17,6 +17,7 @@ pub mod encode;
 mod exemplars;
 pub mod keys;
 mod line;
+pub mod openmetrics;
 mod scan;
 #[cfg(test)]
 mod tests;

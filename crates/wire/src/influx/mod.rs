@@ -17,6 +17,7 @@
 //! refused field by field.
 
 pub mod decode;
+pub mod encode;
 mod fault;
 pub mod keys;
 pub mod precision;

@@ -11,8 +11,8 @@ pub const HEADER_SIZE: usize = 8;
 /// Bytes of the encoding and the checksum, which the size of a chunk does not count.
 pub const AROUND_SIZE: usize = 5;
 
-const MAGIC: u32 = 0x85bd_40dd;
-const VERSION: u8 = 1;
+pub(super) const MAGIC: u32 = 0x85bd_40dd;
+pub(super) const VERSION: u8 = 1;
 
 /// What a chunk holds.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,8 +12,8 @@ pub const CONTENTS_SIZE: usize = 52;
 /// Series begin at multiples of this.
 pub const ALIGNMENT: u64 = 16;
 
-const MAGIC: u32 = 0xbaaa_d700;
-const VERSION: u8 = 2;
+pub(super) const MAGIC: u32 = 0xbaaa_d700;
+pub(super) const VERSION: u8 = 2;
 /// Bytes of a checksum.
 const SUM_SIZE: usize = 4;
 

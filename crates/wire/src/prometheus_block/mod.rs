@@ -1,5 +1,5 @@
 //! Blocks of Prometheus' store, as it, Thanos and Mimir keep them on disk or in buckets: what is in their
-//! files, read from bytes that somebody else fetched.
+//! files, read from bytes that somebody else fetched, and written as bytes that somebody else stores.
 //!
 //! ```text
 //! index       header 5 | symbols | series, each at a multiple of 16 | postings .. | table of contents 52
@@ -14,3 +14,4 @@ pub mod index;
 #[cfg(test)]
 mod tests;
 pub mod tombstones;
+pub mod write;

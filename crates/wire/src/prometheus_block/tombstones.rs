@@ -6,8 +6,8 @@ use crate::crc32c::crc32c;
 use crate::protobuf::Message;
 use std::collections::HashMap;
 
-const MAGIC: u32 = 0x0130_ba30;
-const VERSION: u8 = 1;
+pub(super) const MAGIC: u32 = 0x0130_ba30;
+pub(super) const VERSION: u8 = 1;
 const HEADER_SIZE: usize = 5;
 
 /// First and last times in milliseconds, both deleted, by the place of a series in the index divided by

@@ -20,10 +20,10 @@ use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 
 /// `FLOAT_HISTOGRAM` of the chunks' encodings.
 pub(super) const ENCODING: u64 = 3;
-/// `HISTOGRAM` of the chunks' encodings: counts are whole numbers. Prometheus writes it, we do not.
+/// `HISTOGRAM` of the chunks' encodings: counts are whole numbers. Prometheus writes it, remote read does not.
 pub(super) const WHOLE_ENCODING: u64 = 2;
 /// Bytes after which a chunk ends: histograms have up to many thousand buckets.
-const CHUNK_SIZE_MAX: usize = 32 << 10;
+pub(super) const CHUNK_SIZE_MAX: usize = 32 << 10;
 /// Bytes of the number of samples and the flags.
 const HEAD_SIZE: usize = 3;
 /// Lengths of numbers; the prefix of each is one more 1 than of the one before, then a 0.
@@ -38,11 +38,7 @@ const EXPONENT_OFFSET: i32 = 243;
 
 /// Appends as many of the histograms as fit into one chunk, and returns how many: at least one of
 /// any. Times rise.
-pub(super) fn push_chunk(
-    out: &mut Vec<u8>,
-    histograms: &[(i64, &Histogram)],
-    count_max: usize,
-) -> usize {
+pub fn push_chunk(out: &mut Vec<u8>, histograms: &[(i64, &Histogram)], count_max: usize) -> usize {
     let Some(&(millis, first)) = histograms.first() else { return 0 };
     let start = out.len();
     out.extend_from_slice(&[0, 0, flags(first)]);
@@ -74,7 +70,7 @@ pub(super) fn push_chunk(
     count
 }
 
-fn flags(first: &Histogram) -> u8 {
+pub(super) fn flags(first: &Histogram) -> u8 {
     match first.reset_hint {
         ResetHint::Unknown => 0b00 << 6,
         ResetHint::Reset => 0b10 << 6,
@@ -84,7 +80,7 @@ fn flags(first: &Histogram) -> u8 {
 }
 
 /// Whether the second may stand in the chunk of the first.
-fn goes_on(before: &Histogram, next: &Histogram) -> bool {
+pub(super) fn goes_on(before: &Histogram, next: &Histogram) -> bool {
     let same_indexes = |a: &[Bucket], b: &[Bucket]| {
         a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.index == b.index)
     };
@@ -112,7 +108,7 @@ fn values(of: &Histogram) -> impl Iterator<Item = f64> {
     [of.count, of.zero_count, of.sum].into_iter().chain(buckets)
 }
 
-fn put_layout(bits: &mut BitWriter<'_>, of: &Histogram) {
+pub(super) fn put_layout(bits: &mut BitWriter<'_>, of: &Histogram) {
     put_zero_threshold(bits, of.zero_threshold);
     put_int(bits, i64::from(of.schema));
     for side in [&of.positive, &of.negative] {
@@ -159,7 +155,7 @@ fn put_bound(bits: &mut BitWriter<'_>, bound: f64) {
     bits.put(bound.to_bits(), 64);
 }
 
-fn put_int(bits: &mut BitWriter<'_>, value: i64) {
+pub(super) fn put_int(bits: &mut BitWriter<'_>, value: i64) {
     let fits = |len: u32| {
         let half = 1i64 << (len - 1);
         -half < value && value <= half
@@ -167,7 +163,7 @@ fn put_int(bits: &mut BitWriter<'_>, value: i64) {
     put_class(bits, value as u64, value == 0, fits);
 }
 
-fn put_uint(bits: &mut BitWriter<'_>, value: u64) {
+pub(super) fn put_uint(bits: &mut BitWriter<'_>, value: u64) {
     put_class(bits, value, value == 0, |len| value >> len == 0);
 }
 

@@ -24,6 +24,7 @@ mod histogram_tests;
 pub mod request;
 #[cfg(test)]
 mod tests;
+pub mod whole_chunk;
 
 pub use encode::{FrameWriter, Mixed, SamplesMessage};
 pub use request::{ReadQuery, ReadRequest, ResponseType};

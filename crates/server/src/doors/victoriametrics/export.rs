@@ -1,7 +1,7 @@
-//! `/api/v1/export`: raw samples, as JSON lines, exposition text, an answer of Prometheus' API or
-//! CSV, streamed series by series.
+//! `/api/v1/export`: raw samples, as JSON lines, exposition text, an answer of Prometheus' API, CSV or
+//! VictoriaMetrics' native blocks, streamed series by series.
 //!
-//! Text and CSV cannot say native histograms: these are left out, and a header says so. What could not
+//! Text, CSV and native blocks cannot say native histograms: these are left out, and a header says so. What could not
 //! be read is said in a header, too, when it is known before the body, and in the notes of an answer of
 //! Prometheus' API; in any case it is counted.
 
@@ -25,6 +25,8 @@ use wire::exposition::Format;
 use wire::exposition::encode::{content_type, push_sample};
 use wire::json_lines::{LineWriter, Times};
 use wire::prom_json::{self, Notes, ResultKind};
+use wire::remote_write::encode::MillisSample;
+use wire::vm_native::encode::{Heads, push_head, push_series};
 
 /// What answers carry that had to leave something out, and what it was.
 const LEFT_OUT: (&str, &str) = ("x-quipu-left-out", "native-histograms");
@@ -37,6 +39,8 @@ enum Shape {
     Lines(LineWriter),
     Text,
     Csv(Columns),
+    /// Blocks; before them the first and the last time, in milliseconds.
+    Native(Heads, (i64, i64)),
     /// A matrix of Prometheus' API; `None` before its beginning.
     Matrix(Option<prom_json::Answer>),
 }
@@ -51,6 +55,22 @@ pub fn export(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 pub fn csv(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let columns = Columns::parse(request.params.get("format").unwrap_or(""))?;
     answer(app, request, "text/csv; charset=utf-8", Shape::Csv(columns))
+}
+
+/// `/api/v1/export/native?match[]=...&format=...`
+pub fn native(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let heads = match request.params.filled("format") {
+        None => Heads::Current,
+        Some("older") => Heads::Older,
+        Some(_) => {
+            let words = "say older for VictoriaMetrics before 1.82, or nothing";
+            return Err(selection::invalid("format", &words));
+        }
+    };
+    let range = selection::time_range(request)?;
+    let millis = |time: i64| time.div_euclid(NANOS_PER_MILLI);
+    let shape = Shape::Native(heads, (millis(range.start), millis(range.end)));
+    answer(app, request, "VictoriaMetrics/native", shape)
 }
 
 fn answer(
@@ -127,6 +147,9 @@ impl Shape {
                 writer.push_histograms(out, labels, timed, histograms);
             }
             Shape::Csv(columns) => columns.push_series(out, labels, times, values),
+            Shape::Native(heads, _) => {
+                push_series(out, *heads, labels, &to_millis(times, values));
+            }
             Shape::Text => {
                 for (time, value) in times.iter().zip(values) {
                     push_sample(out, labels, *value, Some(*time), Format::Text);
@@ -145,6 +168,13 @@ impl Shape {
         }
     }
 
+    /// Appends what stands before all series.
+    fn begin(&self, out: &mut Vec<u8>) {
+        if let Shape::Native(_, (first_ms, last_ms)) = self {
+            push_head(out, *first_ms, *last_ms);
+        }
+    }
+
     fn end(self, out: &mut Vec<u8>, partial: &Partial) {
         if let Shape::Matrix(mut answer) = self {
             begin(&mut answer, out);
@@ -155,6 +185,17 @@ impl Shape {
             }
         }
     }
+}
+
+/// Of one millisecond, the newest.
+fn to_millis(times: &[i64], values: &[f64]) -> Vec<MillisSample> {
+    let mut samples: Vec<MillisSample> = Vec::with_capacity(times.len());
+    for (time, value) in times.iter().zip(values) {
+        let sample = MillisSample { millis: time.div_euclid(NANOS_PER_MILLI), value: *value };
+        samples.pop_if(|last| last.millis == sample.millis);
+        samples.push(sample);
+    }
+    samples
 }
 
 fn begin<'a>(
@@ -170,7 +211,8 @@ fn write(
     shape: Shape,
     partial: &Partial,
 ) -> io::Result<()> {
-    let buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
+    shape.begin(&mut buffer);
     let mut export = Export { selection, starts, shape, buffer };
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = (start + SERIES_PER_READ).min(selection.len());

@@ -1,18 +1,21 @@
-//! JSON lines in.
+//! JSON lines and VictoriaMetrics' native blocks in.
 //!
-//! Bad lines are told by number with 400, after the good ones were stored.
+//! Bad lines, and blocks, are told by number with 400, after the good ones were stored.
 
 use crate::app::App;
-use crate::doors::http::answer::Answer;
+use crate::doors::http::answer::{Answer, TEXT};
 use crate::doors::http::insert::{self, durability, extra_labels};
 use crate::doors::http::request::Request;
 use crate::doors::http::unpack;
 use crate::failure::Failure;
 use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
+use hyper::StatusCode;
 use std::sync::Arc;
-use wire::Start;
 use wire::json_lines::{self, JsonKeys};
+use wire::vm_native::decode::SAMPLES_PER_REQUEST_MAX;
+use wire::vm_native::{self, NativeKeys};
+use wire::{Error, Limit, Start};
 
 /// `POST /api/v1/import`
 pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
@@ -30,4 +33,32 @@ pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
     body.give_back(app);
     outcome.finish(app, Protocol::JsonLines, request.body.len())?;
     Ok(insert::told(&outcome).unwrap_or_else(Answer::no_content))
+}
+
+/// `POST /api/v1/import/native`
+pub fn native(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let durability = durability(app, request)?;
+    let keys = NativeKeys::new(extra_labels(request, Vec::new())?);
+    let body = unpack::body(app, request)?;
+    let hasher = app.store.hasher();
+    let mut outcome = Outcome::default();
+    let mut next = Some(Start::default());
+    let mut samples = 0;
+    while let Some(start) = next {
+        let decoded = vm_native::decode(&body, start, &hasher, &keys)?;
+        next = decoded.rest;
+        samples += decoded.counts.samples;
+        if SAMPLES_PER_REQUEST_MAX < samples {
+            let (limit, max) = (Limit::Samples, SAMPLES_PER_REQUEST_MAX);
+            return Err(Error::LimitExceeded { limit, value: samples, max }.into());
+        }
+        outcome.append(app, decoded, durability)?;
+    }
+    body.give_back(app);
+    outcome.finish(app, Protocol::Native, request.body.len())?;
+    if outcome.is_complete() {
+        return Ok(Answer::no_content());
+    }
+    let text = outcome.report("block") + "\n";
+    Ok(Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes()))
 }

@@ -1,0 +1,125 @@
+//! Columns of whole numbers in bytes and back.
+
+use crate::narrow::low_byte;
+use crate::protobuf::{Message, put_varint};
+use std::borrow::Cow;
+
+/// All numbers are the first.
+pub(super) const ONE: u8 = 3;
+/// Each number is the one before and a step, which is told once.
+pub(super) const STEPS: u8 = 2;
+/// Differences, plain and compressed.
+pub(super) const DELTAS: [u8; 2] = [6, 4];
+/// Differences of differences, plain and compressed.
+pub(super) const SECOND_DELTAS: [u8; 2] = [5, 1];
+/// Smaller columns are not compressed.
+const COMPRESSED_SIZE_MIN: usize = 128;
+/// Fast, as an export has more to do.
+const ZSTD_LEVEL: i32 = 1;
+
+/// A number with its sign in its lowest bit.
+pub(super) fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+/// The number of [`zigzag`].
+pub(super) fn unzigzag(zigzag: u64) -> i64 {
+    (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64)
+}
+
+/// Appends a number that may be negative.
+pub(super) fn put_signed(out: &mut Vec<u8>, number: i64) {
+    put_varint(out, zigzag(number));
+}
+
+/// A column's kind and bytes; the first number stands in the block's head.
+pub(super) fn encode(numbers: &[i64]) -> (u8, Vec<u8>) {
+    let mut bytes = Vec::new();
+    let [first, rest @ ..] = numbers else { return (ONE, bytes) };
+    if rest.iter().all(|number| number == first) {
+        return (ONE, bytes);
+    }
+    let deltas: Vec<i64> = numbers.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+    let step = deltas.first().copied().unwrap_or(0);
+    if deltas.iter().all(|delta| *delta == step) {
+        put_signed(&mut bytes, step);
+        return (STEPS, bytes);
+    }
+    let mut seconds = Vec::with_capacity(bytes.len());
+    put_signed(&mut seconds, step);
+    deltas.windows(2).for_each(|pair| put_signed(&mut seconds, pair[1].wrapping_sub(pair[0])));
+    deltas.iter().for_each(|delta| put_signed(&mut bytes, *delta));
+    match bytes.len() < seconds.len() {
+        true => squeezed(bytes, DELTAS),
+        false => squeezed(seconds, SECOND_DELTAS),
+    }
+}
+
+/// The bytes as they are or compressed, whichever are fewer, and the kind that says so.
+fn squeezed(bytes: Vec<u8>, [plain, compressed]: [u8; 2]) -> (u8, Vec<u8>) {
+    if bytes.len() < COMPRESSED_SIZE_MIN {
+        return (plain, bytes);
+    }
+    match zstd::bulk::compress(&bytes, ZSTD_LEVEL) {
+        Ok(small) if small.len() < bytes.len() => (compressed, small),
+        _ => (plain, bytes),
+    }
+}
+
+/// The numbers of a column.
+///
+/// # Errors
+/// A kind that is not known, or other bytes than so many numbers have.
+pub(super) fn decode(
+    kind: u64,
+    bytes: &[u8],
+    first: i64,
+    count: usize,
+) -> Result<Vec<i64>, &'static str> {
+    let kind = u8::try_from(kind).map_err(|_| KINDS)?;
+    let is_compressed = kind == DELTAS[1] || kind == SECOND_DELTAS[1];
+    let unpacked = match is_compressed {
+        true => {
+            // No number takes more bytes.
+            let unpacked = zstd::bulk::decompress(bytes, count * NUMBER_SIZE_MAX);
+            Cow::Owned(unpacked.map_err(|_| "zstd of so many numbers")?)
+        }
+        false => Cow::Borrowed(bytes),
+    };
+    let mut message = Message::new(&unpacked);
+    let mut next = || message.varint().map(unzigzag).map_err(|_| "as many numbers as it says");
+    let (mut number, mut step) = (first, if kind == STEPS { next()? } else { 0 });
+    let mut numbers = Vec::with_capacity(count);
+    numbers.push(first);
+    while numbers.len() < count {
+        match kind {
+            ONE | STEPS => {}
+            _ if DELTAS.contains(&kind) => step = next()?,
+            _ if SECOND_DELTAS.contains(&kind) => step = step.wrapping_add(next()?),
+            _ => return Err(KINDS),
+        }
+        number = number.wrapping_add(step);
+        numbers.push(number);
+    }
+    let is_known = (1..=6).contains(&kind);
+    match (is_known, message.is_done()) {
+        (true, true) => Ok(numbers),
+        (true, false) => Err("no more numbers than it says"),
+        (false, _) => Err(KINDS),
+    }
+}
+
+const KINDS: &str = "a kind of column from 1 to 6";
+/// Bytes of a varint.
+const NUMBER_SIZE_MAX: usize = 10;
+
+/// Appends bytes of a name, of which three have another meaning, and the one that ends it.
+pub(super) fn put_name(out: &mut Vec<u8>, text: &str) {
+    for &byte in text.as_bytes() {
+        match byte {
+            0..=2 => out.extend_from_slice(&[0, b'0' + low_byte(u64::from(byte))]),
+            _ => out.push(byte),
+        }
+    }
+    out.push(1);
+}
