@@ -117,6 +117,8 @@ impl<'a> Lexer<'a> {
 
     /// What stands between two quotes.
     fn quoted(&mut self, at: usize, quote: char, token: Token) -> Lexeme {
+        // InfluxDB says the place before the quote.
+        let at = at.saturating_sub(1);
         let mut out = String::new();
         let mut characters = self.rest().char_indices().skip(1);
         while let Some((offset, character)) = characters.next() {
@@ -166,6 +168,7 @@ impl<'a> Lexer<'a> {
             self.at = back;
             return None;
         }
+        let at = at.saturating_sub(1);
         let mut out = String::new();
         let mut characters = self.rest().char_indices().skip(1).peekable();
         while let Some((offset, character)) = characters.next() {

@@ -71,7 +71,7 @@ fn matches(matcher: &Matcher, labels: &Labels) -> bool {
 
 impl Source for MemorySource {
     fn has_database(&self, database: &str) -> Result<bool, EvalError> {
-        Ok(database == "db")
+        Ok(database == "db" || database == "x")
     }
 
     fn databases(&self) -> Result<Vec<String>, EvalError> {

@@ -90,7 +90,11 @@ impl Evaluator<'_> {
         let transformation = Transformation { name, args, kind, windows, direction };
         let mut out = Vec::new();
         self.argument(scope, &args[0], &[], is_selector, &mut |stream| {
-            let points = transformation.apply(&stream.points);
+            let mut points = transformation.apply(&stream.points);
+            // InfluxDB's integral of whole numbers says when its time begins, that of others not.
+            if name == "integral" && kind == DataType::Integer {
+                points.iter_mut().for_each(|point| point.time = windows.label(point.time));
+            }
             if !points.is_empty() {
                 out.push(Stream { key: stream.key, points });
             }
@@ -318,7 +322,8 @@ fn in_windows(
             aux: picked.aux,
         }));
         if has_times {
-            out[begin..].sort_by(|a, b| scope.direction.order(a.time, b.time));
+            // Upwards within a window, whichever way windows go.
+            out[begin..].sort_by_key(|point| point.time);
         }
     }
     out

@@ -116,6 +116,8 @@ fn preprocess(select: &Select, circumstances: &Circumstances<'_>) -> Result<Plan
                 *expr = Expr::Call { name: "distinct".to_string(), args };
             }
         });
+        let constant = Constants { now: None, zone: None };
+        field.expr = constant.reduce(field.expr.clone());
     }
     Ok(Plan {
         fields,

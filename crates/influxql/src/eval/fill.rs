@@ -21,15 +21,14 @@ pub struct Filling<'a> {
 
 /// The number of `fill(number)`.
 pub fn number_of(fill: Fill, kind: DataType) -> Option<Value> {
-    let value = match fill {
-        Fill::Number(value) => value,
-        Fill::Integer(value) => value as f64,
+    let (value, plain) = match fill {
+        Fill::Number(value) => (value, Value::Float(value)),
+        Fill::Integer(value) => (value as f64, Value::Integer(value)),
         _ => return None,
     };
     Some(match kind {
         DataType::Integer | DataType::Unsigned => Value::Integer(value as i64),
-        DataType::Boolean => Value::Boolean(value != 0.0),
-        DataType::String | DataType::Tag => Value::Null,
+        DataType::Boolean | DataType::String | DataType::Tag => plain,
         _ => Value::Float(value),
     })
 }
@@ -91,6 +90,7 @@ impl Filling<'_> {
                 (Some(before), Some(next)) => self.between(time, before, next),
                 _ => Value::Null,
             },
+            _ if self.kind == DataType::Boolean => Value::Boolean(false),
             fill => number_of(fill, self.kind).unwrap_or_default(),
         }
     }

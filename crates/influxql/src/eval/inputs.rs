@@ -11,7 +11,7 @@ use crate::ast::{DataType, Expr};
 use crate::source::{Fields, Place, SeriesSet};
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// A variable that is read.
@@ -263,10 +263,11 @@ impl<'a> Evaluator<'a> {
                     all.push(group_tags(&labels, &scope.dimensions));
                 }
             }
-            all.sort();
+            all.sort_by_cached_key(|tags| written_tags(&scope.dimensions, tags));
             all.dedup();
-            let kept = paged(&all, page.limit, page.offset);
-            groups.retain(|group| kept.binary_search(&group.key.tags).is_ok());
+            let kept: HashSet<&Vec<String>> =
+                paged(&all, page.limit, page.offset).iter().collect();
+            groups.retain(|group| kept.contains(&group.key.tags));
         }
         input.groups.extend(groups);
         input.scans.push(scan);
@@ -344,6 +345,14 @@ pub(super) fn paged<T>(list: &[T], limit: usize, offset: usize) -> &[T] {
     let rest = list.get(offset..).unwrap_or_default();
     let len = if limit == 0 { rest.len() } else { rest.len().min(limit) };
     &rest[..len]
+}
+
+/// Names and values of the tags that there are: InfluxDB pages groups in the order of these texts.
+fn written_tags(names: &[String], values: &[String]) -> String {
+    let present = || names.iter().zip(values).filter(|(_, value)| !value.is_empty());
+    let names = present().map(|(name, _)| name.as_str());
+    let parts: Vec<&str> = names.chain(present().map(|(_, value)| value.as_str())).collect();
+    parts.join("|")
 }
 
 fn group_tags(labels: &Labels, dimensions: &[String]) -> Vec<String> {

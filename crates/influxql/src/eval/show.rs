@@ -142,18 +142,51 @@ impl Evaluator<'_> {
 
     fn show_measurements(&self, listing: &Listing) -> Result<Answer> {
         let database = self.database_of(listing)?;
+        let everything = Listing { condition: None, ..listing.clone() };
+        let condition = listing.condition.clone().and_then(without_time);
         let mut found = Vec::new();
-        for listed in self.listed(database, listing)? {
-            if listing.condition.is_some() {
-                let place = self.place(database, &listed.measurement);
-                if self.source.tag_sets(&place, &listed.matchers)?.is_empty() {
-                    continue;
-                }
+        for listed in self.listed(database, &everything)? {
+            let is_it = match &condition {
+                Some(condition) => self.has_tags(database, &listed.measurement, condition)?,
+                None => true,
+            };
+            if is_it {
+                found.push(listed.measurement);
             }
-            found.push(listed.measurement);
         }
         let found = paged(&found, listing.page.limit, listing.page.offset).to_vec();
         Ok(answer_of_list("measurements", &["name"], names(found)))
+    }
+
+    /// Whether a condition is about a measurement: one that says that a tag is not something is about
+    /// measurements of which no series has it.
+    fn has_tags(&self, database: &str, measurement: &str, expr: &Expr) -> Result<bool> {
+        match expr {
+            Expr::Paren(inner) => self.has_tags(database, measurement, inner),
+            Expr::Binary { op: op @ (Op::And | Op::Or), left, right } => {
+                let left = self.has_tags(database, measurement, left)?;
+                let right = self.has_tags(database, measurement, right)?;
+                Ok(if *op == Op::And { left && right } else { left || right })
+            }
+            Expr::Binary { op, left, right } => {
+                let Expr::Var { name, .. } = &**left else {
+                    return Err(EvalError::new(format!("left side of '{expr}' must be a tag key")));
+                };
+                let is_negative = matches!(op, Op::NotEq | Op::NotEqRegex);
+                let positive = match op {
+                    Op::NotEq => Op::Eq,
+                    Op::NotEqRegex => Op::EqRegex,
+                    op => *op,
+                };
+                let (left, right) = (left.clone(), right.clone());
+                let positive = Expr::Binary { op: positive, left, right };
+                let found = split(Some(&positive), &crate::source::Fields::new());
+                let place = self.place(database, measurement);
+                let values = self.source.tag_values(&place, name, &found.matchers)?;
+                Ok(values.is_empty() == is_negative)
+            }
+            _ => Err(EvalError::new(format!("invalid condition: {expr}"))),
+        }
     }
 
     fn show_tag_keys(&self, listing: &Listing) -> Result<Answer> {

@@ -88,6 +88,19 @@ struct Slots {
 }
 
 impl Slots {
+    /// Forgets the row before: the next one is of other tags.
+    fn clear(&mut self) {
+        self.values.fill(Value::Null);
+    }
+
+    /// A value that is there, if only to say that there is none.
+    fn set(&mut self, at: usize, value: Value) {
+        if let Some(slot) = self.values.get_mut(at) {
+            *slot = value;
+        }
+    }
+
+    /// A value, or what stands for none.
     fn put(&mut self, at: usize, value: Value) {
         let Some(slot) = self.values.get_mut(at) else { return };
         if !value.is_null() {
@@ -152,6 +165,7 @@ impl Evaluator<'_> {
         for group in &input.groups {
             let points = self.points(&input, group, scope, wanted, most)?;
             let points = paged(&points, page.limit, page.offset);
+            slots.clear();
             let rows: Vec<(i64, Vec<Value>)> = points
                 .iter()
                 .map(|point| {
@@ -224,6 +238,7 @@ fn side_by_side(
 ) -> Vec<(i64, Vec<Value>)> {
     let mut next = vec![0; columns.len()];
     let mut rows = Vec::new();
+    slots.clear();
     loop {
         let times = columns.iter().zip(&next).filter_map(|(points, at)| Some(points.get(*at)?.time));
         let Some(time) = times.min_by(|a, b| direction.order(*a, *b)) else { return rows };
@@ -231,7 +246,7 @@ fn side_by_side(
             match points.get(next[at]).filter(|point| point.time == time) {
                 Some(point) => {
                     next[at] += 1;
-                    slots.put(at, point.value.clone());
+                    slots.set(at, point.value.clone());
                     for (idx, value) in point.aux.iter().enumerate() {
                         slots.put(columns.len() + idx, value.clone());
                     }

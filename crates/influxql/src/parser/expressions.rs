@@ -195,8 +195,11 @@ impl Parser<'_> {
             }
         }
         if 3 < names.len() {
-            let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-            let message = format!("too many segments in {}", quoted.join("."));
+            let last = names.pop().unwrap_or_default();
+            let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\".")).collect();
+            let last = crate::print::quote_ident(&last);
+            let message =
+                format!("too many segments in {}{last} at line 1, char 1", quoted.concat());
             return Err(ParseError::plain(message));
         }
         Ok(names)

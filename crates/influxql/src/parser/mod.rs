@@ -261,6 +261,11 @@ impl Parser<'_> {
 pub fn pattern(text: &str) -> std::result::Result<Pattern, String> {
     let mut builder = regex::RegexBuilder::new(text);
     let regex = builder.size_limit(REGEX_SIZE_MAX).build();
-    let regex = regex.map_err(|error| format!("error parsing regexp: {error}"))?;
+    let regex = regex.map_err(|error| {
+        // The last line says what; those before draw where.
+        let text = error.to_string();
+        let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        format!("error parsing regexp: {reason}")
+    })?;
     Ok(Pattern { text: text.to_string(), regex })
 }

@@ -42,16 +42,36 @@ impl Parser<'_> {
     fn fields(&mut self) -> Result<Vec<Field>> {
         let mut fields = Vec::new();
         loop {
+            let at = self.peek().at;
             let expr = match self.regex()? {
                 Some(regex) => Expr::Regex(regex),
                 None => self.expression()?,
             };
+            self.check_operators(at, &expr)?;
             let alias = if self.accept("AS") { Some(self.identifier()?) } else { None };
             fields.push(Field { expr, alias });
             if !self.accept_token(|token| token == Token::Comma) {
                 return Ok(fields);
             }
         }
+    }
+
+    /// Comparisons are for WHERE.
+    fn check_operators(&self, at: usize, expr: &Expr) -> Result<()> {
+        let mut found = None;
+        expr.walk(&mut |expr| {
+            if let Expr::Binary { op, .. } = expr
+                && op.precedence() <= 3
+            {
+                found = found.or(Some(*op));
+            }
+        });
+        let Some(op) = found else { return Ok(()) };
+        let message = format!("invalid operator {} in SELECT clause", op.as_str());
+        let ParseError::At { line, character, .. } = self.error_at(at, "") else { return Ok(()) };
+        Err(ParseError::plain(format!(
+            "{message} at line {line}, char {character}; operator is intended for WHERE clause"
+        )))
     }
 
     fn target(&mut self) -> Result<Measurement> {

@@ -187,7 +187,7 @@ impl Parser<'_> {
             return Ok(KeyFilter::In(names));
         }
         let Token::Op(op) = lexeme.token else {
-            return Err(self.unexpected(&["IN", "=", "!=", "=~", "!~"]));
+            return Err(self.unexpected(&["IN", "=", "=~"]));
         };
         match op {
             Op::Eq | Op::NotEq => {
@@ -204,7 +204,7 @@ impl Parser<'_> {
                     false => KeyFilter::DoesNotMatch(regex),
                 })
             }
-            _ => Err(self.unexpected(&["IN", "=", "!=", "=~", "!~"])),
+            _ => Err(self.unexpected(&["IN", "=", "=~"])),
         }
     }
 }
