@@ -130,10 +130,16 @@ impl Queries {
     }
 
     fn shape(&mut self) -> Shape {
-        let shape = |from: &str, numbers: &[&'static str], booleans: &[&'static str], tags: &[&'static str]| Shape {
+        let shape = |from: &str,
+                     numbers: &[&'static str],
+                     booleans: &[&'static str],
+                     tags: &[&'static str]| Shape {
             from: from.to_string(),
             numbers: numbers.to_vec(),
-            float: numbers.iter().find(|name| ["usage", "free", "value"].contains(name)).unwrap_or(&"usage"),
+            float: numbers
+                .iter()
+                .find(|name| ["usage", "free", "value"].contains(name))
+                .unwrap_or(&"usage"),
             booleans: booleans.to_vec(),
             tags: tags.to_vec(),
         };
@@ -298,11 +304,13 @@ impl Queries {
             },
             8 => format!("{bound:.1} < {number}"),
             9 => {
-                let (a, b) = (self.condition_of(shape, depth + 1), self.condition_of(shape, depth + 1));
+                let (a, b) =
+                    (self.condition_of(shape, depth + 1), self.condition_of(shape, depth + 1));
                 format!("({a} AND {b})")
             }
             _ => {
-                let (a, b) = (self.condition_of(shape, depth + 1), self.condition_of(shape, depth + 1));
+                let (a, b) =
+                    (self.condition_of(shape, depth + 1), self.condition_of(shape, depth + 1));
                 format!("({a} OR {b})")
             }
         }
@@ -471,8 +479,16 @@ impl Queries {
         let interval = if self.chance(60) { Some(self.interval()) } else { None };
         let wheres = self.wheres(&shape, interval.is_some());
         let groups = self.groups(&shape, interval);
-        let fills = ["", "", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)",
-            " fill(7.5)", " fill(null)"];
+        let fills = [
+            "",
+            "",
+            " fill(none)",
+            " fill(0)",
+            " fill(previous)",
+            " fill(linear)",
+            " fill(7.5)",
+            " fill(null)",
+        ];
         let fill = self.pick(&fills);
         // InfluxDB applies LIMIT to what `top` takes as well.
         let pages = match fields.contains("top(") || fields.contains("bottom(") {
@@ -547,7 +563,9 @@ impl Queries {
                 "SELECT {outer}({inner}) FROM (SELECT {inner}({number}) FROM {from}{wheres} GROUP BY \
                  {tag})"
             ),
-            3 => format!("SELECT v FROM (SELECT {number} * 2 AS v FROM {from}{wheres}) WHERE v > 10"),
+            3 => {
+                format!("SELECT v FROM (SELECT {number} * 2 AS v FROM {from}{wheres}) WHERE v > 10")
+            }
             4 => format!(
                 "SELECT {outer}(v) FROM (SELECT {number} + 1 AS v FROM {from}{wheres} GROUP BY {tag}) \
                  GROUP BY {tag}"

@@ -1,5 +1,7 @@
 //! The tree of InfluxQL.
 
+#![allow(missing_docs, reason = "names are those of the grammar")]
+
 use crate::token::Op;
 
 /// The type of a column, or of a value.
@@ -79,11 +81,21 @@ pub enum Star {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A field, a tag or `time`.
-    Var { name: String, kind: DataType },
+    Var {
+        name: String,
+        kind: DataType,
+    },
     /// A function; its name is in lower case.
-    Call { name: String, args: Vec<Expr> },
+    Call {
+        name: String,
+        args: Vec<Expr>,
+    },
     /// Two sides.
-    Binary { op: Op, left: Box<Expr>, right: Box<Expr> },
+    Binary {
+        op: Op,
+        left: Box<Expr>,
+        right: Box<Expr>,
+    },
     /// In parentheses.
     Paren(Box<Expr>),
     /// `DISTINCT field`
@@ -264,38 +276,91 @@ pub struct Policy {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Statement {
     Select(Box<Select>),
-    Explain { select: Box<Select>, analyze: bool },
+    Explain {
+        select: Box<Select>,
+        analyze: bool,
+    },
     ShowDatabases,
-    ShowRetentionPolicies { database: Option<String> },
-    ShowMeasurements { listing: Listing },
-    ShowTagKeys { listing: Listing },
-    ShowTagValues { listing: Listing, keys: KeyFilter },
-    ShowFieldKeys { listing: Listing },
-    ShowSeries { listing: Listing },
-    ShowCardinality { counted: Counted, listing: Listing, exact: bool },
-    ShowTagValuesCardinality { listing: Listing, keys: KeyFilter },
+    ShowRetentionPolicies {
+        database: Option<String>,
+    },
+    ShowMeasurements {
+        listing: Listing,
+    },
+    ShowTagKeys {
+        listing: Listing,
+    },
+    ShowTagValues {
+        listing: Listing,
+        keys: KeyFilter,
+    },
+    ShowFieldKeys {
+        listing: Listing,
+    },
+    ShowSeries {
+        listing: Listing,
+    },
+    ShowCardinality {
+        counted: Counted,
+        listing: Listing,
+        exact: bool,
+    },
+    ShowTagValuesCardinality {
+        listing: Listing,
+        keys: KeyFilter,
+    },
     ShowStats,
     ShowDiagnostics,
     ShowQueries,
     ShowUsers,
-    ShowGrants { user: String },
+    ShowGrants {
+        user: String,
+    },
     ShowShards,
     ShowShardGroups,
     ShowContinuousQueries,
     ShowSubscriptions,
-    CreateDatabase { name: String, policy: Option<Policy> },
-    DropDatabase { name: String },
-    CreateRetentionPolicy { database: String, policy: Policy },
-    AlterRetentionPolicy { database: String, policy: Policy },
-    DropRetentionPolicy { database: String, name: String },
-    DropMeasurement { name: String },
-    DropSeries { sources: Vec<Source>, condition: Option<Expr> },
-    Delete { sources: Vec<Source>, condition: Option<Expr> },
-    KillQuery { id: u64 },
+    CreateDatabase {
+        name: String,
+        policy: Option<Policy>,
+    },
+    DropDatabase {
+        name: String,
+    },
+    CreateRetentionPolicy {
+        database: String,
+        policy: Policy,
+    },
+    AlterRetentionPolicy {
+        database: String,
+        policy: Policy,
+    },
+    DropRetentionPolicy {
+        database: String,
+        name: String,
+    },
+    DropMeasurement {
+        name: String,
+    },
+    DropSeries {
+        sources: Vec<Source>,
+        condition: Option<Expr>,
+    },
+    Delete {
+        sources: Vec<Source>,
+        condition: Option<Expr>,
+    },
+    KillQuery {
+        id: u64,
+    },
     /// Users, grants, passwords: what credentials are the flags say.
-    Users { verb: &'static str },
+    Users {
+        verb: &'static str,
+    },
     /// What is not offered.
-    Unsupported { what: &'static str },
+    Unsupported {
+        what: &'static str,
+    },
 }
 
 impl Statement {

@@ -22,10 +22,10 @@ mod value;
 
 pub use answer::{Answer, Epoch, Piece, Series, Writer};
 pub use error::ParseError;
-pub use eval::{Evaluator, Limits};
+pub use eval::{Deletion, Evaluator, Limits};
 pub use parser::{
     NESTING_MAX, Parameters, STATEMENTS_MAX, TEXT_SIZE_MAX, parameters, parse, pattern,
 };
 pub use source::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
-pub use time::format_go_duration;
+pub use time::format_time;
 pub use value::Value;

@@ -53,11 +53,7 @@ pub trait Source: Sync {
     ///
     /// # Errors
     /// A failed read.
-    fn tag_keys(
-        &self,
-        place: &Place<'_>,
-        matchers: &[Matcher],
-    ) -> Result<Vec<String>, EvalError>;
+    fn tag_keys(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<String>, EvalError>;
 
     /// The values of a tag of a measurement's series that match, sorted.
     ///

@@ -56,20 +56,6 @@ pub fn format_duration(nanos: i64) -> String {
     format!("{nanos}ns")
 }
 
-/// As Go prints a duration: `168h0m0s`.
-pub fn format_go_duration(nanos: i64) -> String {
-    if nanos == 0 {
-        return "0s".to_string();
-    }
-    let seconds = nanos / 1_000_000_000;
-    let (hours, minutes, rest) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{rest}s"),
-        (0, _) => format!("{minutes}m{rest}s"),
-        _ => format!("{hours}h{minutes}m{rest}s"),
-    }
-}
-
 /// Whether a string looks like a date: only those may be compared with `time`.
 pub fn looks_like_time(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -135,7 +121,6 @@ mod tests {
         assert_eq!(parse_duration("1x"), None);
         assert_eq!(parse_duration("99999999999w"), None);
         assert_eq!(format_duration(5_400_000_000_000), "90m");
-        assert_eq!(format_go_duration(604_800_000_000_000), "168h0m0s");
     }
 
     #[test]

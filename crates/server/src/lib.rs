@@ -24,6 +24,7 @@ pub mod hosts;
 pub mod ingest;
 pub mod listeners;
 pub mod logging;
+pub mod measurements;
 pub mod memory;
 pub mod metrics_page;
 pub mod process;

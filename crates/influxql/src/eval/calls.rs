@@ -24,10 +24,12 @@ impl Evaluator<'_> {
         let Expr::Call { name, args } = call else { return Ok(Vec::new()) };
         let Some(arg) = args.first() else { return Ok(Vec::new()) };
         match name.as_str() {
-            "derivative" | "non_negative_derivative" | "difference" | "non_negative_difference"
-            | "moving_average" | "elapsed" => {
-                self.transform(&earlier(scope), name, args, is_selector)
-            }
+            "derivative"
+            | "non_negative_derivative"
+            | "difference"
+            | "non_negative_difference"
+            | "moving_average"
+            | "elapsed" => self.transform(&earlier(scope), name, args, is_selector),
             "cumulative_sum" | "integral" => self.transform(scope, name, args, is_selector),
             "top" | "bottom" if 2 < args.len() => self.top_of_tags(scope, name, args, refs),
             _ => {

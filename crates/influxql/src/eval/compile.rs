@@ -28,10 +28,7 @@ pub fn is_math(name: &str) -> bool {
 
 /// Whether a function picks samples.
 pub fn is_selector(name: &str) -> bool {
-    matches!(
-        name,
-        "first" | "last" | "max" | "min" | "percentile" | "sample" | "top" | "bottom"
-    )
+    matches!(name, "first" | "last" | "max" | "min" | "percentile" | "sample" | "top" | "bottom")
 }
 
 /// What a statement is told from outside.
@@ -192,6 +189,20 @@ fn subquery(outer: &Plan, select: &Select, circumstances: &Circumstances<'_>) ->
 }
 
 /// A condition without its bounds of time, and these.
+///
+/// # Errors
+/// In InfluxDB's words.
+pub fn condition_and_range(
+    condition: Option<&Expr>,
+    circumstances: &Circumstances<'_>,
+) -> Result<(Option<Expr>, (Option<i64>, Option<i64>))> {
+    let constants = Constants { now: Some(circumstances.now), zone: None };
+    let Some(condition) = condition else { return Ok((None, (None, None))) };
+    let (condition, bounds) = split(condition.clone(), &constants)?;
+    Ok((condition, (bounds.min, bounds.max)))
+}
+
+/// The same, with the bounds as they are added up.
 fn split(expr: Expr, constants: &Constants<'_>) -> Result<(Option<Expr>, Bounds)> {
     match expr {
         Expr::Binary { op: op @ (Op::And | Op::Or), left, right } => {
@@ -285,7 +296,9 @@ fn check_condition(expr: &Expr) -> Result<()> {
         if let Expr::Call { name, args } = expr {
             let found = match is_math(name) {
                 true => check_math_args(name, args).err(),
-                false => Some(EvalError::new(format!("invalid function call in condition: {expr}"))),
+                false => {
+                    Some(EvalError::new(format!("invalid function call in condition: {expr}")))
+                }
             };
             wrong = wrong.take().or(found);
         }
@@ -424,8 +437,13 @@ impl Seen {
             }
             "distinct" => return self.distinct(args, false),
             "top" | "bottom" => return self.top(name, args),
-            "derivative" | "non_negative_derivative" | "elapsed" | "difference"
-            | "non_negative_difference" | "cumulative_sum" | "moving_average" => {
+            "derivative"
+            | "non_negative_derivative"
+            | "elapsed"
+            | "difference"
+            | "non_negative_difference"
+            | "cumulative_sum"
+            | "moving_average" => {
                 return self.transformation(name, args, may_be_star);
             }
             "integral" => return self.integral(args, may_be_star),
@@ -498,7 +516,8 @@ impl Seen {
             ));
         }
         if !matches!(first, Expr::Var { .. }) {
-            let message = format!("expected first argument to be a field in {name}(), found {first}");
+            let message =
+                format!("expected first argument to be a field in {name}(), found {first}");
             return error(message);
         }
         if let Some(other) = between.iter().find(|arg| !matches!(arg, Expr::Var { .. })) {

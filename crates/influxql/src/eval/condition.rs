@@ -42,11 +42,9 @@ fn conjuncts(expr: &Expr, fields: &Fields, out: &mut Split) {
                 let other = other.clone();
                 out.rest = Some(match out.rest.take() {
                     None => other,
-                    Some(rest) => Expr::Binary {
-                        op: Op::And,
-                        left: Box::new(rest),
-                        right: Box::new(other),
-                    },
+                    Some(rest) => {
+                        Expr::Binary { op: Op::And, left: Box::new(rest), right: Box::new(other) }
+                    }
                 });
             }
         },

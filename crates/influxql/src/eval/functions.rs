@@ -208,7 +208,8 @@ fn sample(count: usize, points: &[Point]) -> Vec<Picked> {
     let mut kept: Vec<usize> = (0..points.len().min(count)).collect();
     let mut state = points.len() as u64 ^ points[0].time as u64;
     for idx in count..points.len() {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let place = ((state >> 33) as usize) % (idx + 1);
         if let Some(slot) = kept.get_mut(place) {
             *slot = idx;

@@ -265,8 +265,7 @@ impl<'a> Evaluator<'a> {
             }
             all.sort_by_cached_key(|tags| written_tags(&scope.dimensions, tags));
             all.dedup();
-            let kept: HashSet<&Vec<String>> =
-                paged(&all, page.limit, page.offset).iter().collect();
+            let kept: HashSet<&Vec<String>> = paged(&all, page.limit, page.offset).iter().collect();
             groups.retain(|group| kept.contains(&group.key.tags));
         }
         input.groups.extend(groups);
@@ -453,8 +452,7 @@ impl<'s> Scan<'s> {
             return;
         }
         let members = std::mem::take(&mut self.members);
-        self.members =
-            members.into_iter().filter(|member| tags_hold(rest, &member.tags)).collect();
+        self.members = members.into_iter().filter(|member| tags_hold(rest, &member.tags)).collect();
         self.rest = None;
     }
 
@@ -564,11 +562,13 @@ impl<'s> Scan<'s> {
         };
         for (time, cells) in &series.rows {
             if let Some(rest) = &self.rest {
-                let lookup = |name: &str, _: DataType| {
-                    match table.columns.iter().position(|other| other == name) {
-                        Some(at) => cells.get(at).cloned().unwrap_or_default(),
-                        None => Value::text(tag(name).unwrap_or("")),
-                    }
+                let lookup = |name: &str, _: DataType| match table
+                    .columns
+                    .iter()
+                    .position(|other| other == name)
+                {
+                    Some(at) => cells.get(at).cloned().unwrap_or_default(),
+                    None => Value::text(tag(name).unwrap_or("")),
                 };
                 if !holds(rest, &lookup) {
                     continue;

@@ -8,6 +8,7 @@
 mod calls;
 mod compile;
 mod condition;
+mod deletion;
 mod fill;
 mod fold;
 mod functions;
@@ -26,6 +27,8 @@ use crate::answer::{Answer, Series};
 use crate::ast::{MeasurementName, Select, Statement};
 use crate::source::{EvalError, Fields, Place, Source};
 use crate::value::Value;
+pub use deletion::Deletion;
+
 use compile::{Circumstances, compile};
 use model::TimeRange;
 use plan::PlanSource;

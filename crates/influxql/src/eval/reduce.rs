@@ -60,11 +60,7 @@ impl Constants<'_> {
             },
             _ => None,
         };
-        folded.unwrap_or_else(|| Expr::Binary {
-            op,
-            left: Box::new(left),
-            right: Box::new(right),
-        })
+        folded.unwrap_or_else(|| Expr::Binary { op, left: Box::new(left), right: Box::new(right) })
     }
 }
 

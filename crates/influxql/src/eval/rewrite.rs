@@ -96,12 +96,7 @@ impl Evaluator<'_> {
     }
 
     /// The type of an expression's values.
-    fn type_of(
-        &self,
-        expr: &Expr,
-        sources: &[PlanSource],
-        range: (i64, i64),
-    ) -> Result<DataType> {
+    fn type_of(&self, expr: &Expr, sources: &[PlanSource], range: (i64, i64)) -> Result<DataType> {
         Ok(match expr {
             Expr::Var { name, kind: DataType::Unknown | DataType::AnyField } => {
                 self.type_of_variable(name, sources, range)?
@@ -186,7 +181,12 @@ fn extra_type(inner: &Plan, name: &str) -> DataType {
 pub(super) fn type_of_call(name: &str, arg: DataType) -> DataType {
     match name {
         "count" | "elapsed" => DataType::Integer,
-        "mean" | "median" | "stddev" | "integral" | "derivative" | "non_negative_derivative"
+        "mean"
+        | "median"
+        | "stddev"
+        | "integral"
+        | "derivative"
+        | "non_negative_derivative"
         | "moving_average" => DataType::Float,
         "abs" | "ceil" | "floor" | "round" | "pow" => arg,
         name if is_math(name) => DataType::Float,

@@ -54,12 +54,23 @@ impl Evaluator<'_> {
             Statement::ShowGrants { .. } => Err(EvalError::new("user not found")),
             Statement::ShowSubscriptions => Ok(Answer::default()),
             Statement::ShowShards => self.show_empty(&[
-                "id", "database", "retention_policy", "shard_group", "start_time", "end_time",
-                "expiry_time", "owners",
+                "id",
+                "database",
+                "retention_policy",
+                "shard_group",
+                "start_time",
+                "end_time",
+                "expiry_time",
+                "owners",
             ]),
             Statement::ShowShardGroups => {
                 let columns = &[
-                    "id", "database", "retention_policy", "start_time", "end_time", "expiry_time",
+                    "id",
+                    "database",
+                    "retention_policy",
+                    "start_time",
+                    "end_time",
+                    "expiry_time",
                 ];
                 Ok(Answer::of(vec![list("shard groups", columns, Vec::new())]))
             }
@@ -252,9 +263,9 @@ impl Evaluator<'_> {
         let mut series = Vec::new();
         for listed in self.listed(database, listing)? {
             let fields = self.fields(database, &listed.measurement)?;
-            let rows = fields.iter().map(|(name, kind)| {
-                vec![Value::text(name), Value::text(kind.as_str())]
-            });
+            let rows = fields
+                .iter()
+                .map(|(name, kind)| vec![Value::text(name), Value::text(kind.as_str())]);
             let rows = page_rows(rows.collect(), listing.page);
             if !rows.is_empty() {
                 series.push(list(&listed.measurement, &["fieldKey", "fieldType"], rows));
@@ -277,12 +288,7 @@ impl Evaluator<'_> {
         Ok(answer_of_list("", &["key"], rows))
     }
 
-    fn show_cardinality(
-        &self,
-        what: Counted,
-        listing: &Listing,
-        exact: bool,
-    ) -> Result<Answer> {
+    fn show_cardinality(&self, what: Counted, listing: &Listing, exact: bool) -> Result<Answer> {
         let database = self.database_of(listing)?;
         let all = self.listed(database, listing)?;
         if what == Counted::Measurements {
@@ -388,9 +394,7 @@ fn without_time(expr: Expr) -> Option<Expr> {
             }
         }
         Expr::Binary { ref left, ref right, .. } => {
-            let is_time = |expr: &Expr| {
-                matches!(expr, Expr::Var { name, .. } if name.eq_ignore_ascii_case("time"))
-            };
+            let is_time = |expr: &Expr| matches!(expr, Expr::Var { name, .. } if name.eq_ignore_ascii_case("time"));
             if is_time(left) || is_time(right) { None } else { Some(expr) }
         }
         Expr::Paren(inner) => without_time(*inner).map(|inner| Expr::Paren(Box::new(inner))),

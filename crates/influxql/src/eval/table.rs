@@ -240,7 +240,8 @@ fn side_by_side(
     let mut rows = Vec::new();
     slots.clear();
     loop {
-        let times = columns.iter().zip(&next).filter_map(|(points, at)| Some(points.get(*at)?.time));
+        let times =
+            columns.iter().zip(&next).filter_map(|(points, at)| Some(points.get(*at)?.time));
         let Some(time) = times.min_by(|a, b| direction.order(*a, *b)) else { return rows };
         for (at, points) in columns.iter().enumerate() {
             match points.get(next[at]).filter(|point| point.time == time) {

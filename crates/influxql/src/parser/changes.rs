@@ -118,8 +118,14 @@ impl Parser<'_> {
 
     fn drop(&mut self) -> Result<Statement> {
         let things = &[
-            "CONTINUOUS", "DATABASE", "MEASUREMENT", "RETENTION", "SERIES", "SHARD",
-            "SUBSCRIPTION", "USER",
+            "CONTINUOUS",
+            "DATABASE",
+            "MEASUREMENT",
+            "RETENTION",
+            "SERIES",
+            "SHARD",
+            "SUBSCRIPTION",
+            "USER",
         ];
         let Token::Keyword(word) = self.peek().token else { return Err(self.unexpected(things)) };
         if !things.contains(&word) {

@@ -94,7 +94,9 @@ impl Parser<'_> {
             Token::False => Expr::Boolean(false),
             Token::Number => {
                 let parsed = text.parse::<f64>();
-                Expr::Number(parsed.map_err(|_| self.error_at(lexeme.at, "unable to parse number"))?)
+                Expr::Number(
+                    parsed.map_err(|_| self.error_at(lexeme.at, "unable to parse number"))?,
+                )
             }
             Token::Integer => match (text.parse::<i64>(), text.parse::<u64>()) {
                 (Ok(value), _) => Expr::Integer(value),
@@ -169,8 +171,7 @@ impl Parser<'_> {
             (Token::Keyword("FIELD"), _) => DataType::AnyField,
             (Token::Keyword("TAG"), _) => DataType::Tag,
             _ => {
-                let kinds =
-                    &["float", "integer", "unsigned", "string", "boolean", "field", "tag"];
+                let kinds = &["float", "integer", "unsigned", "string", "boolean", "field", "tag"];
                 return Err(self.unexpected(kinds));
             }
         };
@@ -230,11 +231,7 @@ impl Parser<'_> {
     fn signed(&mut self, op: Op) -> Result<Expr> {
         let is_negative = op == Op::Sub;
         match self.peek().token {
-            Token::Number
-            | Token::Integer
-            | Token::Duration
-            | Token::LeftParen
-            | Token::Ident => {}
+            Token::Number | Token::Integer | Token::Duration | Token::LeftParen | Token::Ident => {}
             _ => return Err(self.unexpected(&["identifier", "number", "duration", "("])),
         }
         let sign = if is_negative { -1 } else { 1 };

@@ -1,9 +1,7 @@
 //! SELECT and the clauses that other statements share with it.
 
 use super::{Parser, Result};
-use crate::ast::{
-    Expr, Field, Fill, Measurement, MeasurementName, Page, Select, Source,
-};
+use crate::ast::{Expr, Field, Fill, Measurement, MeasurementName, Page, Select, Source};
 use crate::error::ParseError;
 use crate::token::Token;
 
@@ -175,11 +173,9 @@ impl Parser<'_> {
             return Ok(false);
         }
         self.expect("BY")?;
-        let next = self.peek();
         let mut fields = 0;
         let mut is_time = true;
-        let mut is_descending = false;
-        loop {
+        let is_descending = loop {
             match self.peek().token {
                 Token::Keyword("ASC" | "DESC") if fields == 0 => {}
                 Token::Ident => is_time = self.identifier()? == "time",
@@ -187,16 +183,15 @@ impl Parser<'_> {
                 _ => return Err(self.unexpected(&["identifier"])),
             }
             fields += 1;
-            is_descending = self.accept("DESC");
+            let is_descending = self.accept("DESC");
             if !is_descending {
                 self.accept("ASC");
             }
             if !self.accept_token(|token| token == Token::Comma) {
-                break;
+                break is_descending;
             }
-        }
+        };
         if fields != 1 || !is_time {
-            let _ = next;
             return Err(ParseError::plain("only ORDER BY time supported at this time"));
         }
         Ok(is_descending)
@@ -212,8 +207,7 @@ impl Parser<'_> {
         }
         let lexeme = self.peek();
         let value = self.integer(i64::MIN)?;
-        usize::try_from(value)
-            .map_err(|_| self.error_at(lexeme.at, format!("{word} must be >= 0")))
+        usize::try_from(value).map_err(|_| self.error_at(lexeme.at, format!("{word} must be >= 0")))
     }
 
     fn zone(&mut self) -> Result<Option<String>> {

@@ -1,14 +1,26 @@
 //! SHOW.
 
 use super::{Parser, Result};
-use crate::ast::{
-    Counted, KeyFilter, Listing, Measurement, MeasurementName, Source, Statement,
-};
+use crate::ast::{Counted, KeyFilter, Listing, Measurement, MeasurementName, Source, Statement};
 use crate::token::{Op, Token};
 
 const THINGS: &[&str] = &[
-    "CONTINUOUS", "DATABASES", "DIAGNOSTICS", "FIELD", "GRANTS", "MEASUREMENT", "MEASUREMENTS",
-    "QUERIES", "RETENTION", "SERIES", "SHARD", "SHARDS", "STATS", "SUBSCRIPTIONS", "TAG", "USERS",
+    "CONTINUOUS",
+    "DATABASES",
+    "DIAGNOSTICS",
+    "FIELD",
+    "GRANTS",
+    "MEASUREMENT",
+    "MEASUREMENTS",
+    "QUERIES",
+    "RETENTION",
+    "SERIES",
+    "SHARD",
+    "SHARDS",
+    "STATS",
+    "SUBSCRIPTIONS",
+    "TAG",
+    "USERS",
 ];
 
 impl Parser<'_> {
