@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     ("wire-params", wire::fuzzing::fuzz_params),
     ("wire-resp", wire::resp::fuzzing::requests),
     ("wire-prom-json", wire::fuzzing::fuzz_prom_json),
+    ("influxql", influxql::fuzzing::fuzz_influxql),
     ("promql-parse", promql::fuzzing::fuzz_parse),
     ("promql-metricsql", promql::fuzzing::fuzz_metricsql),
     ("engine-evaluate", engine::fuzzing::fuzz_evaluate),

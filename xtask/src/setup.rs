@@ -12,6 +12,7 @@ use std::process::Command;
 /// Programs the tests start, and the Debian packages that hold them.
 const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
+    ("influxd", "influxdb"),
     ("victoria-metrics", "victoria-metrics"),
     ("openssl", "openssl"),
     ("psql", "postgresql-client"),
@@ -44,6 +45,7 @@ const COUNTER_PROGRAMS: &[(&str, &str)] = &[("valgrind", "valgrind")];
 /// Python packages of the clients the tests use, at the versions they were written with.
 const PYTHON_PACKAGES: &[&str] = &[
     "influxdb-client==1.49.0",
+    "influxdb==5.3.2",
     "redis==8.1.0",
     "celery==5.7.0",
     "packaging==25.0",
@@ -55,7 +57,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "moto[server]==5.2.5",
 ];
 /// Their modules, at those versions.
-const PYTHON_CHECK: &str = "import influxdb_client, redis, celery, kombu.transport.redis, psycopg, sqlalchemy, asyncpg, \
+const PYTHON_CHECK: &str = "import influxdb_client, influxdb, redis, celery, kombu.transport.redis, psycopg, sqlalchemy, asyncpg, \
                             pyarrow, duckdb, moto.server; assert redis.__version__ == '8.1.0' and \
                             psycopg.__version__ == '3.3.9'";
 /// Where they are installed.

@@ -4,6 +4,7 @@ use crate::activity::Activity;
 use crate::admission::{BodyMemory, Gate, GateKind};
 use crate::buffers::Buffers;
 use crate::config::Config;
+use crate::measurements::MeasurementTable;
 use crate::memory::Memory;
 use crate::telemetry::Telemetry;
 use engine::{CacheLimits, ResultCache};
@@ -40,6 +41,8 @@ pub struct App {
     pub kv: Option<Arc<kv::Kv>>,
     /// Where the tables are; none in tests that open a store alone.
     pub tables: Option<Arc<tables::Tables>>,
+    /// What measurements InfluxDB's lines had.
+    pub measurements: MeasurementTable,
     /// Clock and files.
     pub vfs: Arc<dyn Vfs>,
     /// What is counted.
@@ -92,6 +95,7 @@ impl App {
             stop_wanted: Notify::new(),
             memory: Memory::new(config.memory_limit),
             config,
+            measurements: MeasurementTable::read(&store),
             store,
             kv,
             tables,

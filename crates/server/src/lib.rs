@@ -25,6 +25,7 @@ pub mod ingest;
 pub mod legacy;
 pub mod listeners;
 pub mod logging;
+pub mod measurements;
 pub mod memory;
 pub mod metrics_page;
 pub mod process;

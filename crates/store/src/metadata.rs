@@ -1,4 +1,6 @@
 //! What metrics are, by name; in the log until the next flush, then in one small file.
+//!
+//! Beside them stand notes of doors, under names that no metric has: they begin with a zero byte.
 
 use crate::Result;
 use crate::locks::lock;
@@ -19,6 +21,9 @@ pub const METRICS_MAX: usize = 1 << 20;
 /// Metrics in one record of the log: with the longest texts it is far from a record's limit.
 const RECORD_METRICS_MAX: usize = 64;
 const _: () = assert!(RECORD_METRICS_MAX * METADATA_SIZE_MAX <= wal::RECORD_SIZE_MAX);
+
+/// What the names of notes begin with.
+pub const NOTE_START: char = '\0';
 
 /// The table of all metrics.
 #[derive(Default)]
@@ -118,10 +123,22 @@ impl MetadataTable {
     /// What is known of `metric`, or of all metrics by name, at most `limit`.
     pub fn get(&self, metric: Option<&str>, limit: usize) -> Vec<Metadata> {
         let state = lock(&self.state);
+        let is_metric = |entry: &&Metadata| !entry.metric.starts_with(NOTE_START);
         match metric {
-            Some(metric) => state.by_metric.get(metric).cloned().into_iter().take(limit).collect(),
-            None => state.by_metric.values().take(limit).cloned().collect(),
+            Some(metric) => {
+                let found = state.by_metric.get(metric).filter(is_metric);
+                found.cloned().into_iter().take(limit).collect()
+            }
+            None => state.by_metric.values().filter(is_metric).take(limit).cloned().collect(),
         }
+    }
+
+    /// The notes whose names begin so, behind the zero byte.
+    pub fn notes(&self, start: &str) -> Vec<Metadata> {
+        let state = lock(&self.state);
+        let start = format!("{NOTE_START}{start}");
+        let all = state.by_metric.range(start.clone()..);
+        all.take_while(|(name, _)| name.starts_with(&start)).map(|(_, note)| note.clone()).collect()
     }
 }
 

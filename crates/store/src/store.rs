@@ -310,6 +310,12 @@ impl Store {
         self.shared.metadata.get(metric, limit)
     }
 
+    /// The notes whose names begin so: entries of [`Store::put_metadata`] under names that begin with
+    /// a zero byte, which are no metrics. It is not part of `start`.
+    pub fn notes(&self, start: &str) -> Vec<Metadata> {
+        self.shared.metadata.notes(start)
+    }
+
     /// Counts the series registered in the last hours, up to a day of them and since start; of two
     /// partitions around a rollover.
     ///

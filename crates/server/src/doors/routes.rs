@@ -7,7 +7,7 @@
 use super::admin::{cardinality, orders, running, status};
 use super::http::answer::Wording;
 use super::http::router::{Access, BriefDoor, Class, Door, Route};
-use super::influx::write as influx;
+use super::influx::{handshakes, query as influx_query, write as influx};
 use super::prometheus::{
     exemplars, exposition, federate, functions, pushgateway, query, remote_read, remote_write,
     series, syntax,
@@ -103,8 +103,8 @@ const fn page(pattern: &'static str, door: Door) -> Route {
     }
 }
 
-const fn influx_query(pattern: &'static str) -> Route {
-    Route { wording: Wording::InfluxV1, ..control(pattern, influx::query) }
+const fn influxql(pattern: &'static str) -> Route {
+    Route { wording: Wording::InfluxV1, ..read(pattern, influx_query::query) }
 }
 
 /// Every route.
@@ -174,12 +174,16 @@ pub const ROUTES: &[Route] = &[
     change("/internal/force_flush", ANY, orders::force_flush),
     change("/internal/force_merge", ANY, orders::force_merge),
     // InfluxDB's handshakes.
-    influx_query("/query"),
-    influx_query("/influx/query"),
-    open("/ping", influx::ping),
-    open("/influx/ping", influx::ping),
-    open("/health", influx::health),
-    open("/influx/health", influx::health),
+    influxql("/query"),
+    influxql("/influx/query"),
+    Route { wording: Wording::InfluxV2, ..read("/api/v2/buckets", handshakes::buckets) },
+    Route { wording: Wording::InfluxV2, ..control("/api/v2/orgs", handshakes::organisations) },
+    Route { wording: Wording::InfluxV2, ..control("/api/v2/query", handshakes::flux) },
+    open("/ping", handshakes::ping),
+    open("/influx/ping", handshakes::ping),
+    open("/health", handshakes::health),
+    open("/influx/health", handshakes::health),
+    open("/ready", handshakes::ready),
     // The page and signs of life.
     open("/-/healthy", status::healthy),
     open("/-/ready", status::ready),

@@ -56,7 +56,7 @@ impl KeyDecoder for InfluxKeys {
 }
 
 /// What may be escaped in a measurement.
-const MEASUREMENT_ESCAPES: &[u8] = b", ";
+pub(super) const MEASUREMENT_ESCAPES: &[u8] = b", ";
 /// What may be escaped in tag names, tag values and field names.
 pub(super) const TAG_ESCAPES: &[u8] = b", =";
 

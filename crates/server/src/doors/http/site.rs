@@ -13,7 +13,7 @@ use super::router::Access;
 use crate::failure::{Failure, Kind};
 use crate::hosts::Hosts;
 use hyper::Version;
-use hyper::header::{HOST, ORIGIN};
+use hyper::header::{HOST, HeaderMap, ORIGIN};
 
 /// Refuses a request whose name for this server is none of ours: the name of another site that has
 /// come to mean this machine, so that its pages could read what is here.
@@ -55,9 +55,17 @@ pub(super) fn check_site(arrived: &Arrived) -> Result<(), Failure> {
     if arrived.route.access != Access::Change {
         return Ok(());
     }
-    let text = |name: &str| arrived.headers.get(name).and_then(|value| value.to_str().ok());
     // HTTP/2 says the host in its target.
     let target = arrived.authority.as_ref().map(|authority| authority.as_str());
+    check_headers(&arrived.headers, target)
+}
+
+/// The same of a request whose door finds out only later that it changes something.
+///
+/// # Errors
+/// As [`check_site`].
+pub fn check_headers(headers: &HeaderMap, target: Option<&str>) -> Result<(), Failure> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let host = target.or_else(|| text(HOST.as_str())).unwrap_or("");
     let is_foreign_origin = text(ORIGIN.as_str())
         .is_some_and(|origin| origin.split_once("://").is_none_or(|(_, site)| site != host));

@@ -131,6 +131,8 @@ impl Lines {
             let Block { bytes, ends, start, outcome, .. } = &mut *block;
             let decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &self.keys)?;
             let rest = decoded.rest;
+            let learned = self.app.measurements.learn(&self.app.store, "", bytes, &decoded.batch);
+            learned.map_err(Failure::of_write)?;
             outcome.append(&self.app, decoded, durability)?;
             match rest {
                 Some(next) => *start = next,

@@ -7,6 +7,8 @@
 //! datagrams (UDP) ── lines ─────┘
 //! ```
 
+pub mod handshakes;
+pub mod query;
 pub mod write;
 
 mod datagrams;

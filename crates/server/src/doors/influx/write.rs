@@ -1,4 +1,4 @@
-//! InfluxDB's doors: line protocol in (1.x and 2.x), and the handshakes that its clients begin with.
+//! InfluxDB's doors in: line protocol, 1.x and 2.x.
 //!
 //! A request without an error is 204. Bad lines are told in InfluxDB's words with 400, after the
 //! good ones were stored; clients that drop the batch then lose only what was bad.
@@ -11,14 +11,14 @@ use crate::doors::http::unpack;
 use crate::failure::Failure;
 use crate::ingest::Outcome;
 use crate::telemetry::Protocol;
-use hyper::{Method, StatusCode};
+use hyper::StatusCode;
 use serde_json::json;
 use std::sync::Arc;
 use wire::Start;
 use wire::influx::{InfluxKeys, Options, Precision, decode, error_text};
 
 /// What clients that ask for a version are told: 1.8 is the last that all of them know.
-const VERSION: &str = "1.8.10";
+pub(super) const VERSION: &str = "1.8.10";
 
 /// `POST /write?db=...&precision=...`
 pub fn write_v1(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
@@ -67,6 +67,7 @@ fn write(
         Some(name) if !label.is_empty() => vec![(label.clone(), name.to_string())],
         _ => Vec::new(),
     };
+    let table = first.first().map_or("", |(_, database)| database).to_string();
     let keys = InfluxKeys::new(extra_labels(request, first)?);
     let body = unpack::body(app, request)?;
     let options = Options { precision, now: request.now };
@@ -76,6 +77,8 @@ fn write(
     loop {
         let decoded = decode(&body, start, &options, &hasher, &keys)?;
         let rest = decoded.rest;
+        let learned = app.measurements.learn(&app.store, &table, &body, &decoded.batch);
+        learned.map_err(Failure::of_write)?;
         outcome.append(app, decoded, durability)?;
         match rest {
             Some(next) => start = next,
@@ -90,53 +93,4 @@ fn write(
     };
     body.give_back(app);
     Ok((outcome, text))
-}
-
-/// `/query`: enough of InfluxQL that Telegraf and client libraries find a server they know.
-pub fn query(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let text = request.params.get("q").unwrap_or("").trim().trim_end_matches(';').trim();
-    if text.is_empty() {
-        return Err(Failure::bad_input("missing required parameter \"q\""));
-    }
-    let lower = text.to_ascii_lowercase();
-    let words: Vec<&str> = lower.split_whitespace().collect();
-    let result = match words.as_slice() {
-        ["show", "databases", ..] => {
-            let values = json!([["quipu"]]);
-            let series = json!([{ "name": "databases", "columns": ["name"], "values": values }]);
-            json!({ "statement_id": 0, "series": series })
-        }
-        ["show", "retention", "policies", ..] => {
-            let columns = json!(["name", "duration", "shardGroupDuration", "replicaN", "default"]);
-            let values = json!([["autogen", "0s", "168h0m0s", 1, true]]);
-            json!({ "statement_id": 0, "series": [{ "columns": columns, "values": values }] })
-        }
-        // Databases need no creating: the name becomes a label.
-        ["create", "database", ..] if request.method == Method::POST => {
-            json!({ "statement_id": 0 })
-        }
-        ["create", "database", ..] => return Err(Failure::bad_input("CREATE DATABASE needs POST")),
-        _ => json!({
-            "statement_id": 0,
-            "error": "InfluxQL queries are not available; query with PromQL at /api/v1/query_range",
-        }),
-    };
-    Ok(Answer::json(&json!({ "results": [result] })).with_header("x-influxdb-version", VERSION))
-}
-
-/// `/ping`: 204, or the version on demand.
-pub fn ping(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let answer = match request.params.get("verbose") {
-        None | Some("false" | "0") => Answer::no_content(),
-        Some(_) => Answer::json(&json!({ "version": VERSION })),
-    };
-    Ok(answer.with_header("x-influxdb-version", VERSION).with_header("x-influxdb-build", "OSS"))
-}
-
-/// `/health` as InfluxDB says it.
-pub fn health(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    Ok(Answer::json(&json!({
-        "name": "quipu", "message": "ready for queries and writes", "status": "pass",
-        "checks": [], "version": VERSION,
-    })))
 }

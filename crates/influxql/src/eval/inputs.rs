@@ -1,0 +1,605 @@
+//! What functions read: series of fields joined by their tags, or the rows of a subquery, in groups.
+
+use super::condition::{Split, holds, is_tag, split, variables};
+use super::plan::{Plan, PlanSource, extra_columns};
+use super::point::{Direction, Key, Point};
+use super::rewrite::output_name;
+use super::table::Table;
+use super::window::Windows;
+use super::{Evaluator, Result};
+use crate::ast::{DataType, Expr};
+use crate::source::{Fields, Place, SeriesSet};
+use crate::value::Value;
+use model::{Labels, Matcher, TimeRange};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// A variable that is read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Ref {
+    pub name: String,
+    pub kind: DataType,
+}
+
+/// What a statement's parts share.
+#[derive(Clone)]
+pub struct Scope<'p> {
+    pub plan: &'p Plan,
+    pub windows: Windows,
+    /// The names of the tags that rows are grouped by, sorted.
+    pub dimensions: Vec<String>,
+    pub direction: Direction,
+}
+
+/// What is asked of the sources.
+#[derive(Clone, Copy)]
+pub struct Wanted<'r> {
+    pub refs: &'r [Ref],
+    /// Whether the first is the one that a function takes: the others stand beside it.
+    pub has_driver: bool,
+    /// Whether points of one time are wanted in the order of their series.
+    pub is_ordered: bool,
+}
+
+/// No series of that field.
+const NONE: u32 = u32::MAX;
+
+/// Where a variable's value is.
+#[derive(Clone, Debug)]
+enum Column {
+    Field { set: usize, from: DataType, to: DataType },
+    Tag(String),
+    Cell(usize),
+    Missing,
+}
+
+pub(super) struct FieldSet<'s> {
+    name: String,
+    pub kind: DataType,
+    pub set: Box<dyn SeriesSet + 's>,
+    /// Whether it is read for its own sake, not for a condition alone.
+    is_selected: bool,
+}
+
+/// Series of one set of tags.
+#[derive(Clone)]
+pub(super) struct Member {
+    tags: Labels,
+    first: u32,
+    others: Box<[u32]>,
+}
+
+impl Member {
+    fn series(&self, set: usize) -> u32 {
+        match set {
+            0 => self.first,
+            set => self.others.get(set - 1).copied().unwrap_or(NONE),
+        }
+    }
+}
+
+/// One source.
+pub(super) struct Scan<'s> {
+    columns: Vec<Column>,
+    pub sets: Vec<FieldSet<'s>>,
+    members: Vec<Member>,
+    /// The rows of a subquery.
+    table: Option<Table>,
+    /// What must hold of each row.
+    rest: Option<Expr>,
+    fields: Fields,
+}
+
+/// Members with equal tags, as far as rows are grouped by them.
+pub(super) struct Group {
+    pub key: Key,
+    /// Places in the scans, and there.
+    pub members: Vec<(u32, u32)>,
+}
+
+/// All that is read, in groups.
+#[derive(Default)]
+pub(super) struct Input<'s> {
+    pub scans: Vec<Scan<'s>>,
+    pub groups: Vec<Group>,
+}
+
+impl<'a> Evaluator<'a> {
+    /// Selects what is wanted.
+    pub(super) fn input(&self, scope: &Scope<'_>, wanted: Wanted<'_>) -> Result<Input<'a>> {
+        let mut input = Input::default();
+        for source in &scope.plan.sources {
+            match source {
+                PlanSource::Measurement { .. } => {
+                    for (database, measurement) in self.measurements_of(source)? {
+                        let place = Place {
+                            database: &database,
+                            measurement: &measurement,
+                            range: TimeRange::new(scope.windows.start, scope.windows.end),
+                        };
+                        self.add_measurement(scope, wanted, &place, &mut input)?;
+                    }
+                }
+                PlanSource::Query(inner) => self.add_query(scope, wanted, inner, &mut input)?,
+            }
+        }
+        input.groups.sort_by(|a, b| scope.direction.order_keys(&a.key, &b.key));
+        // Sources may have groups in common.
+        let mut merged: Vec<Group> = Vec::with_capacity(input.groups.len());
+        for group in std::mem::take(&mut input.groups) {
+            match merged.last_mut() {
+                Some(last) if last.key == group.key => last.members.extend(group.members),
+                _ => merged.push(group),
+            }
+        }
+        input.groups = merged;
+        Ok(input)
+    }
+
+    fn add_measurement(
+        &self,
+        scope: &Scope<'_>,
+        wanted: Wanted<'_>,
+        place: &Place<'_>,
+        input: &mut Input<'a>,
+    ) -> Result<()> {
+        let fields = self.fields(place.database, place.measurement)?;
+        let Split { matchers, rest, is_never } = split(scope.plan.condition.as_ref(), &fields);
+        if is_never || place.range.is_empty() {
+            return Ok(());
+        }
+        let mut scan = Scan {
+            columns: Vec::new(),
+            sets: Vec::new(),
+            members: Vec::new(),
+            table: None,
+            rest,
+            fields: (*fields).clone(),
+        };
+        for (idx, wanted_ref) in wanted.refs.iter().enumerate() {
+            let column = self.column(&mut scan, wanted_ref, place, &matchers)?;
+            if wanted.has_driver && idx == 0 && !matches!(column, Column::Field { .. }) {
+                return Ok(());
+            }
+            scan.columns.push(column);
+        }
+        if scan.sets.is_empty() {
+            return Ok(());
+        }
+        let conditions = scan.rest.as_ref().map(variables).unwrap_or_default();
+        for (name, kind) in &conditions {
+            if !is_tag(name, *kind, &fields) && fields.contains_key(name) {
+                self.field_set(&mut scan, name, place, &matchers)?;
+            }
+        }
+        let selected = scan.sets.iter().filter(|set| set.is_selected).count();
+        let is_simple = scan.sets.len() == 1 && selected == 1;
+        let needs_all = wanted.is_ordered || !is_simple;
+        let mut names: Vec<&str> = scope.dimensions.iter().map(String::as_str).collect();
+        names.extend(scan.columns.iter().filter_map(|column| match column {
+            Column::Tag(name) => Some(name.as_str()),
+            _ => None,
+        }));
+        let conditions = conditions.iter().filter(|(name, kind)| is_tag(name, *kind, &fields));
+        names.extend(conditions.map(|(name, _)| name.as_str()));
+        let names = if needs_all { None } else { Some(names.as_slice()) };
+        scan.members = members(&scan.sets, names, wanted.has_driver)?;
+        self.count_points(scan.members.len())?;
+        scan.filter_by_tags();
+        self.group_members(scope, place, &matchers, scan, input)
+    }
+
+    fn column(
+        &self,
+        scan: &mut Scan<'a>,
+        wanted: &Ref,
+        place: &Place<'_>,
+        matchers: &[Matcher],
+    ) -> Result<Column> {
+        if wanted.kind == DataType::Tag {
+            return Ok(Column::Tag(wanted.name.clone()));
+        }
+        let Some(&from) = scan.fields.get(&wanted.name) else { return Ok(Column::Missing) };
+        let to = wanted.kind;
+        let can = match (from, to) {
+            (_, DataType::Unknown | DataType::AnyField) => true,
+            (from, to) => from == to || (from.is_number() && to.is_number()),
+        };
+        if !can {
+            return Ok(Column::Missing);
+        }
+        let set = self.field_set(scan, &wanted.name, place, matchers)?;
+        scan.sets[set].is_selected = true;
+        Ok(Column::Field { set, from, to })
+    }
+
+    /// The place of a field's series, which are selected if they were not.
+    fn field_set(
+        &self,
+        scan: &mut Scan<'a>,
+        name: &str,
+        place: &Place<'_>,
+        matchers: &[Matcher],
+    ) -> Result<usize> {
+        if let Some(at) = scan.sets.iter().position(|set| set.name == name) {
+            return Ok(at);
+        }
+        let set = self.source.select(place, name, matchers)?;
+        let kind = scan.fields.get(name).copied().unwrap_or_default();
+        scan.sets.push(FieldSet { name: name.to_string(), kind, set, is_selected: false });
+        Ok(scan.sets.len() - 1)
+    }
+
+    fn group_members(
+        &self,
+        scope: &Scope<'_>,
+        place: &Place<'_>,
+        matchers: &[Matcher],
+        scan: Scan<'a>,
+        input: &mut Input<'a>,
+    ) -> Result<()> {
+        let name: Arc<str> = place.measurement.into();
+        let at = input.scans.len() as u32;
+        let mut groups: Vec<Group> = Vec::new();
+        let mut by_tags: HashMap<Vec<String>, usize> = HashMap::new();
+        for (idx, member) in scan.members.iter().enumerate() {
+            let tags = group_tags(&member.tags, &scope.dimensions);
+            let group = match by_tags.get(&tags) {
+                Some(group) => *group,
+                None => {
+                    by_tags.insert(tags.clone(), groups.len());
+                    let key = Key { name: name.clone(), tags };
+                    groups.push(Group { key, members: Vec::new() });
+                    groups.len() - 1
+                }
+            };
+            groups[group].members.push((at, idx as u32));
+        }
+        let page = scope.plan.series_page;
+        if page.limit != 0 || page.offset != 0 {
+            let mut all: Vec<Vec<String>> = Vec::new();
+            for labels in self.source.tag_sets(place, matchers)? {
+                if scan.tags_hold(&labels) {
+                    all.push(group_tags(&labels, &scope.dimensions));
+                }
+            }
+            all.sort_by_cached_key(|tags| written_tags(&scope.dimensions, tags));
+            all.dedup();
+            let kept: HashSet<&Vec<String>> = paged(&all, page.limit, page.offset).iter().collect();
+            groups.retain(|group| kept.contains(&group.key.tags));
+        }
+        input.groups.extend(groups);
+        input.scans.push(scan);
+        Ok(())
+    }
+
+    fn add_query(
+        &self,
+        scope: &Scope<'_>,
+        wanted: Wanted<'_>,
+        inner: &Plan,
+        input: &mut Input<'a>,
+    ) -> Result<()> {
+        let columns: Vec<Column> =
+            wanted.refs.iter().map(|wanted| inner_column(inner, &wanted.name)).collect();
+        if wanted.has_driver && matches!(columns.first(), None | Some(Column::Missing)) {
+            return Ok(());
+        }
+        let range = (scope.windows.start, scope.windows.end);
+        let table = self.table(inner, &scope.dimensions, range)?;
+        let at = input.scans.len() as u32;
+        for (idx, series) in table.series.iter().enumerate() {
+            let tag = |name: &String| {
+                let at = table.tag_names.iter().position(|other| other == name);
+                at.and_then(|at| series.key.tags.get(at)).cloned().unwrap_or_default()
+            };
+            let tags = scope.dimensions.iter().map(tag).collect();
+            let key = Key { name: series.key.name.clone(), tags };
+            let members = vec![(at, idx as u32)];
+            // Neighbours may belong together now: they are merged when all are sorted.
+            input.groups.push(Group { key, members });
+        }
+        input.scans.push(Scan {
+            columns,
+            sets: Vec::new(),
+            members: Vec::new(),
+            table: Some(table),
+            rest: scope.plan.condition.clone(),
+            fields: Fields::new(),
+        });
+        Ok(())
+    }
+
+    /// The points of a group, in the statement's order; at most `most` of each series, if not 0.
+    pub(super) fn points(
+        &self,
+        input: &Input<'a>,
+        group: &Group,
+        scope: &Scope<'_>,
+        wanted: Wanted<'_>,
+        most: usize,
+    ) -> Result<Vec<Point>> {
+        let mut points = Vec::new();
+        for (scan, member) in &group.members {
+            let start = points.len();
+            let scan = &input.scans[*scan as usize];
+            scan.read(*member as usize, wanted.has_driver, scope, &mut points)?;
+            if scope.direction == Direction::Down && scan.table.is_none() {
+                points[start..].reverse();
+            }
+            if most != 0 && start + most < points.len() {
+                points.truncate(start + most);
+            }
+            self.count_points(points.len() - start)?;
+        }
+        if 1 < group.members.len() {
+            points.sort_by(|a, b| scope.direction.order(a.time, b.time));
+        }
+        Ok(points)
+    }
+}
+
+/// The page of a list; no limit is all.
+pub(super) fn paged<T>(list: &[T], limit: usize, offset: usize) -> &[T] {
+    let rest = list.get(offset..).unwrap_or_default();
+    let len = if limit == 0 { rest.len() } else { rest.len().min(limit) };
+    &rest[..len]
+}
+
+/// Names and values of the tags that there are: InfluxDB pages groups in the order of these texts.
+fn written_tags(names: &[String], values: &[String]) -> String {
+    let present = || names.iter().zip(values).filter(|(_, value)| !value.is_empty());
+    let names = present().map(|(name, _)| name.as_str());
+    let parts: Vec<&str> = names.chain(present().map(|(_, value)| value.as_str())).collect();
+    parts.join("|")
+}
+
+fn group_tags(labels: &Labels, dimensions: &[String]) -> Vec<String> {
+    let value = |name: &String| labels.get(name).unwrap_or("").to_string();
+    dimensions.iter().map(value).collect()
+}
+
+/// Where a subquery has a variable of the query around it.
+fn inner_column(inner: &Plan, name: &str) -> Column {
+    let mut at = 0;
+    for field in &inner.fields {
+        if output_name(field) == name {
+            return Column::Cell(at);
+        }
+        let extra = extra_columns(&field.expr);
+        let is_it = |expr: &Expr| matches!(expr, Expr::Var { name: other, .. } if other == name);
+        if let Some(idx) = extra.iter().position(is_it) {
+            return Column::Cell(at + 1 + idx);
+        }
+        at += 1 + extra.len();
+    }
+    match inner.tag_names().iter().any(|tag| tag == name) {
+        true => Column::Tag(name.to_string()),
+        false => Column::Missing,
+    }
+}
+
+/// Series joined by their tags: those with a series of the driver, or of any field that is selected.
+fn members(sets: &[FieldSet<'_>], names: Option<&[&str]>, has_driver: bool) -> Result<Vec<Member>> {
+    if let [set] = sets {
+        let tags = match names {
+            Some([]) => vec![Labels::default(); set.set.len()],
+            names => set.set.tags(names)?,
+        };
+        let member = |(idx, tags)| Member { tags, first: idx as u32, others: Box::default() };
+        let mut members: Vec<Member> = tags.into_iter().enumerate().map(member).collect();
+        if names.is_none() {
+            members.sort_by(|a, b| by_tags(&a.tags, &b.tags));
+        }
+        return Ok(members);
+    }
+    let mut by_labels: HashMap<Labels, usize> = HashMap::new();
+    let mut members: Vec<Member> = Vec::new();
+    for (at, set) in sets.iter().enumerate() {
+        let may_begin = if has_driver { at == 0 } else { set.is_selected };
+        for (idx, tags) in set.set.tags(None)?.into_iter().enumerate() {
+            let member = match by_labels.get(&tags) {
+                Some(member) => *member,
+                None if may_begin => {
+                    by_labels.insert(tags.clone(), members.len());
+                    let others = vec![NONE; sets.len() - 1].into_boxed_slice();
+                    members.push(Member { tags, first: NONE, others });
+                    members.len() - 1
+                }
+                None => continue,
+            };
+            match at {
+                0 => members[member].first = idx as u32,
+                at => members[member].others[at - 1] = idx as u32,
+            }
+        }
+    }
+    members.sort_by(|a, b| by_tags(&a.tags, &b.tags));
+    Ok(members)
+}
+
+/// The order of InfluxDB's series: by their tags as they are written.
+fn by_tags(a: &Labels, b: &Labels) -> std::cmp::Ordering {
+    a.iter().cmp(b.iter())
+}
+
+impl<'s> Scan<'s> {
+    /// The one set whose samples may be added up as they come, and the series of each member.
+    pub fn foldable(&self) -> Option<&FieldSet<'s>> {
+        match (self.sets.as_slice(), &self.rest, &self.table) {
+            ([set], None, None) => Some(set),
+            _ => None,
+        }
+    }
+
+    /// The series of a member in the first set.
+    pub fn first_series(&self, member: u32) -> u32 {
+        self.members.get(member as usize).map_or(NONE, |member| member.first)
+    }
+
+    /// What the first column makes of a sample.
+    pub fn first_cast(&self) -> Option<(DataType, DataType)> {
+        match self.columns.first() {
+            Some(Column::Field { from, to, .. }) => Some((*from, *to)),
+            _ => None,
+        }
+    }
+
+    /// Applies a condition that is about tags alone to the members, once and for all.
+    fn filter_by_tags(&mut self) {
+        let Some(rest) = &self.rest else { return };
+        if variables(rest).iter().any(|(name, kind)| !is_tag(name, *kind, &self.fields)) {
+            return;
+        }
+        let members = std::mem::take(&mut self.members);
+        self.members = members.into_iter().filter(|member| tags_hold(rest, &member.tags)).collect();
+        self.rest = None;
+    }
+
+    /// Whether a condition that may be about tags does not rule a series out.
+    fn tags_hold(&self, labels: &Labels) -> bool {
+        match &self.rest {
+            Some(rest)
+                if variables(rest).iter().all(|(name, kind)| is_tag(name, *kind, &self.fields)) =>
+            {
+                tags_hold(rest, labels)
+            }
+            _ => true,
+        }
+    }
+
+    fn read(
+        &self,
+        member: usize,
+        has_driver: bool,
+        scope: &Scope<'_>,
+        out: &mut Vec<Point>,
+    ) -> Result<()> {
+        if self.table.is_some() {
+            self.read_rows(member, has_driver, out);
+            return Ok(());
+        }
+        let Some(member) = self.members.get(member) else { return Ok(()) };
+        let mut samples: Vec<Vec<(i64, f64)>> = vec![Vec::new(); self.sets.len()];
+        for (at, set) in self.sets.iter().enumerate() {
+            let series = member.series(at);
+            if series == NONE {
+                continue;
+            }
+            let series = series as usize;
+            set.set.read(series..series + 1, &mut |_, times, values| {
+                let pairs = times.iter().copied().zip(values.iter().copied());
+                samples[at].extend(pairs.filter(|(time, value)| {
+                    !value.is_nan() && scope.windows.start <= *time && *time <= scope.windows.end
+                }));
+            })?;
+        }
+        let mut times: Vec<i64> = Vec::new();
+        for (at, set) in self.sets.iter().enumerate() {
+            if if has_driver { at == 0 } else { set.is_selected } {
+                times.extend(samples[at].iter().map(|(time, _)| time));
+            }
+        }
+        if !has_driver {
+            times.sort_unstable();
+            times.dedup();
+        }
+        let mut next = vec![0; samples.len()];
+        let mut row = vec![None; samples.len()];
+        for time in times {
+            for (at, samples) in samples.iter().enumerate() {
+                while samples.get(next[at]).is_some_and(|(other, _)| *other < time) {
+                    next[at] += 1;
+                }
+                let sample = samples.get(next[at]).filter(|(other, _)| *other == time);
+                row[at] = sample.map(|(_, value)| *value);
+            }
+            self.push(time, &row, &member.tags, has_driver, out);
+        }
+        Ok(())
+    }
+
+    fn push(
+        &self,
+        time: i64,
+        row: &[Option<f64>],
+        tags: &Labels,
+        has_driver: bool,
+        out: &mut Vec<Point>,
+    ) {
+        if let Some(rest) = &self.rest {
+            let lookup = |name: &str, kind: DataType| {
+                if is_tag(name, kind, &self.fields) {
+                    return Value::text(tags.get(name).unwrap_or(""));
+                }
+                let at = self.sets.iter().position(|set| set.name == name);
+                let sample = at.and_then(|at| Some((at, (*row.get(at)?)?)));
+                sample.map_or(Value::Null, |(at, sample)| {
+                    Value::of_sample(sample, self.sets[at].kind).cast(self.sets[at].kind, kind)
+                })
+            };
+            if !holds(rest, &lookup) {
+                return;
+            }
+        }
+        let value = |column: &Column| match column {
+            Column::Field { set, from, to } => match row.get(*set).copied().flatten() {
+                Some(sample) => Value::of_sample(sample, *from).cast(*from, *to),
+                None => Value::Null,
+            },
+            Column::Tag(name) => tags.get(name).map_or(Value::Null, Value::text),
+            _ => Value::Null,
+        };
+        push_point(time, self.columns.iter().map(value), has_driver, out);
+    }
+
+    fn read_rows(&self, member: usize, has_driver: bool, out: &mut Vec<Point>) {
+        let Some(table) = &self.table else { return };
+        let Some(series) = table.series.get(member) else { return };
+        let tag = |name: &str| {
+            let at = table.tag_names.iter().position(|other| other == name)?;
+            series.key.tags.get(at).map(String::as_str)
+        };
+        for (time, cells) in &series.rows {
+            if let Some(rest) = &self.rest {
+                let lookup = |name: &str, _: DataType| match table
+                    .columns
+                    .iter()
+                    .position(|other| other == name)
+                {
+                    Some(at) => cells.get(at).cloned().unwrap_or_default(),
+                    None => Value::text(tag(name).unwrap_or("")),
+                };
+                if !holds(rest, &lookup) {
+                    continue;
+                }
+            }
+            let value = |column: &Column| match column {
+                Column::Cell(at) => cells.get(*at).cloned().unwrap_or_default(),
+                Column::Tag(name) => {
+                    tag(name).filter(|value| !value.is_empty()).map_or(Value::Null, Value::text)
+                }
+                _ => Value::Null,
+            };
+            push_point(*time, self.columns.iter().map(value), has_driver, out);
+        }
+    }
+}
+
+/// Whether a condition about tags alone holds of a series.
+fn tags_hold(rest: &Expr, labels: &Labels) -> bool {
+    holds(rest, &|name, _| Value::text(labels.get(name).unwrap_or("")))
+}
+
+fn push_point(
+    time: i64,
+    mut values: impl Iterator<Item = Value>,
+    has_driver: bool,
+    out: &mut Vec<Point>,
+) {
+    let value = if has_driver { values.next().unwrap_or_default() } else { Value::Null };
+    if has_driver && value.is_null() {
+        return;
+    }
+    out.push(Point { time, value, aux: values.collect() });
+}

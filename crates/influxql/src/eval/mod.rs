@@ -1,0 +1,176 @@
+//! Trees and a source to answers.
+//!
+//! ```text
+//! Select > compile: Plan > rewrite: types, no stars > table > answer
+//!          table: calls > inputs: series in groups > windows > fill;  columns side by side
+//! ```
+
+mod calls;
+mod compile;
+mod condition;
+mod deletion;
+mod fill;
+mod fold;
+mod functions;
+mod inputs;
+mod math;
+mod plan;
+mod point;
+mod reduce;
+mod rewrite;
+mod show;
+mod stream_functions;
+mod table;
+mod window;
+
+use crate::answer::{Answer, Series};
+use crate::ast::{MeasurementName, Select, Statement};
+use crate::source::{EvalError, Fields, Place, Source};
+use crate::value::Value;
+pub use deletion::Deletion;
+
+use compile::{Circumstances, compile};
+use model::TimeRange;
+use plan::PlanSource;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+type Result<T> = std::result::Result<T, EvalError>;
+
+/// The fields of measurements, by database and name.
+type FieldsByMeasurement = HashMap<(String, String), Arc<Fields>>;
+
+/// What bounds an evaluation.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Points, rows and windows that one statement may hold in memory.
+    pub points_max: usize,
+}
+
+/// Evaluates the statements of one request.
+pub struct Evaluator<'a> {
+    source: &'a dyn Source,
+    database: String,
+    now: i64,
+    limits: Limits,
+    fields: Mutex<FieldsByMeasurement>,
+    points: AtomicUsize,
+}
+
+impl<'a> Evaluator<'a> {
+    /// For statements about `database` unless they say otherwise.
+    pub fn new(source: &'a dyn Source, database: &str, now: i64, limits: Limits) -> Evaluator<'a> {
+        Evaluator {
+            source,
+            database: database.to_string(),
+            now,
+            limits,
+            fields: Mutex::default(),
+            points: AtomicUsize::new(0),
+        }
+    }
+
+    /// The answer to a statement that changes nothing; none to one that is not for a reader.
+    pub fn run(&self, statement: &Statement) -> Option<Answer> {
+        self.points.store(0, Ordering::Relaxed);
+        let answer = match statement {
+            Statement::Select(select) if select.target.is_none() => self.select(select),
+            Statement::Explain { select, .. } => self.explain(select),
+            statement => return self.show(statement),
+        };
+        Some(answer.unwrap_or_else(|error| Answer::failed(error.to_string())))
+    }
+
+    fn select(&self, select: &Select) -> Result<Answer> {
+        let circumstances = Circumstances { now: self.now, database: &self.database };
+        let plan = compile(select, &circumstances)?;
+        self.check_databases(&plan)?;
+        let plan = self.rewrite(plan)?;
+        let zone = plan.zone.clone();
+        let table = self.table(&plan, &[], plan.range)?;
+        let mut columns = vec![plan.time_name.clone()];
+        columns.extend(table.columns);
+        let series = table.series.into_iter().map(|found| {
+            let tags = table.tag_names.iter().cloned().zip(found.key.tags).collect();
+            let rows = found.rows.into_iter().map(|(time, mut row)| {
+                row.insert(0, Value::Time(time));
+                row
+            });
+            Series {
+                name: found.key.name.to_string(),
+                tags,
+                columns: columns.clone(),
+                rows: rows.collect(),
+            }
+        });
+        Ok(Answer { zone, ..Answer::of(series.collect()) })
+    }
+
+    fn check_databases(&self, plan: &plan::Plan) -> Result<()> {
+        for source in &plan.sources {
+            match source {
+                PlanSource::Measurement { database, .. } => self.check_database(database)?,
+                PlanSource::Query(inner) => self.check_databases(inner)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn check_database(&self, database: &str) -> Result<()> {
+        if database.is_empty() {
+            return Err(EvalError::new("database name required"));
+        }
+        match self.source.has_database(database)? {
+            true => Ok(()),
+            false => Err(EvalError::new(format!("database not found: {database}"))),
+        }
+    }
+
+    /// The measurements that a source names, with their database.
+    fn measurements_of(&self, source: &PlanSource) -> Result<Vec<(String, String)>> {
+        let PlanSource::Measurement { database, name } = source else { return Ok(Vec::new()) };
+        Ok(match name {
+            MeasurementName::Is(name) => vec![(database.clone(), name.clone())],
+            MeasurementName::Matches(regex) => {
+                let all = self.source.measurements(database)?;
+                let matching = all.into_iter().filter(|name| regex.regex.is_match(name));
+                matching.map(|name| (database.clone(), name)).collect()
+            }
+        })
+    }
+
+    fn fields(&self, database: &str, measurement: &str) -> Result<Arc<Fields>> {
+        let key = (database.to_string(), measurement.to_string());
+        let mut known = self.fields.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fields) = known.get(&key) {
+            return Ok(fields.clone());
+        }
+        let fields = Arc::new(self.source.fields(database, measurement)?);
+        known.insert(key, fields.clone());
+        Ok(fields)
+    }
+
+    fn tag_keys(
+        &self,
+        database: &str,
+        measurement: &str,
+        range: (i64, i64),
+    ) -> Result<Vec<String>> {
+        let place = Place { database, measurement, range: TimeRange::new(range.0, range.1) };
+        self.source.tag_keys(&place, &[])
+    }
+
+    /// Counts what is held in memory.
+    fn count_points(&self, count: usize) -> Result<()> {
+        let before = self.points.fetch_add(count, Ordering::Relaxed);
+        let max = self.limits.points_max;
+        if max < before.saturating_add(count) {
+            return Err(EvalError::new(format!(
+                "max-select-point limit exceeded: more than {max} points; ask for less time, fewer \
+                 series or wider windows"
+            )));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,272 @@
+//! Columns side by side: what the functions and variables of a statement have at the same times.
+
+use super::condition::evaluate;
+use super::fill::number_of;
+use super::inputs::{Ref, Scope, Wanted, paged};
+use super::plan::{Plan, extra_columns};
+use super::point::{Direction, Key, Point, Stream};
+use super::{Evaluator, Result, compile};
+use crate::ast::{DataType, Expr, Fill};
+use crate::value::Value;
+
+/// The rows of one key.
+#[derive(Clone, Debug, Default)]
+pub struct TableSeries {
+    pub key: Key,
+    pub rows: Vec<(i64, Vec<Value>)>,
+}
+
+/// What a statement selects.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Without the time.
+    pub columns: Vec<String>,
+    pub tag_names: Vec<String>,
+    pub series: Vec<TableSeries>,
+}
+
+/// The functions and variables of a statement's fields.
+#[derive(Default)]
+struct Symbols {
+    calls: Vec<Expr>,
+    refs: Vec<Ref>,
+}
+
+impl Symbols {
+    fn collect(&mut self, expr: &Expr) {
+        match expr {
+            Expr::Var { name, kind } => {
+                let found = Ref { name: name.clone(), kind: *kind };
+                if !self.refs.contains(&found) {
+                    self.refs.push(found);
+                }
+            }
+            Expr::Call { name, args } if compile::is_math(name) => {
+                args.iter().for_each(|arg| self.collect(arg));
+            }
+            Expr::Call { .. } if !self.calls.contains(expr) => self.calls.push(expr.clone()),
+            Expr::Binary { left, right, .. } => {
+                self.collect(left);
+                self.collect(right);
+            }
+            Expr::Paren(inner) => self.collect(inner),
+            _ => {}
+        }
+    }
+
+    /// The expression with variables that are numbers of slots.
+    fn resolve(&self, expr: &Expr) -> Expr {
+        let slot = |at: usize| Expr::Var { name: at.to_string(), kind: DataType::Unknown };
+        match expr {
+            Expr::Var { name, kind } => {
+                let at = self.refs.iter().position(|r| r.name == *name && r.kind == *kind);
+                slot(self.calls.len() + at.unwrap_or(usize::MAX - self.calls.len()))
+            }
+            Expr::Call { name, args } if compile::is_math(name) => {
+                let args = args.iter().map(|arg| self.resolve(arg)).collect();
+                Expr::Call { name: name.clone(), args }
+            }
+            Expr::Call { .. } => {
+                slot(self.calls.iter().position(|call| call == expr).unwrap_or(usize::MAX))
+            }
+            Expr::Binary { op, left, right } => Expr::Binary {
+                op: *op,
+                left: Box::new(self.resolve(left)),
+                right: Box::new(self.resolve(right)),
+            },
+            Expr::Paren(inner) => self.resolve(inner),
+            other => other.clone(),
+        }
+    }
+}
+
+/// The slots of a row, which keep what they have where `fill(previous)` says so.
+struct Slots {
+    values: Vec<Value>,
+    kinds: Vec<DataType>,
+    fill: Fill,
+}
+
+impl Slots {
+    /// Forgets the row before: the next one is of other tags.
+    fn clear(&mut self) {
+        self.values.fill(Value::Null);
+    }
+
+    /// A value that is there, if only to say that there is none.
+    fn set(&mut self, at: usize, value: Value) {
+        if let Some(slot) = self.values.get_mut(at) {
+            *slot = value;
+        }
+    }
+
+    /// A value, or what stands for none.
+    fn put(&mut self, at: usize, value: Value) {
+        let Some(slot) = self.values.get_mut(at) else { return };
+        if !value.is_null() {
+            *slot = value;
+        } else if self.fill != Fill::Previous {
+            let kind = self.kinds.get(at).copied().unwrap_or_default();
+            *slot = number_of(self.fill, kind).unwrap_or_default();
+        }
+    }
+}
+
+impl Evaluator<'_> {
+    /// What a statement selects within `range`, grouped by its tags and by `outer` ones.
+    pub(super) fn table(&self, plan: &Plan, outer: &[String], range: (i64, i64)) -> Result<Table> {
+        let mut windows = plan.windows();
+        windows.start = windows.start.max(range.0);
+        windows.end = windows.end.min(range.1);
+        let mut dimensions = plan.tag_names();
+        dimensions.extend_from_slice(outer);
+        dimensions.sort();
+        dimensions.dedup();
+        let direction = if plan.is_descending { Direction::Down } else { Direction::Up };
+        let scope = Scope { plan, windows, dimensions, direction };
+        let mut symbols = Symbols::default();
+        let mut exprs: Vec<Expr> = Vec::new();
+        for field in &plan.fields {
+            symbols.collect(&field.expr);
+            exprs.push(field.expr.clone());
+            for extra in extra_columns(&field.expr) {
+                symbols.collect(extra);
+                exprs.push(extra.clone());
+            }
+        }
+        let exprs: Vec<Expr> = exprs.iter().map(|expr| symbols.resolve(expr)).collect();
+        let mut kinds: Vec<DataType> =
+            symbols.calls.iter().map(|call| self.call_type(call)).collect();
+        kinds.extend(symbols.refs.iter().map(|found| found.kind));
+        let values = vec![Value::Null; kinds.len()];
+        let mut slots = Slots { values, kinds, fill: plan.fill };
+        let series = match symbols.calls.is_empty() {
+            true => self.raw_rows(&scope, &symbols.refs, &exprs, &mut slots)?,
+            false => self.call_rows(&scope, &symbols, &exprs, &mut slots)?,
+        };
+        Ok(Table { columns: plan.column_names(), tag_names: scope.dimensions, series })
+    }
+
+    fn raw_rows(
+        &self,
+        scope: &Scope<'_>,
+        refs: &[Ref],
+        exprs: &[Expr],
+        slots: &mut Slots,
+    ) -> Result<Vec<TableSeries>> {
+        let mut out = Vec::new();
+        if refs.iter().all(|found| found.kind == DataType::Unknown) {
+            return Ok(out);
+        }
+        let wanted = Wanted { refs, has_driver: false, is_ordered: true };
+        let input = self.input(scope, wanted)?;
+        let page = scope.plan.page;
+        let most = if page.limit == 0 { 0 } else { page.limit.saturating_add(page.offset) };
+        for group in &input.groups {
+            let points = self.points(&input, group, scope, wanted, most)?;
+            let points = paged(&points, page.limit, page.offset);
+            slots.clear();
+            let rows: Vec<(i64, Vec<Value>)> = points
+                .iter()
+                .map(|point| {
+                    for (at, value) in point.aux.iter().enumerate() {
+                        slots.put(at, value.clone());
+                    }
+                    (point.time, row_of(exprs, slots))
+                })
+                .collect();
+            if !rows.is_empty() {
+                out.push(TableSeries { key: group.key.clone(), rows });
+            }
+        }
+        Ok(out)
+    }
+
+    fn call_rows(
+        &self,
+        scope: &Scope<'_>,
+        symbols: &Symbols,
+        exprs: &[Expr],
+        slots: &mut Slots,
+    ) -> Result<Vec<TableSeries>> {
+        let is_selector = match symbols.calls.as_slice() {
+            [Expr::Call { name, .. }] => compile::is_selector(name),
+            _ => false,
+        };
+        let page = scope.plan.page;
+        let mut columns: Vec<Vec<Stream>> = Vec::new();
+        for call in &symbols.calls {
+            let mut streams = self.call(scope, call, &symbols.refs, is_selector)?;
+            for stream in &mut streams {
+                let kept = paged(&stream.points, page.limit, page.offset);
+                if kept.len() != stream.points.len() {
+                    stream.points = kept.to_vec();
+                }
+            }
+            streams.retain(|stream| !stream.points.is_empty());
+            columns.push(streams);
+        }
+        let mut next = vec![0; columns.len()];
+        let mut out = Vec::new();
+        loop {
+            let heads = columns.iter().zip(&next);
+            let keys = heads.filter_map(|(streams, at)| streams.get(*at).map(|s| &s.key));
+            let first = keys.min_by(|a, b| scope.direction.order_keys(a, b)).cloned();
+            let Some(key) = first else { return Ok(out) };
+            let mut points: Vec<&[Point]> = Vec::new();
+            for (streams, at) in columns.iter().zip(&mut next) {
+                points.push(match streams.get(*at) {
+                    Some(stream) if stream.key == key => {
+                        *at += 1;
+                        &stream.points
+                    }
+                    _ => &[],
+                });
+            }
+            let rows = side_by_side(&points, scope.direction, exprs, slots);
+            out.push(TableSeries { key, rows });
+        }
+    }
+}
+
+/// Rows of points of equal times.
+fn side_by_side(
+    columns: &[&[Point]],
+    direction: Direction,
+    exprs: &[Expr],
+    slots: &mut Slots,
+) -> Vec<(i64, Vec<Value>)> {
+    let mut next = vec![0; columns.len()];
+    let mut rows = Vec::new();
+    slots.clear();
+    loop {
+        let times =
+            columns.iter().zip(&next).filter_map(|(points, at)| Some(points.get(*at)?.time));
+        let Some(time) = times.min_by(|a, b| direction.order(*a, *b)) else { return rows };
+        for (at, points) in columns.iter().enumerate() {
+            match points.get(next[at]).filter(|point| point.time == time) {
+                Some(point) => {
+                    next[at] += 1;
+                    slots.set(at, point.value.clone());
+                    for (idx, value) in point.aux.iter().enumerate() {
+                        slots.put(columns.len() + idx, value.clone());
+                    }
+                }
+                None => slots.put(at, Value::Null),
+            }
+        }
+        rows.push((time, row_of(exprs, slots)));
+    }
+}
+
+fn row_of(exprs: &[Expr], slots: &Slots) -> Vec<Value> {
+    let lookup = |name: &str, _: DataType| {
+        let at = name.parse::<usize>().ok();
+        at.and_then(|at| slots.values.get(at)).cloned().unwrap_or_default()
+    };
+    let value = |expr: &Expr| match evaluate(expr, &lookup) {
+        Value::Float(value) if value.is_nan() => Value::Null,
+        value => value,
+    };
+    exprs.iter().map(value).collect()
+}

@@ -1,0 +1,31 @@
+//! Text to tree, and rows to answers: InfluxQL of InfluxDB 1.x. No I/O.
+//!
+//! ```text
+//! text > parse > Statement > Evaluator, over a Source > Answer > Writer > JSON or CSV
+//! ```
+
+mod answer;
+pub mod ast;
+mod error;
+mod eval;
+#[doc(hidden)]
+pub mod fuzzing;
+mod lexer;
+#[doc(hidden)]
+pub mod memory;
+mod parser;
+mod print;
+mod source;
+mod time;
+pub mod token;
+mod value;
+
+pub use answer::{Answer, Epoch, Piece, Series, Writer};
+pub use error::ParseError;
+pub use eval::{Deletion, Evaluator, Limits};
+pub use parser::{
+    NESTING_MAX, Parameters, STATEMENTS_MAX, TEXT_SIZE_MAX, parameters, parse, pattern,
+};
+pub use source::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
+pub use time::format_time;
+pub use value::Value;

@@ -1,0 +1,152 @@
+//! A source in memory, for tests.
+
+use crate::ast::DataType;
+use crate::source::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
+use model::{Labels, MatchOp, Matcher};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+/// Samples by time.
+type Samples = BTreeMap<i64, f64>;
+/// By measurement, then field and tags.
+type Measurements = BTreeMap<String, Stored>;
+
+#[derive(Default)]
+struct Stored {
+    fields: Fields,
+    series: BTreeMap<(String, Vec<(String, String)>), Samples>,
+}
+
+/// One database.
+#[derive(Default)]
+pub struct MemorySource {
+    measurements: Measurements,
+}
+
+impl MemorySource {
+    /// Adds a sample.
+    pub fn add(
+        &mut self,
+        measurement: &str,
+        tags: &[(&str, &str)],
+        (field, kind): (&str, DataType),
+        (time, value): (i64, f64),
+    ) {
+        let stored = self.measurements.entry(measurement.to_string()).or_default();
+        stored.fields.insert(field.to_string(), kind);
+        let mut tags: Vec<(String, String)> =
+            tags.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        tags.sort();
+        stored.series.entry((field.to_string(), tags)).or_default().insert(time, value);
+    }
+
+    fn matching<'s>(
+        &'s self,
+        place: &'s Place<'_>,
+        matchers: &'s [Matcher],
+    ) -> impl Iterator<Item = (&'s str, Labels, &'s Samples)> {
+        let stored = self.measurements.get(place.measurement);
+        let series = stored.into_iter().flat_map(|stored| &stored.series);
+        series.filter_map(move |((field, tags), samples)| {
+            let labels = Labels::from_pairs(tags);
+            let is_match = matchers.iter().all(|matcher| matches(matcher, &labels));
+            is_match.then_some((field.as_str(), labels, samples))
+        })
+    }
+}
+
+fn matches(matcher: &Matcher, labels: &Labels) -> bool {
+    let value = labels.get(&matcher.name).unwrap_or("");
+    let regex = || {
+        let regex = regex::Regex::new(&format!("^(?:{})$", matcher.value));
+        regex.is_ok_and(|regex| regex.is_match(value))
+    };
+    match matcher.op {
+        MatchOp::Equal => value == matcher.value,
+        MatchOp::NotEqual => value != matcher.value,
+        MatchOp::Regex => regex(),
+        MatchOp::NotRegex => !regex(),
+    }
+}
+
+impl Source for MemorySource {
+    fn has_database(&self, database: &str) -> Result<bool, EvalError> {
+        Ok(database == "db" || database == "x")
+    }
+
+    fn databases(&self) -> Result<Vec<String>, EvalError> {
+        Ok(vec!["db".to_string()])
+    }
+
+    fn measurements(&self, _database: &str) -> Result<Vec<String>, EvalError> {
+        Ok(self.measurements.keys().cloned().collect())
+    }
+
+    fn fields(&self, _database: &str, measurement: &str) -> Result<Fields, EvalError> {
+        let stored = self.measurements.get(measurement);
+        Ok(stored.map(|stored| stored.fields.clone()).unwrap_or_default())
+    }
+
+    fn tag_keys(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<String>, EvalError> {
+        let mut keys = BTreeSet::new();
+        for (_, labels, _) in self.matching(place, matchers) {
+            keys.extend(labels.iter().map(|(name, _)| name.to_string()));
+        }
+        Ok(keys.into_iter().collect())
+    }
+
+    fn tag_values(
+        &self,
+        place: &Place<'_>,
+        key: &str,
+        matchers: &[Matcher],
+    ) -> Result<Vec<String>, EvalError> {
+        let found = self.matching(place, matchers);
+        let values: BTreeSet<String> =
+            found.filter_map(|(_, labels, _)| labels.get(key).map(str::to_string)).collect();
+        Ok(values.into_iter().collect())
+    }
+
+    fn tag_sets(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<Labels>, EvalError> {
+        let mut sets: Vec<Labels> =
+            self.matching(place, matchers).map(|(_, labels, _)| labels).collect();
+        sets.sort();
+        sets.dedup();
+        Ok(sets)
+    }
+
+    fn select(
+        &self,
+        place: &Place<'_>,
+        field: &str,
+        matchers: &[Matcher],
+    ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
+        let found = self.matching(place, matchers).filter(|(other, _, _)| *other == field);
+        let series = found.filter_map(|(_, labels, samples)| {
+            let range = place.range.start..=place.range.end;
+            let (times, values): (Vec<i64>, Vec<f64>) = samples.range(range).unzip();
+            (!times.is_empty()).then_some((labels, times, values))
+        });
+        Ok(Box::new(MemorySet(series.collect())))
+    }
+}
+
+struct MemorySet(Vec<(Labels, Vec<i64>, Vec<f64>)>);
+
+impl SeriesSet for MemorySet {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn tags(&self, _wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError> {
+        Ok(self.0.iter().map(|(labels, _, _)| labels.clone()).collect())
+    }
+
+    fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), EvalError> {
+        for idx in range {
+            let (_, times, values) = &self.0[idx];
+            sink(idx, times, values);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,120 @@
+//! Where samples come from: the seam between the language and a store.
+
+use crate::ast::DataType;
+use model::{Labels, Matcher, TimeRange};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The fields of a measurement and their types.
+pub type Fields = BTreeMap<String, DataType>;
+
+/// Receives a series' index, its timestamps and its values.
+pub type SampleSink<'s> = dyn FnMut(usize, &[i64], &[f64]) + 's;
+
+/// Why a statement has no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EvalError(pub String);
+
+impl EvalError {
+    /// In these words.
+    pub fn new(message: impl Into<String>) -> EvalError {
+        EvalError(message.into())
+    }
+}
+
+/// What a statement is asked of.
+pub trait Source: Sync {
+    /// Whether there is such a database.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn has_database(&self, database: &str) -> Result<bool, EvalError>;
+
+    /// The names of all databases, sorted.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn databases(&self) -> Result<Vec<String>, EvalError>;
+
+    /// The names of all measurements of a database, sorted.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn measurements(&self, database: &str) -> Result<Vec<String>, EvalError>;
+
+    /// The fields of a measurement; none if there is no such measurement.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn fields(&self, database: &str, measurement: &str) -> Result<Fields, EvalError>;
+
+    /// The tag keys of a measurement's series that match, sorted.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn tag_keys(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<String>, EvalError>;
+
+    /// The values of a tag of a measurement's series that match, sorted.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn tag_values(
+        &self,
+        place: &Place<'_>,
+        key: &str,
+        matchers: &[Matcher],
+    ) -> Result<Vec<String>, EvalError>;
+
+    /// The tags of a measurement's series that match, whatever their fields; sorted, none twice.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn tag_sets(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<Labels>, EvalError>;
+
+    /// The series of one field that match and may have samples in the place's time.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn select(
+        &self,
+        place: &Place<'_>,
+        field: &str,
+        matchers: &[Matcher],
+    ) -> Result<Box<dyn SeriesSet + '_>, EvalError>;
+}
+
+/// A measurement and a span of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The database.
+    pub database: &'a str,
+    /// The measurement.
+    pub measurement: &'a str,
+    /// The time, both ends included.
+    pub range: TimeRange,
+}
+
+/// Selected series of one field.
+pub trait SeriesSet: Send + Sync {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The tags of all series, in order. When names are `wanted`, others may be missing.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn tags(&self, wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError>;
+
+    /// Calls `sink` for each series of `range`, in order, with its samples in the selected time,
+    /// oldest first.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), EvalError>;
+}

@@ -1,0 +1,237 @@
+//! Statements over samples in memory, with the answers that InfluxDB 1.6 gives, and texts that are
+//! none.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use influxql::ast::{DataType, Statement};
+use influxql::memory::MemorySource;
+use influxql::{Answer, Epoch, Evaluator, Limits, Parameters, Writer, parameters, parse};
+
+const SECOND: i64 = 1_000_000_000;
+
+/// `cpu,host=a` and `cpu,host=b`, each with a float and an integer every 10 s for a minute.
+fn source() -> MemorySource {
+    let mut source = MemorySource::default();
+    for row in 0..6 {
+        for (host, offset) in [("a", 0), ("b", 1)] {
+            let time = (row * 10 + offset) * SECOND;
+            let tags = [("host", host)];
+            let value = (row * row + offset * 100) as f64;
+            source.add("cpu", &tags, ("usage", DataType::Float), (time, value / 2.0));
+            source.add("cpu", &tags, ("n", DataType::Integer), (time, value));
+            if row % 2 == 0 {
+                source.add("cpu", &tags, ("up", DataType::Boolean), (time, offset as f64));
+            }
+        }
+    }
+    source
+}
+
+/// The rows of all series, `name|tags|cells`.
+fn answer(text: &str) -> String {
+    let statements = match parse(text, &Parameters::new()) {
+        Ok(statements) => statements,
+        Err(error) => return format!("error parsing query: {error}\n"),
+    };
+    let source = source();
+    let limits = Limits { points_max: 1_000 };
+    let evaluator = Evaluator::new(&source, "db", 60 * SECOND, limits);
+    let answers: Vec<Answer> =
+        statements.iter().map(|statement| evaluator.run(statement).unwrap_or_default()).collect();
+    let writer = Writer { epoch: Epoch::Units(SECOND), indent: 0 };
+    writer.csv(&answers)
+}
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let found = answer(text);
+    let found: Vec<&str> = found.lines().collect();
+    assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn rows() {
+    check(
+        "SELECT * FROM cpu WHERE host = 'a' LIMIT 2",
+        &["name,tags,time,host,n,up,usage", "cpu,,0,a,0,false,0", "cpu,,10,a,1,,0.5"],
+    );
+    check("SELECT n * 2 AS d FROM cpu WHERE usage > 60", &["name,tags,time,d", "cpu,,51,250"]);
+    check("SELECT nothing FROM cpu", &[]);
+    check("SELECT host FROM cpu", &[]);
+    check("SELECT n FROM cpu ORDER BY time DESC LIMIT 1", &["name,tags,time,n", "cpu,,51,125"]);
+    check(
+        "SELECT n FROM cpu WHERE n < 1 OR host =~ /^b$/ AND n = 100",
+        &["name,tags,time,n", "cpu,,0,0", "cpu,,1,100"],
+    );
+}
+
+#[test]
+fn windows_and_fills() {
+    let mean = "SELECT mean(usage) FROM cpu WHERE host = 'a' AND time >= 0 AND time < 60s";
+    check(mean, &["name,tags,time,mean", "cpu,,0,4.583333333333333"]);
+    check(
+        &format!("{mean} GROUP BY time(30s)"),
+        &["name,tags,time,mean", "cpu,,0,0.8333333333333334", "cpu,,30,8.333333333333334"],
+    );
+    let sparse = "SELECT sum(n) FROM cpu WHERE host = 'a' AND n != 4 AND time >= 0 AND time < 40s";
+    for (fill, middle) in [
+        ("", "cpu,,20,"),
+        ("fill(7)", "cpu,,20,7"),
+        ("fill(previous)", "cpu,,20,1"),
+        ("fill(linear)", "cpu,,20,5"),
+    ] {
+        let text = format!("{sparse} GROUP BY time(10s) {fill}");
+        check(&text, &["name,tags,time,sum", "cpu,,0,0", "cpu,,10,1", middle, "cpu,,30,9"]);
+    }
+    check(
+        &format!("{sparse} GROUP BY time(10s) fill(none)"),
+        &["name,tags,time,sum", "cpu,,0,0", "cpu,,10,1", "cpu,,30,9"],
+    );
+    check(
+        "SELECT count(n), max(up) FROM cpu GROUP BY host",
+        &["name,tags,time,count,max", "cpu,host=a,0,6,false", "cpu,host=b,0,6,true"],
+    );
+}
+
+#[test]
+fn selectors_and_transformations() {
+    for (text, rows) in [
+        ("max(n), host FROM cpu", &["cpu,,51,125,b"][..]),
+        ("top(n, 2) FROM cpu", &["cpu,,41,116", "cpu,,51,125"]),
+        ("top(n, host, 2) FROM cpu", &["cpu,,50,25,a", "cpu,,51,125,b"]),
+        ("percentile(n, 50) FROM cpu", &["cpu,,50,25"]),
+        (
+            "derivative(n, 10s) FROM cpu WHERE host = 'a' AND time < 30s",
+            &["cpu,,10,1", "cpu,,20,3"],
+        ),
+        (
+            "difference(max(n)) FROM cpu WHERE time >= 0 AND time < 60s GROUP BY time(20s)",
+            &["cpu,,20,8", "cpu,,40,16"],
+        ),
+        ("integral(usage) FROM cpu WHERE host = 'a'", &["cpu,,0,212.5"]),
+        ("count(distinct(up)) FROM cpu", &["cpu,,0,2"]),
+        (
+            "max(m) FROM (SELECT mean(n) AS m FROM cpu GROUP BY host)",
+            &["cpu,,0,109.16666666666667"],
+        ),
+    ] {
+        let found = answer(&format!("SELECT {text}"));
+        assert_eq!(found.lines().skip(1).collect::<Vec<_>>(), rows, "{text}");
+    }
+}
+
+#[test]
+fn lists() {
+    check("SHOW MEASUREMENTS", &["name,tags,name", "measurements,,cpu"]);
+    check(
+        "SHOW TAG VALUES WITH KEY = host",
+        &["name,tags,key,value", "cpu,,host,a", "cpu,,host,b"],
+    );
+    check("SHOW SERIES", &["name,tags,key", ",,\"cpu,host=a\"", ",,\"cpu,host=b\""]);
+    check("SHOW FIELD KEY CARDINALITY", &["name,tags,count", "cpu,,3"]);
+}
+
+#[test]
+fn what_is_wrong_is_told_as_influxdb_does() {
+    for (text, expected) in [
+        ("SELECT", "found EOF, expected identifier, string, number, bool at line 1, char 8"),
+        ("SELECT n", "found EOF, expected FROM at line 1, char 10"),
+        ("SELECT n FROM cpu cpu", "found cpu, expected ;, EOF at line 1, char 19"),
+        ("SELECT n FROM cpu LIMIT x", "found x, expected integer at line 1, char 25"),
+    ] {
+        check(text, &[&format!("error parsing query: {expected}")]);
+    }
+    for (text, expected) in [
+        (
+            "SELECT n, mean(n) FROM cpu",
+            "mixing aggregate and non-aggregate queries is not supported",
+        ),
+        ("SELECT foo(n) FROM cpu", "undefined function foo()"),
+        (
+            "SELECT n FROM cpu GROUP BY time(1m)",
+            "GROUP BY requires at least one aggregate function",
+        ),
+        ("SELECT n FROM other..cpu", "database not found: other"),
+    ] {
+        check(text, &["error", expected]);
+    }
+}
+
+#[test]
+fn bounds() {
+    let deep = format!("SELECT {}n{} FROM cpu", "(".repeat(100), ")".repeat(100));
+    assert!(answer(&deep).contains("levels of nesting"), "{}", answer(&deep));
+    let long = format!("SELECT n FROM cpu WHERE n = 1{}", " OR n = 1".repeat(3_000));
+    assert!(answer(&long).contains("operators"), "{}", answer(&long));
+    let fill = "SELECT mean(n) FROM cpu WHERE time >= 0 GROUP BY time(1ms)";
+    assert!(answer(fill).contains("limit exceeded"), "{}", answer(fill));
+    let many = "SHOW DATABASES;".repeat(2_000);
+    assert!(answer(&many).contains("statements"), "too many statements");
+}
+
+#[test]
+fn parameters_stand_for_values() {
+    let bound = parameters("{\"h\": \"a\", \"min\": 3, \"r\": {\"regex\": \"^a\"}}").unwrap();
+    let text = "SELECT n FROM cpu WHERE host = $h AND n > $min AND host =~ $r";
+    let statements = parse(text, &bound).unwrap();
+    let [Statement::Select(select)] = statements.as_slice() else { panic!("a SELECT") };
+    let expected = "SELECT n FROM cpu WHERE host = 'a' AND n > 3 AND host =~ /^a/";
+    assert_eq!(select.to_string(), expected);
+    let missing = parse("SELECT n FROM cpu WHERE n = $x", &bound).unwrap_err();
+    assert_eq!(missing.to_string(), "missing parameter: x");
+    assert!(parameters("[]").is_err());
+}
+
+#[test]
+fn random_words_do_no_harm() {
+    let words = [
+        "SELECT ",
+        "mean(",
+        "f",
+        "i",
+        ")",
+        " FROM ",
+        "m",
+        "(",
+        " WHERE ",
+        "time > 5",
+        " AND ",
+        "host",
+        " = ",
+        "'a'",
+        "=~ /a/",
+        " GROUP BY ",
+        "time(10s)",
+        ",",
+        "*",
+        " fill(",
+        "linear",
+        "0",
+        ";",
+        " LIMIT 1",
+        "SHOW TAG VALUES",
+        " WITH KEY = ",
+        "derivative(",
+        "top(",
+        " OR ",
+        "-",
+        "1.5",
+        "1h",
+        "\"",
+        "$x",
+        " ORDER BY time DESC",
+        " tz('Europe/Berlin')",
+        "percentile(",
+        "50",
+        "moving_average(",
+        "9223372036854775807",
+        "SELECT f FROM m",
+        "SELECT mean(f) FROM m",
+    ];
+    let mut random = random::Random::seeded(0x1f1);
+    for _ in 0..20_000 {
+        let count = 1 + random.index(18);
+        let text: String = (0..count).map(|_| *random.pick(&words)).collect();
+        influxql::fuzzing::fuzz_influxql(text.as_bytes());
+    }
+}

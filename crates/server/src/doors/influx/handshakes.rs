@@ -1,0 +1,80 @@
+//! What InfluxDB's clients ask before they do anything: signs of life, buckets, organisations; and
+//! Flux, which is not offered.
+
+use super::query::databases;
+use super::write::VERSION;
+use crate::app::App;
+use crate::doors::http::answer::{Answer, JSON};
+use crate::doors::http::request::Request;
+use crate::failure::Failure;
+use hyper::StatusCode;
+use model::sample::NANOS_PER_SECOND;
+use serde_json::json;
+use std::sync::Arc;
+
+/// The one organisation.
+const ORGANISATION: &str = "quipu";
+/// Its number, of the length that clients check.
+const ORGANISATION_ID: &str = "0000000000000001";
+
+/// `/ping`: 204, or the version on demand.
+pub fn ping(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let answer = match request.params.get("verbose") {
+        None | Some("false" | "0") => Answer::no_content(),
+        Some(_) => Answer::json(&json!({ "version": VERSION })),
+    };
+    Ok(answer.with_header("x-influxdb-version", VERSION).with_header("x-influxdb-build", "OSS"))
+}
+
+/// `/health` as InfluxDB says it.
+pub fn health(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::json(&json!({
+        "name": "quipu", "message": "ready for queries and writes", "status": "pass",
+        "checks": [], "version": VERSION,
+    })))
+}
+
+/// `/ready` as InfluxDB 2 says it.
+pub fn ready(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let mut started = String::new();
+    influxql::format_time(app.started_at, None, &mut started);
+    let up = (request.now - app.started_at).max(0) / NANOS_PER_SECOND;
+    Ok(Answer::json(&json!({ "status": "ready", "started": started, "up": format!("{up}s") })))
+}
+
+/// `/api/v2/buckets`: the databases.
+pub fn buckets(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let wanted = request.params.filled("name");
+    let all = databases(app, request)?.into_iter();
+    let named = all.filter(|name| wanted.is_none_or(|wanted| wanted == name));
+    let list: Vec<serde_json::Value> = named
+        .map(|name| {
+            json!({
+                "id": format!("{:016x}", id_of(&name)), "orgID": ORGANISATION_ID, "type": "user",
+                "name": name, "retentionRules": [],
+            })
+        })
+        .collect();
+    Ok(Answer::json(&json!({ "links": { "self": "/api/v2/buckets" }, "buckets": list })))
+}
+
+/// A number for a name, the same for ever.
+fn id_of(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// `/api/v2/orgs`: there is one.
+pub fn organisations(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let only = json!({ "id": ORGANISATION_ID, "name": ORGANISATION, "status": "active" });
+    Ok(Answer::json(&json!({ "links": { "self": "/api/v2/orgs" }, "orgs": [only] })))
+}
+
+/// `/api/v2/query`: Flux, in which nobody answers here.
+pub fn flux(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let message = "Flux is not supported; choose InfluxQL as the query language, which is answered at \
+                   /query, or ask in PromQL, MetricsQL or SQL";
+    let body = json!({ "code": "unimplemented", "message": message }).to_string().into_bytes();
+    Ok(Answer::bytes(StatusCode::NOT_IMPLEMENTED, JSON, body))
+}

@@ -1,0 +1,134 @@
+//! Statements that are no questions: databases, deletions, and what is not kept here.
+
+use super::may_come;
+use super::source::{NAMELESS_DATABASE, StoreSource, database_matcher, table_name};
+use crate::doors::http::request::Request;
+use crate::doors::http::site;
+use crate::failure::Failure;
+use influxql::ast::Statement;
+use influxql::{Answer, Deletion, Evaluator, Source as _};
+use model::{Matcher, TimeRange};
+
+/// All of time.
+const EVER: TimeRange = TimeRange { start: i64::MIN, end: i64::MAX };
+
+/// What changes are made to.
+pub(super) struct Changes<'a> {
+    pub source: &'a StoreSource<'a>,
+    pub evaluator: &'a Evaluator<'a>,
+    pub database: &'a str,
+}
+
+impl Changes<'_> {
+    /// Does what the statement says.
+    ///
+    /// # Errors
+    /// For a page of another site, and when the store fails.
+    pub fn run(&self, request: &Request, statement: &Statement) -> Result<Answer, Failure> {
+        if !may_come(request, statement) {
+            return Ok(Answer::failed("this statement changes something: send it by POST"));
+        }
+        if !statement.is_read_only() {
+            site::check_headers(&request.headers, None)?;
+        }
+        let done = match statement {
+            Statement::CreateDatabase { name, .. } => self.create(name)?,
+            Statement::DropDatabase { name } => self.drop_database(name)?,
+            Statement::DropMeasurement { name } => self.drop_measurement(name)?,
+            Statement::DropSeries { .. } | Statement::Delete { .. } => self.delete(statement)?,
+            // The retention is the server's: one for all.
+            Statement::CreateRetentionPolicy { database, .. }
+            | Statement::AlterRetentionPolicy { database, .. }
+            | Statement::DropRetentionPolicy { database, .. } => {
+                match self.source.has_database(database) {
+                    Ok(true) => Answer::default(),
+                    Ok(false) => Answer::failed(format!("database not found: {database}")),
+                    Err(error) => Answer::failed(error.to_string()),
+                }
+            }
+            Statement::ShowStats | Statement::ShowDiagnostics | Statement::ShowQueries => {
+                self.about_the_server(statement)
+            }
+            Statement::KillQuery { id } => Answer::failed(format!("no such query id: {id}")),
+            Statement::Users { verb } => Answer::failed(format!(
+                "{verb} is not supported: who may come in is said by --http-auth-user and its kin"
+            )),
+            Statement::Unsupported { what } => Answer::failed(format!("{what} is not supported")),
+            Statement::Select(_) => Answer::failed("SELECT ... INTO is not supported"),
+            _ => Answer::failed("this statement is not supported"),
+        };
+        Ok(done)
+    }
+
+    fn create(&self, name: &str) -> Result<Answer, Failure> {
+        let app = self.source.app;
+        if !app.config.insert.database_label.is_empty() && name != NAMELESS_DATABASE {
+            app.measurements.create(&app.store, name).map_err(Failure::of_write)?;
+        }
+        Ok(Answer::default())
+    }
+
+    fn drop_database(&self, name: &str) -> Result<Answer, Failure> {
+        let app = self.source.app;
+        let Some(matcher) = database_matcher(app, name).filter(|_| name != NAMELESS_DATABASE)
+        else {
+            let message = format!("the database {name} is all that was written without one");
+            return Ok(Answer::failed(message));
+        };
+        let series = app.store.delete(&[vec![matcher]], EVER)?;
+        app.measurements.forget(&app.store, name, None).map_err(Failure::of_write)?;
+        tracing::info!(database = name, series, "dropped a database on request");
+        Ok(Answer::default())
+    }
+
+    fn drop_measurement(&self, name: &str) -> Result<Answer, Failure> {
+        let app = self.source.app;
+        if self.database.is_empty() {
+            return Ok(Answer::failed("database name required"));
+        }
+        let set = self.source.series_of(self.database, name, &[]);
+        let series = app.store.delete(&[set], EVER)?;
+        let table = table_name(app, self.database);
+        app.measurements.forget(&app.store, table, Some(name)).map_err(Failure::of_write)?;
+        tracing::info!(measurement = name, series, "dropped a measurement on request");
+        Ok(Answer::default())
+    }
+
+    fn delete(&self, statement: &Statement) -> Result<Answer, Failure> {
+        if self.database.is_empty() {
+            return Ok(Answer::failed("database name required"));
+        }
+        let deletions = match self.evaluator.deletions(statement) {
+            Ok(deletions) => deletions,
+            Err(error) => return Ok(Answer::failed(error.to_string())),
+        };
+        let mut series = 0;
+        for Deletion { measurement, matchers, range } in deletions {
+            let set: Vec<Matcher> = self.source.series_of(self.database, &measurement, &matchers);
+            series += self.source.app.store.delete(&[set], range)?;
+        }
+        tracing::info!(series, "deleted samples on request");
+        Ok(Answer::default())
+    }
+
+    fn about_the_server(&self, statement: &Statement) -> Answer {
+        use influxql::{Series, Value};
+        let table = |name: &str, columns: &[&str], row: Vec<Value>| Series {
+            name: name.to_string(),
+            tags: Vec::new(),
+            columns: columns.iter().map(|column| (*column).to_string()).collect(),
+            rows: if row.is_empty() { Vec::new() } else { vec![row] },
+        };
+        Answer::of(vec![match statement {
+            Statement::ShowDiagnostics => {
+                let row = vec![Value::text("quipu"), Value::text(super::VERSION)];
+                table("build", &["Server", "Version"], row)
+            }
+            Statement::ShowStats => {
+                let count = i64::try_from(self.source.app.store.stats().series_active);
+                table("store", &["series"], vec![Value::Integer(count.unwrap_or(i64::MAX))])
+            }
+            _ => table("", &["qid", "query", "database", "duration", "status"], Vec::new()),
+        }])
+    }
+}

@@ -1,0 +1,184 @@
+//! `/query`: InfluxQL over the store.
+//!
+//! ```text
+//! q ─ influxql::parse ─► statements ─┬─ readers: influxql::Evaluator over `source` ─┐
+//!                                    └─ others: `changes`                           ├─► JSON, CSV
+//!                                                                                   ┘
+//! ```
+//!
+//! A statement that fails says so in its place with 200, as InfluxDB does; those behind it are not
+//! executed. A text that is no query is 400.
+
+mod changes;
+mod source;
+
+use crate::app::App;
+use crate::doors::http::answer::{Answer, JSON};
+use crate::doors::http::partial::Partial;
+use crate::doors::http::request::Request;
+use crate::doors::http::selection;
+use crate::failure::Failure;
+use hyper::{Method, StatusCode};
+use influxql::ast::Statement;
+use influxql::{Answer as Rows, Epoch, Evaluator, Limits, Parameters, Piece, Source as _, Writer};
+use serde_json::json;
+use source::StoreSource;
+use std::io::Write;
+use std::sync::Arc;
+
+use super::write::VERSION;
+
+/// Rows of a piece of a chunked answer, unless the client says another number.
+const CHUNK_ROWS: usize = 10_000;
+/// Bytes of memory that a point of an answer takes, about.
+const POINT_SIZE: u64 = 64;
+/// Spaces of a level of a pretty answer.
+const INDENT: usize = 4;
+
+/// `GET` and `POST /query?q=...&db=...&epoch=...`
+pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let text = request.params.get("q").unwrap_or("").trim();
+    if text.is_empty() {
+        return Ok(refused("missing required parameter \"q\""));
+    }
+    let parameters = match request.params.filled("params") {
+        None => Parameters::new(),
+        Some(text) => match influxql::parameters(text) {
+            Ok(parameters) => parameters,
+            Err(error) => return Ok(refused(&error)),
+        },
+    };
+    let statements = match influxql::parse(text, &parameters) {
+        Ok(statements) => statements,
+        Err(error) => return Ok(refused(&format!("error parsing query: {error}"))),
+    };
+    let partial = Partial::of(app, request)?;
+    let mut rows = run(app, request, &statements, &partial)?;
+    if let Some(first) = rows.first_mut() {
+        let mut notes = wire::prom_json::Notes::default();
+        partial.note(&mut notes);
+        first.messages.extend(notes.warnings);
+    }
+    partial.finish(app, written(request, rows))
+}
+
+/// The names of all databases.
+///
+/// # Errors
+/// When the store cannot be asked.
+pub fn databases(app: &App, request: &Request) -> Result<Vec<String>, Failure> {
+    let limits = selection::limits(app, request)?;
+    let source = StoreSource { app, questions: app.store.strict(), limits };
+    source.databases().map_err(|error| Failure::internal(error.to_string()))
+}
+
+/// A text that is no query.
+fn refused(error: &str) -> Answer {
+    let body = format!("{}\n", json!({ "error": error })).into_bytes();
+    let header: String = error.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let header: String = header.chars().take(256).collect();
+    Answer::bytes(StatusCode::BAD_REQUEST, JSON, body)
+        .with_header("x-influxdb-version", VERSION)
+        .with_header("x-influxdb-error", header)
+}
+
+/// Evaluates the statements, up to the first that fails.
+fn run(
+    app: &Arc<App>,
+    request: &Request,
+    statements: &[Statement],
+    partial: &Partial,
+) -> Result<Vec<Rows>, Failure> {
+    let limits = selection::limits(app, request)?;
+    let source = StoreSource { app, questions: partial.noting(app), limits };
+    let database = request.params.filled("db").unwrap_or("");
+    let (bytes, _) = selection::memory_max(app);
+    let points_max = usize::try_from(bytes / POINT_SIZE).unwrap_or(usize::MAX);
+    let evaluator = Evaluator::new(&source, database, request.now, Limits { points_max });
+    let mut answers = Vec::new();
+    let mut has_failed = false;
+    for statement in statements {
+        if has_failed {
+            answers.push(Rows::failed("not executed"));
+            continue;
+        }
+        let answer = match evaluator.run(statement) {
+            Some(answer) => answer,
+            None => {
+                let changes = changes::Changes { source: &source, evaluator: &evaluator, database };
+                changes.run(request, statement)?
+            }
+        };
+        has_failed = answer.error.is_some();
+        answers.push(answer);
+    }
+    Ok(answers)
+}
+
+/// Whether a parameter says yes.
+fn is_on(request: &Request, name: &str) -> bool {
+    matches!(request.params.get(name), Some("true" | "1" | "t" | "T" | "TRUE" | "True"))
+}
+
+fn written(request: &Request, rows: Vec<Rows>) -> Answer {
+    let epoch = request.params.filled("epoch").map_or(Epoch::Text, Epoch::parse);
+    let indent = if is_on(request, "pretty") { INDENT } else { 0 };
+    let writer = Writer { epoch, indent };
+    let accept = request.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or("");
+    let answer = if accept.starts_with("application/csv") || accept.starts_with("text/csv") {
+        let kind = if accept.starts_with("text") { "text/csv" } else { "application/csv" };
+        Answer::bytes(StatusCode::OK, kind, writer.csv(&rows).into_bytes())
+    } else if is_on(request, "chunked") {
+        let size = request.params.get("chunk_size").and_then(|text| text.parse().ok());
+        let size = size.filter(|size| *size != 0).unwrap_or(CHUNK_ROWS);
+        Answer::stream(JSON, Box::new(move |out: &mut dyn Write| chunked(writer, rows, size, out)))
+    } else {
+        Answer::bytes(StatusCode::OK, JSON, writer.body(&rows).into_bytes())
+    };
+    answer.with_header("x-influxdb-version", VERSION).with_header("x-influxdb-build", "OSS")
+}
+
+/// A body for each series, or for so many rows of one.
+fn chunked(
+    writer: Writer,
+    answers: Vec<Rows>,
+    size: usize,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    for (idx, answer) in answers.into_iter().enumerate() {
+        let Rows { series, messages, error, zone } = answer;
+        let count = series.len();
+        let rest = Rows { series: Vec::new(), messages, error, zone };
+        if count == 0 {
+            out.write_all(writer.piece(idx, &rest, Piece::default()).as_bytes())?;
+        }
+        for (at, mut series) in series.into_iter().enumerate() {
+            let rows = std::mem::take(&mut series.rows);
+            let mut left = rows.into_iter().peekable();
+            loop {
+                series.rows = left.by_ref().take(size).collect();
+                let is_series_cut = left.peek().is_some();
+                let is_cut = is_series_cut || at + 1 < count;
+                let piece = Rows { series: vec![series.clone()], ..rest.clone() };
+                let body = writer.piece(idx, &piece, Piece { is_series_cut, is_cut });
+                out.write_all(body.as_bytes())?;
+                if !is_series_cut {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a statement may come with this method: what destroys anything may not come as a link.
+fn may_come(request: &Request, statement: &Statement) -> bool {
+    statement.is_read_only()
+        || matches!(
+            statement,
+            Statement::CreateDatabase { .. }
+                | Statement::CreateRetentionPolicy { .. }
+                | Statement::AlterRetentionPolicy { .. }
+        )
+        || request.method == Method::POST
+}

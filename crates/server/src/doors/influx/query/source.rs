@@ -1,0 +1,258 @@
+//! The store as InfluxQL sees it: databases are values of a label, measurements and fields are what
+//! lines said, and metrics that came otherwise are measurements of their own with a field `value`.
+
+use crate::app::App;
+use influxql::ast::DataType;
+use influxql::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
+use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use store::{Questions, SelectLimits, Selection};
+use wire::influx::FieldType;
+
+/// The database of what was written without one.
+pub const NAMELESS_DATABASE: &str = "quipu";
+/// The field of a metric that did not come as lines.
+const PLAIN_FIELD: &str = "value";
+
+/// The store for one request.
+pub struct StoreSource<'a> {
+    pub app: &'a App,
+    pub questions: Questions<'a>,
+    pub limits: SelectLimits,
+}
+
+fn failed(error: impl ToString) -> EvalError {
+    EvalError::new(error.to_string())
+}
+
+/// All of time.
+const EVER: TimeRange = TimeRange { start: i64::MIN, end: i64::MAX };
+
+/// What the table of measurements calls a database.
+pub fn table_name<'n>(app: &App, database: &'n str) -> &'n str {
+    match app.config.insert.database_label.is_empty() || database == NAMELESS_DATABASE {
+        true => "",
+        false => database,
+    }
+}
+
+/// What the series of a database have in common.
+pub fn database_matcher(app: &App, database: &str) -> Option<Matcher> {
+    let label = app.config.insert.database_label.as_str();
+    match (label, database) {
+        ("", _) => None,
+        (label, NAMELESS_DATABASE) => {
+            Some(Matcher::new(label, MatchOp::Regex, format!("|{NAMELESS_DATABASE}")))
+        }
+        (label, database) => Some(Matcher::equal(label, database)),
+    }
+}
+
+/// The matcher of metrics with one of these names.
+pub fn name_matcher(names: &[String]) -> Matcher {
+    match names {
+        [name] => Matcher::equal(METRIC_NAME, name.as_str()),
+        names => {
+            let escaped: Vec<String> = names.iter().map(|name| regex::escape(name)).collect();
+            Matcher::new(METRIC_NAME, MatchOp::Regex, escaped.join("|"))
+        }
+    }
+}
+
+impl StoreSource<'_> {
+    fn database(&self, database: &str) -> Vec<Matcher> {
+        database_matcher(self.app, database).into_iter().collect()
+    }
+
+    fn written(&self, database: &str, measurement: &str) -> Option<crate::measurements::Fields> {
+        self.app.measurements.fields(table_name(self.app, database), measurement)
+    }
+
+    /// The names of the metrics of a measurement.
+    pub fn metrics(&self, database: &str, measurement: &str) -> Vec<String> {
+        match self.written(database, measurement) {
+            Some(fields) => fields.keys().map(|field| format!("{measurement}_{field}")).collect(),
+            None => vec![measurement.to_string()],
+        }
+    }
+
+    /// What the series of a measurement that match have in common.
+    pub fn series_of(
+        &self,
+        database: &str,
+        measurement: &str,
+        matchers: &[Matcher],
+    ) -> Vec<Matcher> {
+        let mut set = vec![name_matcher(&self.metrics(database, measurement))];
+        set.extend(self.database(database));
+        set.extend_from_slice(matchers);
+        set
+    }
+
+    fn set_of(&self, place: &Place<'_>, matchers: &[Matcher]) -> Vec<Vec<Matcher>> {
+        vec![self.series_of(place.database, place.measurement, matchers)]
+    }
+
+    fn is_tag(&self, name: &str) -> bool {
+        name != METRIC_NAME && name != self.app.config.insert.database_label
+    }
+
+    /// The names of all metrics of a database.
+    fn live_names(&self, database: &str) -> Result<Vec<String>, EvalError> {
+        let sets: Vec<Vec<Matcher>> = match self.database(database) {
+            set if set.is_empty() => Vec::new(),
+            set => vec![set],
+        };
+        self.questions.label_values(METRIC_NAME, &sets, EVER, &self.limits).map_err(failed)
+    }
+}
+
+fn type_of(kind: FieldType) -> DataType {
+    match kind {
+        FieldType::Float => DataType::Float,
+        FieldType::Integer => DataType::Integer,
+        FieldType::Boolean => DataType::Boolean,
+    }
+}
+
+impl Source for StoreSource<'_> {
+    fn has_database(&self, database: &str) -> Result<bool, EvalError> {
+        let label = &self.app.config.insert.database_label;
+        if label.is_empty() || database == NAMELESS_DATABASE || self.app.measurements.has(database)
+        {
+            return Ok(true);
+        }
+        let sets = [self.database(database)];
+        let found = self.questions.label_values(label, &sets, EVER, &self.limits);
+        Ok(!found.map_err(failed)?.is_empty())
+    }
+
+    fn databases(&self) -> Result<Vec<String>, EvalError> {
+        let label = &self.app.config.insert.database_label;
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        names.insert(NAMELESS_DATABASE.to_string());
+        if !label.is_empty() {
+            names.extend(self.app.measurements.databases());
+            let found = self.questions.label_values(label, &[], EVER, &self.limits);
+            names.extend(found.map_err(failed)?);
+        }
+        names.remove("");
+        Ok(names.into_iter().collect())
+    }
+
+    fn measurements(&self, database: &str) -> Result<Vec<String>, EvalError> {
+        let written = self.app.measurements.measurements(table_name(self.app, database));
+        let mut of_metric: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (measurement, fields) in &written {
+            for field in fields.keys() {
+                of_metric.entry(format!("{measurement}_{field}")).or_default().push(measurement);
+            }
+        }
+        let mut found: BTreeSet<String> = BTreeSet::new();
+        for name in self.live_names(database)? {
+            match of_metric.get(&name) {
+                Some(measurements) => found.extend(measurements.iter().map(|m| (*m).to_string())),
+                None => {
+                    found.insert(name);
+                }
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    fn fields(&self, database: &str, measurement: &str) -> Result<Fields, EvalError> {
+        if let Some(fields) = self.written(database, measurement) {
+            return Ok(fields.into_iter().map(|(name, kind)| (name, type_of(kind))).collect());
+        }
+        let mut set = vec![Matcher::equal(METRIC_NAME, measurement)];
+        set.extend(self.database(database));
+        let found = self.questions.label_values(METRIC_NAME, &[set], EVER, &self.limits);
+        let is_there = !found.map_err(failed)?.is_empty();
+        Ok(is_there.then(|| (PLAIN_FIELD.to_string(), DataType::Float)).into_iter().collect())
+    }
+
+    fn tag_keys(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<String>, EvalError> {
+        let sets = self.set_of(place, matchers);
+        let found = self.questions.label_names(&sets, place.range, &self.limits);
+        let mut names = found.map_err(failed)?;
+        names.retain(|name| self.is_tag(name));
+        Ok(names)
+    }
+
+    fn tag_values(
+        &self,
+        place: &Place<'_>,
+        key: &str,
+        matchers: &[Matcher],
+    ) -> Result<Vec<String>, EvalError> {
+        if !self.is_tag(key) {
+            return Ok(Vec::new());
+        }
+        let sets = self.set_of(place, matchers);
+        self.questions.label_values(key, &sets, place.range, &self.limits).map_err(failed)
+    }
+
+    fn tag_sets(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<Labels>, EvalError> {
+        let sets = self.set_of(place, matchers);
+        let found = self.questions.series(&sets, place.range, &self.limits).map_err(failed)?;
+        let label = self.app.config.insert.database_label.as_bytes();
+        let mut tags: Vec<Labels> =
+            found.iter().map(|labels| without_names(labels, label)).collect();
+        tags.sort();
+        tags.dedup();
+        Ok(tags)
+    }
+
+    fn select(
+        &self,
+        place: &Place<'_>,
+        field: &str,
+        matchers: &[Matcher],
+    ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
+        let is_written = self
+            .written(place.database, place.measurement)
+            .is_some_and(|fields| fields.contains_key(field));
+        let name = match is_written {
+            true => format!("{}_{field}", place.measurement),
+            false => place.measurement.to_string(),
+        };
+        let mut set = vec![Matcher::equal(METRIC_NAME, name)];
+        set.extend(self.database(place.database));
+        set.extend_from_slice(matchers);
+        let selection = self.questions.select(&[set], place.range, &self.limits);
+        let database_label = self.app.config.insert.database_label.clone();
+        Ok(Box::new(Selected { selection: selection.map_err(failed)?, database_label }))
+    }
+}
+
+/// The labels that are tags.
+fn without_names(labels: &Labels, database_label: &[u8]) -> Labels {
+    labels.only(|name| name != METRIC_NAME.as_bytes() && name != database_label)
+}
+
+struct Selected {
+    selection: Selection,
+    database_label: String,
+}
+
+impl SeriesSet for Selected {
+    fn len(&self) -> usize {
+        self.selection.len()
+    }
+
+    fn tags(&self, wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError> {
+        let mut out = Vec::with_capacity(self.len());
+        let label = self.database_label.as_bytes();
+        self.selection
+            .read_labels(0..self.len(), wanted, &mut |_, labels| {
+                out.push(without_names(&labels, label));
+            })
+            .map_err(failed)?;
+        Ok(out)
+    }
+
+    fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), EvalError> {
+        self.selection.read(range, sink).map_err(failed)
+    }
+}

@@ -1,0 +1,247 @@
+//! Which measurements the lines of InfluxDB's protocol had, and which fields of which types: a
+//! metric's name does not say where its measurement ends, and a sample does not say that it was a
+//! whole number.
+//!
+//! They are notes among the metadata of the store (decision 38), so that they are in its log, its
+//! snapshots and its backups:
+//!
+//! ```text
+//! \0influx \0 database \0 measurement \0 field   unit: float | integer | boolean | gone
+//! \0influx \0 database                           unit: empty | gone
+//! ```
+
+use model::{Metadata, WriteBatch};
+use std::collections::hash_map::DefaultHasher;
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{Hash, Hasher};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use store::Store;
+use wire::influx::{FieldType, TypedFields, first_rows, typed_fields};
+
+/// What the names of notes begin with, behind their zero byte.
+const START: &str = "influx\0";
+/// What stands instead of the type of a field that was dropped.
+const GONE: &str = "gone";
+/// Fields that are remembered; those beyond are found as metrics of their own.
+const FIELDS_MAX: usize = 1 << 19;
+/// Kinds of lines whose fields are known to be known.
+const KINDS_MAX: usize = 1 << 16;
+
+/// Fields and their types.
+pub type Fields = BTreeMap<String, FieldType>;
+/// Measurements and their fields.
+pub type Measurements = BTreeMap<String, Fields>;
+
+#[derive(Default)]
+struct State {
+    databases: BTreeMap<String, Measurements>,
+    fields: usize,
+    /// Hashes of kinds of lines all of whose fields are in `databases`.
+    kinds: HashSet<u64>,
+}
+
+/// All that is remembered.
+pub struct MeasurementTable {
+    state: RwLock<State>,
+}
+
+impl MeasurementTable {
+    /// What the store has noted.
+    pub fn read(store: &Store) -> MeasurementTable {
+        let mut state = State::default();
+        for note in store.notes(START) {
+            let mut parts = note.metric.split('\0').skip(2);
+            let (Some(database), measurement, field) = (parts.next(), parts.next(), parts.next())
+            else {
+                continue;
+            };
+            match (measurement, field, type_of(&note.unit)) {
+                (Some(measurement), Some(field), Some(kind)) => {
+                    state.put(database, measurement, field, kind);
+                }
+                (None, None, _) if note.unit != GONE => {
+                    state.databases.entry(database.to_string()).or_default();
+                }
+                _ => {}
+            }
+        }
+        MeasurementTable { state: RwLock::new(state) }
+    }
+
+    fn shared(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn exclusive(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers the fields of a batch of lines of `body`; what is new is durable on return.
+    ///
+    /// # Errors
+    /// When the store takes no notes.
+    pub fn learn(
+        &self,
+        store: &Store,
+        database: &str,
+        body: &[u8],
+        batch: &WriteBatch<'_>,
+    ) -> store::Result<()> {
+        for (_, row) in first_rows(batch) {
+            let Some(line) = typed_fields(body, row) else { continue };
+            let kind = kind_of(database, &line);
+            if !self.shared().kinds.contains(&kind) {
+                self.remember(store, database, &line, kind)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remember(
+        &self,
+        store: &Store,
+        database: &str,
+        line: &TypedFields,
+        kind: u64,
+    ) -> store::Result<()> {
+        let mut state = self.exclusive();
+        let known = state.databases.get(database).and_then(|all| all.get(&line.measurement));
+        let mut news = Vec::new();
+        for (field, written) in &line.fields {
+            let before = known.and_then(|fields| fields.get(field)).copied();
+            let together = before.map_or(*written, |before| joined(before, *written));
+            let has_zero = [database, &line.measurement, field].iter().any(|n| n.contains('\0'));
+            if before != Some(together) && !has_zero {
+                news.push((field.clone(), together));
+            }
+        }
+        if FIELDS_MAX < state.fields + news.len() {
+            return Ok(());
+        }
+        if !news.is_empty() {
+            let notes: Vec<Metadata> = news
+                .iter()
+                .map(|(field, kind)| note(&[database, &line.measurement, field], word_of(*kind)))
+                .collect();
+            store.put_metadata(&notes)?;
+            for (field, kind) in news {
+                state.put(database, &line.measurement, &field, kind);
+            }
+        }
+        if KINDS_MAX <= state.kinds.len() {
+            state.kinds.clear();
+        }
+        state.kinds.insert(kind);
+        Ok(())
+    }
+
+    /// Remembers a database that somebody wants; durable on return.
+    ///
+    /// # Errors
+    /// When the store takes no notes.
+    pub fn create(&self, store: &Store, database: &str) -> store::Result<()> {
+        if self.has(database) || database.contains('\0') {
+            return Ok(());
+        }
+        store.put_metadata(&[note(&[database], "")])?;
+        self.exclusive().databases.entry(database.to_string()).or_default();
+        Ok(())
+    }
+
+    /// Forgets a measurement, or a whole database; durable on return.
+    ///
+    /// # Errors
+    /// When the store takes no notes.
+    pub fn forget(
+        &self,
+        store: &Store,
+        database: &str,
+        measurement: Option<&str>,
+    ) -> store::Result<()> {
+        let mut state = self.exclusive();
+        let Some(known) = state.databases.get(database) else { return Ok(()) };
+        let mut notes = Vec::new();
+        for (name, fields) in
+            known.iter().filter(|(name, _)| measurement.is_none_or(|m| m == *name))
+        {
+            notes.extend(fields.keys().map(|field| note(&[database, name, field], GONE)));
+        }
+        if measurement.is_none() {
+            notes.push(note(&[database], GONE));
+        }
+        store.put_metadata(&notes)?;
+        match measurement {
+            Some(name) => {
+                state.databases.entry(database.to_string()).or_default().remove(name);
+            }
+            None => {
+                state.databases.remove(database);
+            }
+        }
+        state.kinds.clear();
+        Ok(())
+    }
+
+    /// The databases that lines were written to, or that were created.
+    pub fn databases(&self) -> Vec<String> {
+        self.shared().databases.keys().cloned().collect()
+    }
+
+    /// Whether there is such a database.
+    pub fn has(&self, database: &str) -> bool {
+        self.shared().databases.contains_key(database)
+    }
+
+    /// The measurements of a database.
+    pub fn measurements(&self, database: &str) -> Measurements {
+        self.shared().databases.get(database).cloned().unwrap_or_default()
+    }
+
+    /// The fields of a measurement.
+    pub fn fields(&self, database: &str, measurement: &str) -> Option<Fields> {
+        self.shared().databases.get(database)?.get(measurement).cloned()
+    }
+}
+
+impl State {
+    fn put(&mut self, database: &str, measurement: &str, field: &str, kind: FieldType) {
+        let measurements = self.databases.entry(database.to_string()).or_default();
+        let fields = measurements.entry(measurement.to_string()).or_default();
+        if fields.insert(field.to_string(), kind).is_none() {
+            self.fields += 1;
+        }
+    }
+}
+
+fn note(parts: &[&str], unit: &str) -> Metadata {
+    let metric = format!("\0{START}{}", parts.join("\0"));
+    Metadata { metric, unit: unit.to_string(), ..Metadata::default() }
+}
+
+fn kind_of(database: &str, line: &TypedFields) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (database, &line.measurement, &line.fields).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The type of a field that came with two.
+fn joined(a: FieldType, b: FieldType) -> FieldType {
+    if a == b { a } else { FieldType::Float }
+}
+
+fn word_of(kind: FieldType) -> &'static str {
+    match kind {
+        FieldType::Float => "float",
+        FieldType::Integer => "integer",
+        FieldType::Boolean => "boolean",
+    }
+}
+
+fn type_of(word: &str) -> Option<FieldType> {
+    Some(match word {
+        "float" => FieldType::Float,
+        "integer" => FieldType::Integer,
+        "boolean" => FieldType::Boolean,
+        _ => return None,
+    })
+}

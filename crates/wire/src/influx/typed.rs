@@ -1,0 +1,94 @@
+//! Types of fields, as the first line of each kind says them: samples are floats, whatever they were.
+
+use super::keys::{MEASUREMENT_ESCAPES, TAG_ESCAPES, unescape, unescaped};
+use super::scan::{name_end, string_end};
+use model::{Row, WriteBatch};
+use std::collections::HashSet;
+
+/// What a field's values are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldType {
+    /// A number with a point, or one that might have.
+    Float,
+    /// A whole number, `1i` or `1u`.
+    Integer,
+    /// True or false.
+    Boolean,
+}
+
+/// A measurement and the fields of one of its lines, text left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypedFields {
+    /// Its name.
+    pub measurement: String,
+    /// Their names and types; of equal names the last.
+    pub fields: Vec<(String, FieldType)>,
+}
+
+/// A row of each measurement and list of fields of a batch, with the bytes of its measurement.
+pub fn first_rows<'b>(batch: &'b WriteBatch<'_>) -> Vec<(&'b [u8], &'b Row)> {
+    let mut found: Vec<(&[u8], &Row)> = Vec::new();
+    let mut seen: HashSet<(&[u8], u32)> = HashSet::new();
+    let mut last: (&[u8], u32) = (&[], u32::MAX);
+    for row in &batch.rows {
+        let key = batch.key(row);
+        let (measurement, shape) = last;
+        let goes_on = shape == row.shape
+            && key.starts_with(measurement)
+            && matches!(key.get(measurement.len()), None | Some(b','));
+        if goes_on && !measurement.ends_with(b"\\") {
+            continue;
+        }
+        let end = unescaped(key, b',').unwrap_or(key.len());
+        last = (&key[..end], row.shape);
+        if seen.insert(last) {
+            found.push((last.0, row));
+        }
+    }
+    found
+}
+
+/// The fields of the line of a row in `body`, with their types; `None` for what is no such line.
+pub fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
+    let start = row.key_offset as usize;
+    let key = body.get(start..start + row.key_size as usize)?;
+    let measurement = &key[..unescaped(key, b',').unwrap_or(key.len())];
+    let mut buffer = String::new();
+    let measurement = unescape(measurement, MEASUREMENT_ESCAPES, &mut buffer).ok()?.to_string();
+    let mut fields: Vec<(String, FieldType)> = Vec::new();
+    let mut at = start + key.len();
+    while body.get(at) == Some(&b' ') {
+        at += 1;
+    }
+    loop {
+        let value_start = name_end(body, at).ok()?;
+        let name = body.get(at..value_start.checked_sub(1)?)?;
+        let (kind, end) = value_type(body, value_start)?;
+        if let Some(kind) = kind {
+            let name = unescape(name, TAG_ESCAPES, &mut buffer).ok()?;
+            fields.retain(|(other, _)| other != name);
+            if name != "time" {
+                fields.push((name.to_string(), kind));
+            }
+        }
+        if body.get(end) != Some(&b',') {
+            return Some(TypedFields { measurement, fields });
+        }
+        at = end + 1;
+    }
+}
+
+/// The type of the value at `at`, none of text, and where it ends.
+fn value_type(body: &[u8], at: usize) -> Option<(Option<FieldType>, usize)> {
+    let kind = match body.get(at)? {
+        b'"' => return Some((None, string_end(body, at).ok()?)),
+        b'0'..=b'9' | b'-' | b'.' => FieldType::Float,
+        _ => FieldType::Boolean,
+    };
+    let rest = &body[at..];
+    let size = rest.iter().position(|byte| matches!(byte, b',' | b' ' | b'\n' | b'\r'));
+    let end = at + size.unwrap_or(rest.len());
+    let is_whole = matches!(body.get(end.checked_sub(1)?), Some(b'i' | b'u'));
+    let kind = if is_whole && kind == FieldType::Float { FieldType::Integer } else { kind };
+    Some((Some(kind), end))
+}

@@ -1,0 +1,246 @@
+//! InfluxQL: what InfluxDB's clients, Grafana and TSBS send, and what they must get.
+
+use anyhow::{Context, Result, ensure};
+use e2e::answers::percent;
+use e2e::programs::python_with;
+use e2e::{Launch, Server, run};
+use serde_json::{Value, json};
+
+/// 2020-09-13 12:26:40 UTC.
+const START: i64 = 1_600_000_000;
+
+fn lines() -> String {
+    let mut lines = String::new();
+    for row in 0..60 {
+        for host in ["a", "b"] {
+            let at = START + row * 10;
+            let value = row + i64::from(host == "b") * 100;
+            lines += &format!(
+                "cpu,host={host},region=eu usage={}.5,n={value}i,up={} {at}000000000\n",
+                value,
+                row % 2 == 0
+            );
+        }
+    }
+    lines + &format!("disk_io,path=/ value=1,text=\"left out\" {START}000000000\n")
+}
+
+fn start(directory: &std::path::Path) -> Result<Server> {
+    let server = Launch::new(directory).start()?;
+    server.write("/write?db=x", lines())?;
+    Ok(server)
+}
+
+fn ask(server: &Server, query: &str, more: &str) -> Result<Value> {
+    let path = format!("/query?db=x&q={}{more}", percent(query));
+    let response = server.get(&path)?;
+    serde_json::from_str(&response.text()).with_context(|| response.excerpt())
+}
+
+#[track_caller]
+fn check(server: &Server, query: &str, expected: Value) {
+    let answer = ask(server, query, "").unwrap_or_else(|error| panic!("{query}: {error:#}"));
+    let wanted = json!({ "results": [expected] });
+    assert_eq!(answer, wanted, "{query}");
+}
+
+fn series(name: &str, columns: Value, values: Value) -> Value {
+    json!({ "statement_id": 0, "series": [{ "name": name, "columns": columns, "values": values }] })
+}
+
+#[test]
+fn types_times_and_names_are_those_that_were_written() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    check(
+        &server,
+        "SELECT * FROM cpu WHERE host = 'a' LIMIT 2",
+        series(
+            "cpu",
+            json!(["time", "host", "n", "region", "up", "usage"]),
+            json!([
+                ["2020-09-13T12:26:40Z", "a", 0, "eu", true, 0.5],
+                ["2020-09-13T12:26:50Z", "a", 1, "eu", false, 1.5],
+            ]),
+        ),
+    );
+    check(
+        &server,
+        "SHOW FIELD KEYS FROM cpu",
+        series(
+            "cpu",
+            json!(["fieldKey", "fieldType"]),
+            json!([["n", "integer"], ["up", "boolean"], ["usage", "float"]]),
+        ),
+    );
+    check(
+        &server,
+        "SHOW MEASUREMENTS",
+        series("measurements", json!(["name"]), json!([["cpu"], ["disk_io"]])),
+    );
+    check(&server, "SHOW TAG KEYS FROM cpu", {
+        series("cpu", json!(["tagKey"]), json!([["host"], ["region"]]))
+    });
+    // What is remembered survives a kill.
+    server.kill()?;
+    let server = Launch::new(directory.path()).start()?;
+    check(&server, "SELECT last(n), last(up) FROM cpu", {
+        let columns = json!(["time", "last", "last_1"]);
+        series("cpu", columns, json!([["1970-01-01T00:00:00Z", 159, false]]))
+    });
+    let metadata = server.get("/api/v1/metadata")?.text();
+    ensure!(!metadata.contains("influx"), "notes are no metadata: {metadata}");
+    Ok(())
+}
+
+#[test]
+fn what_grafana_and_tsbs_send() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let grafana = format!(
+        "SELECT mean(\"usage\") FROM \"cpu\" WHERE (\"host\"::tag =~ /^(a|b)$/) AND time >= {START}000ms \
+         and time <= {}000ms GROUP BY time(5m), \"host\"::tag fill(null)",
+        START + 599
+    );
+    let answer = ask(&server, &grafana, "&epoch=ms")?;
+    let found = answer.pointer("/results/0/series").context("series")?;
+    ensure!(found.pointer("/1/tags/host") == Some(&json!("b")), "{answer}");
+    ensure!(found.pointer("/0/values/0") == Some(&json!([1_599_999_900_000_i64, 9.5])), "{answer}");
+    let high = "SELECT * from cpu where (hostname = 'x') and usage > 90.0 and time >= \
+                '2020-09-13T12:00:00Z'";
+    ensure!(ask(&server, high, "")? == json!({"results": [{"statement_id": 0}]}), "no such host");
+    let double = "SELECT mean(usage), mean(n) from cpu where time >= '2020-09-13T12:00:00Z' and time < \
+                  '2020-09-13T13:00:00Z' group by time(1h),host";
+    let answer = ask(&server, double, "")?;
+    let first = answer.pointer("/results/0/series/0/values/0").context("a row")?;
+    ensure!(*first == json!(["2020-09-13T12:00:00Z", 30, 29.5]), "{answer}");
+    let newest = "SELECT * from cpu group by \"host\" order by time desc limit 1";
+    let answer = ask(&server, newest, "")?;
+    ensure!(answer.pointer("/results/0/series/0/tags/host") == Some(&json!("b")), "{answer}");
+    ensure!(answer.pointer("/results/0/series/1/values/0/1") == Some(&json!(59)), "{answer}");
+    Ok(())
+}
+
+#[test]
+fn databases_come_and_go() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let missing = server.get("/query?db=nowhere&q=SELECT+n+FROM+cpu")?.text();
+    ensure!(missing.contains("database not found: nowhere"), "{missing}");
+    let made = server.post("/query?q=CREATE+DATABASE+%22made%22", "")?;
+    ensure!(made.text() == "{\"results\":[{\"statement_id\":0}]}\n", "{}", made.excerpt());
+    check(&server, "SHOW DATABASES", {
+        series("databases", json!(["name"]), json!([["made"], ["quipu"], ["x"]]))
+    });
+    // Another database with the same measurement, and its own types.
+    server.write("/write?db=y", "cpu,host=z n=1.5 1600000000000000000\n")?;
+    let other = server.get("/query?db=y&q=SELECT+n+FROM+cpu")?.text();
+    ensure!(other.contains("1.5") && !other.contains("159"), "{other}");
+    let by_link = server.get("/query?q=DROP+DATABASE+y")?.text();
+    ensure!(by_link.contains("send it by POST"), "{by_link}");
+    let foreign = [("Origin", "http://elsewhere.example")];
+    let stranger = server.post_with("/query?q=DROP+DATABASE+y", &foreign, "")?;
+    ensure!(stranger.status == 403, "{}", stranger.excerpt());
+    ensure!(server.post("/query?q=DROP+DATABASE+y", "")?.status == 200, "dropped");
+    let gone = server.get("/query?db=y&q=SELECT+n+FROM+cpu")?.text();
+    ensure!(gone.contains("database not found"), "{gone}");
+    ensure!(server.post("/query?db=x&q=DELETE+FROM+cpu+WHERE+host+%3D+'a'", "")?.status == 200, "");
+    let left = server.get("/query?db=x&q=SHOW+SERIES")?.text();
+    ensure!(left.contains("cpu,host=b") && !left.contains("host=a"), "{left}");
+    // A metric that came otherwise is a measurement with a field `value`.
+    server.write("/api/v1/import/prometheus", "plain_total{job=\"j\"} 7 1600000000000\n")?;
+    let plain = server.get("/query?db=quipu&q=SELECT+value,job+FROM+plain_total&epoch=s")?.text();
+    ensure!(plain.contains("[1600000000,7,\"j\"]"), "{plain}");
+    Ok(())
+}
+
+#[test]
+fn forms_of_answers() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let query = percent("SELECT n FROM cpu GROUP BY host");
+    let chunked = server.get(&format!("/query?db=x&q={query}&chunked=true&chunk_size=50"))?.text();
+    let pieces: Vec<Value> =
+        chunked.lines().map(serde_json::from_str).collect::<Result<_, _>>().context("pieces")?;
+    ensure!(pieces.len() == 4, "{chunked}");
+    ensure!(pieces[0].pointer("/results/0/series/0/partial") == Some(&json!(true)), "{chunked}");
+    ensure!(pieces[3].pointer("/results/0/partial").is_none(), "{chunked}");
+    let csv = [("Accept", "application/csv")];
+    let limited = percent("SELECT n, up FROM cpu WHERE host = 'a' LIMIT 1");
+    let form = server.client().send("GET", &format!("/query?db=x&q={limited}"), &csv, &[])?;
+    let expected = format!("name,tags,time,n,up\ncpu,,{START}000000000,0,true\n");
+    ensure!(form.text() == expected, "{}", form.excerpt());
+    let head = [("Content-Type", "application/x-www-form-urlencoded")];
+    let body = format!("db=x&epoch=s&q={limited}&pretty=true");
+    let posted = server.post_with("/query", &head, body)?.text();
+    ensure!(posted.contains("\n                        1600000000,"), "{posted}");
+    let bound = percent("{\"host\":\"b\"}");
+    let query = percent("SELECT first(n) FROM cpu WHERE host = $host");
+    let answer = server.get(&format!("/query?db=x&q={query}&params={bound}"))?.text();
+    ensure!(answer.contains("100"), "{answer}");
+    let wrong = server.get("/query?db=x&q=SELEKT")?;
+    ensure!(wrong.status == 400, "{}", wrong.excerpt());
+    ensure!(
+        wrong.text().starts_with("{\"error\":\"error parsing query: found SELEKT, expected SELECT")
+    );
+    let two = percent("SELECT foo(n) FROM cpu; SHOW DATABASES");
+    let answer = server.get(&format!("/query?db=x&q={two}"))?.text();
+    ensure!(
+        answer.contains("undefined function foo()") && answer.contains("not executed"),
+        "{answer}"
+    );
+    Ok(())
+}
+
+/// Prints nothing when all is well.
+const SCRIPT: &str = r#"
+import sys
+from influxdb import InfluxDBClient
+from influxdb.exceptions import InfluxDBClientError
+
+client = InfluxDBClient(host=sys.argv[1], port=int(sys.argv[2]))
+assert client.ping()
+client.create_database("made")
+client.switch_database("made")
+assert {"name": "made"} in client.get_list_database()
+points = [{"measurement": "cpu", "tags": {"host": h}, "time": 1600000000 + n,
+           "fields": {"usage": n + 0.5, "n": n, "up": n % 2 == 0}} for h in "ab" for n in range(100)]
+assert client.write_points(points, time_precision="s")
+rows = list(client.query("SELECT * FROM cpu WHERE host = 'a' LIMIT 1").get_points())
+assert rows == [{"time": "2020-09-13T12:26:40Z", "host": "a", "n": 0, "up": True, "usage": 0.5}], rows
+result = client.query("SELECT mean(usage) FROM cpu GROUP BY host", epoch="s")
+assert [key[1] for key in result.keys()] == [{"host": "a"}, {"host": "b"}], result
+assert list(result.get_points(tags={"host": "b"}))[0]["mean"] == 50, result
+chunks = client.query("SELECT n FROM cpu", chunked=True, chunk_size=30)
+assert len(list(chunks.get_points())) == 200, chunks
+bound = client.query("SELECT count(n) FROM cpu WHERE host = $h", bind_params={"h": "b"})
+assert list(bound.get_points())[0]["count"] == 100, bound
+assert client.get_list_measurements() == [{"name": "cpu"}]
+assert [p["name"] for p in client.get_list_retention_policies("made")] == ["autogen"]
+assert len(client.get_list_series("made")) == 2
+try:
+    client.query("SELECT nonsense(")
+    sys.exit("nonsense passed")
+except InfluxDBClientError as error:
+    assert "error parsing query" in str(error), error
+client.delete_series(measurement="cpu", tags={"host": "a"})
+assert list(client.query("SELECT count(n) FROM cpu").get_points())[0]["count"] == 100
+client.drop_measurement("cpu")
+assert client.get_list_measurements() == []
+client.drop_database("made")
+assert {"name": "made"} not in client.get_list_database()
+"#;
+
+#[test]
+fn the_python_client_of_the_first_generation() -> Result<()> {
+    let python = python_with("influxdb")?;
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(&directory.path().join("data")).start()?;
+    let script = directory.path().join("client.py");
+    std::fs::write(&script, SCRIPT)?;
+    let script = script.to_str().context("UTF-8")?;
+    let (host, port) = server.authority().rsplit_once(':').context("a port")?;
+    let output = run(&python, &[script, host, port])?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
