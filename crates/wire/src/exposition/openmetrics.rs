@@ -80,7 +80,7 @@ pub fn push_line(out: &mut Vec<u8>, head: &[u8], value: f64, timestamp: Timestam
 ///
 /// Prometheus takes the thousandfold of the float for milliseconds and cuts off what is behind the point.
 /// Of some times, none of them between 2004 and 2038, the millisecond before is left: those get the digits
-/// of the nearest float of which that is not so, less than a microsecond away.
+/// of the nearest float of which that is not so, less than two microseconds away.
 fn push_seconds(out: &mut Vec<u8>, timestamp: Timestamp) {
     if timestamp % NANOS_PER_MILLI != 0 {
         return push_nanos(out, timestamp);
