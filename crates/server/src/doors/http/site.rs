@@ -63,7 +63,7 @@ pub(super) fn check_site(arrived: &Arrived) -> Result<(), Failure> {
 /// The same of a request whose door finds out only later that it changes something.
 ///
 /// # Errors
-/// As [`check_site`].
+/// As `check_site`.
 pub fn check_headers(headers: &HeaderMap, target: Option<&str>) -> Result<(), Failure> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let host = target.or_else(|| text(HOST.as_str())).unwrap_or("");
