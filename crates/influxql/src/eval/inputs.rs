@@ -101,6 +101,8 @@ pub(super) struct Scan<'s> {
     table: Option<Table>,
     /// What must hold of each row.
     rest: Option<Expr>,
+    /// What had to hold of each member.
+    tag_rest: Option<Expr>,
     fields: Fields,
 }
 
@@ -168,6 +170,7 @@ impl<'a> Evaluator<'a> {
             members: Vec::new(),
             table: None,
             rest,
+            tag_rest: None,
             fields: (*fields).clone(),
         };
         for (idx, wanted_ref) in wanted.refs.iter().enumerate() {
@@ -371,6 +374,7 @@ impl<'a> Evaluator<'a> {
             members: Vec::new(),
             table: Some(table),
             rest: scope.plan.condition.clone(),
+            tag_rest: None,
             fields: Fields::new(),
         });
         Ok(())
@@ -528,19 +532,12 @@ impl<'s> Scan<'s> {
         }
         let members = std::mem::take(&mut self.members);
         self.members = members.into_iter().filter(|member| tags_hold(rest, &member.tags)).collect();
-        self.rest = None;
+        self.tag_rest = self.rest.take();
     }
 
-    /// Whether a condition that may be about tags does not rule a series out.
+    /// Whether what had to hold of the members holds of these tags.
     fn tags_hold(&self, labels: &Labels) -> bool {
-        match &self.rest {
-            Some(rest)
-                if variables(rest).iter().all(|(name, kind)| is_tag(name, *kind, &self.fields)) =>
-            {
-                tags_hold(rest, labels)
-            }
-            _ => true,
-        }
+        self.tag_rest.as_ref().is_none_or(|rest| tags_hold(rest, labels))
     }
 
     fn read(
