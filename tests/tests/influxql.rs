@@ -105,7 +105,7 @@ fn what_grafana_and_tsbs_send() -> Result<()> {
     let answer = ask(&server, &grafana, "&epoch=ms")?;
     let found = answer.pointer("/results/0/series").context("series")?;
     ensure!(found.pointer("/1/tags/host") == Some(&json!("b")), "{answer}");
-    ensure!(found.pointer("/0/values/0") == Some(&json!([1_599_999_900_000_i64, 9.5])), "{answer}");
+    ensure!(found.pointer("/0/values/0") == Some(&json!([1_599_999_900_000_i64, 10])), "{answer}");
     let high = "SELECT * from cpu where (hostname = 'x') and usage > 90.0 and time >= \
                 '2020-09-13T12:00:00Z'";
     ensure!(ask(&server, high, "")? == json!({"results": [{"statement_id": 0}]}), "no such host");
@@ -173,7 +173,7 @@ fn forms_of_answers() -> Result<()> {
     let head = [("Content-Type", "application/x-www-form-urlencoded")];
     let body = format!("db=x&epoch=s&q={limited}&pretty=true");
     let posted = server.post_with("/query", &head, body)?.text();
-    ensure!(posted.contains("\n                        1600000000,"), "{posted}");
+    ensure!(posted.contains("  1600000000,\n"), "{posted}");
     let bound = percent("{\"host\":\"b\"}");
     let query = percent("SELECT first(n) FROM cpu WHERE host = $host");
     let answer = server.get(&format!("/query?db=x&q={query}&params={bound}"))?.text();
@@ -212,7 +212,7 @@ result = client.query("SELECT mean(usage) FROM cpu GROUP BY host", epoch="s")
 assert [key[1] for key in result.keys()] == [{"host": "a"}, {"host": "b"}], result
 assert list(result.get_points(tags={"host": "b"}))[0]["mean"] == 50, result
 chunks = client.query("SELECT n FROM cpu", chunked=True, chunk_size=30)
-assert len(list(chunks.get_points())) == 200, chunks
+assert sum(len(list(chunk.get_points())) for chunk in chunks) == 200
 bound = client.query("SELECT count(n) FROM cpu WHERE host = $h", bind_params={"h": "b"})
 assert list(bound.get_points())[0]["count"] == 100, bound
 assert client.get_list_measurements() == [{"name": "cpu"}]

@@ -69,10 +69,10 @@ impl Evaluator<'_> {
         };
         let mut all = vec![Ref { name: name.clone(), kind: *kind }];
         all.extend_from_slice(refs);
-        let wanted = Wanted { refs: &all, has_driver: true, is_ordered: true };
+        let wanted = Wanted { refs: &all, has_driver: true, is_ordered: true, most: 0 };
         let input = self.input(scope, wanted)?;
         for group in &input.groups {
-            let points = self.points(&input, group, scope, wanted, 0)?;
+            let points = self.points(&input, group, scope, wanted)?;
             if !points.is_empty() {
                 visit(Stream { key: group.key.clone(), points })?;
             }
@@ -211,7 +211,7 @@ impl Evaluator<'_> {
     ) -> Result<Option<Vec<Stream>>> {
         let Expr::Var { name: field, kind } = arg else { return Ok(None) };
         let refs = [Ref { name: field.clone(), kind: *kind }];
-        let wanted = Wanted { refs: &refs, has_driver: true, is_ordered: false };
+        let wanted = Wanted { refs: &refs, has_driver: true, is_ordered: false, most: 0 };
         let input = self.input(scope, wanted)?;
         if input.scans.iter().any(|scan| scan.foldable().is_none()) {
             return Ok(None);

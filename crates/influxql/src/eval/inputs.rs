@@ -11,6 +11,7 @@ use crate::ast::{DataType, Expr};
 use crate::source::{Fields, Place, SeriesSet};
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -39,7 +40,18 @@ pub struct Wanted<'r> {
     pub has_driver: bool,
     /// Whether points of one time are wanted in the order of their series.
     pub is_ordered: bool,
+    /// How many points of each series will do; 0 is all.
+    pub most: usize,
 }
+
+/// Members from which on sets are read ahead, in their own order: a page of the store has samples
+/// of many series.
+const AHEAD_MEMBERS_MIN: usize = 16;
+/// Samples that are read ahead at most, for each point that may be held.
+const AHEAD_SHARE: usize = 2;
+
+/// The samples of one series.
+type Samples = Vec<(i64, f64)>;
 
 /// No series of that field.
 const NONE: u32 = u32::MAX;
@@ -59,6 +71,8 @@ pub(super) struct FieldSet<'s> {
     pub set: Box<dyn SeriesSet + 's>,
     /// Whether it is read for its own sake, not for a condition alone.
     is_selected: bool,
+    /// What was read ahead, of each series.
+    ahead: Option<Vec<Samples>>,
 }
 
 /// Series of one set of tags.
@@ -87,6 +101,8 @@ pub(super) struct Scan<'s> {
     table: Option<Table>,
     /// What must hold of each row.
     rest: Option<Expr>,
+    /// What had to hold of each member.
+    tag_rest: Option<Expr>,
     fields: Fields,
 }
 
@@ -154,6 +170,7 @@ impl<'a> Evaluator<'a> {
             members: Vec::new(),
             table: None,
             rest,
+            tag_rest: None,
             fields: (*fields).clone(),
         };
         for (idx, wanted_ref) in wanted.refs.iter().enumerate() {
@@ -186,7 +203,53 @@ impl<'a> Evaluator<'a> {
         scan.members = members(&scan.sets, names, wanted.has_driver)?;
         self.count_points(scan.members.len())?;
         scan.filter_by_tags();
+        if wanted.is_ordered {
+            self.read_ahead(scope, wanted, &mut scan)?;
+        }
         self.group_members(scope, place, &matchers, scan, input)
+    }
+
+    /// Reads all sets in their own order, unless that is too much to hold, or mostly in vain.
+    fn read_ahead(&self, scope: &Scope<'_>, wanted: Wanted<'_>, scan: &mut Scan<'_>) -> Result<()> {
+        let members = scan.members.len();
+        let longest = scan.sets.iter().map(|set| set.set.len()).max().unwrap_or(0);
+        if members < AHEAD_MEMBERS_MIN || members * 2 < longest {
+            return Ok(());
+        }
+        // A condition may rule out the points that would do.
+        let most = if scan.rest.is_some() { 0 } else { wanted.most };
+        let mut left = self.limits.points_max / AHEAD_SHARE;
+        let mut all = Vec::new();
+        for set in &scan.sets {
+            let mut samples: Vec<Samples> = Vec::with_capacity(set.set.len());
+            let mut start = 0;
+            while start < set.set.len() {
+                let end = set.set.len().min(start + AHEAD_MEMBERS_MIN * 16);
+                let mut is_too_much = false;
+                set.set.read(start..end, &mut |_, times, values| {
+                    let mut found = present(&scope.windows, times, values);
+                    if most != 0 && most < found.len() {
+                        match scope.direction {
+                            Direction::Up => found.truncate(most),
+                            Direction::Down => drop(found.drain(..found.len() - most)),
+                        }
+                        found.shrink_to_fit();
+                    }
+                    is_too_much |= left < found.len();
+                    left = left.saturating_sub(found.len());
+                    samples.push(found);
+                })?;
+                if is_too_much {
+                    return Ok(());
+                }
+                start = end;
+            }
+            all.push(samples);
+        }
+        for (set, samples) in scan.sets.iter_mut().zip(all) {
+            set.ahead = Some(samples);
+        }
+        Ok(())
     }
 
     fn column(
@@ -226,7 +289,13 @@ impl<'a> Evaluator<'a> {
         }
         let set = self.source.select(place, name, matchers)?;
         let kind = scan.fields.get(name).copied().unwrap_or_default();
-        scan.sets.push(FieldSet { name: name.to_string(), kind, set, is_selected: false });
+        scan.sets.push(FieldSet {
+            name: name.to_string(),
+            kind,
+            set,
+            is_selected: false,
+            ahead: None,
+        });
         Ok(scan.sets.len() - 1)
     }
 
@@ -305,20 +374,21 @@ impl<'a> Evaluator<'a> {
             members: Vec::new(),
             table: Some(table),
             rest: scope.plan.condition.clone(),
+            tag_rest: None,
             fields: Fields::new(),
         });
         Ok(())
     }
 
-    /// The points of a group, in the statement's order; at most `most` of each series, if not 0.
+    /// The points of a group, in the statement's order.
     pub(super) fn points(
         &self,
         input: &Input<'a>,
         group: &Group,
         scope: &Scope<'_>,
         wanted: Wanted<'_>,
-        most: usize,
     ) -> Result<Vec<Point>> {
+        let most = wanted.most;
         let mut points = Vec::new();
         for (scan, member) in &group.members {
             let start = points.len();
@@ -337,6 +407,15 @@ impl<'a> Evaluator<'a> {
         }
         Ok(points)
     }
+}
+
+/// The samples that are there, within the time that is asked for.
+fn present(windows: &Windows, times: &[i64], values: &[f64]) -> Samples {
+    let pairs = times.iter().copied().zip(values.iter().copied());
+    let is_there = |(time, value): &(i64, f64)| {
+        !value.is_nan() && windows.start <= *time && *time <= windows.end
+    };
+    pairs.filter(is_there).collect()
 }
 
 /// The page of a list; no limit is all.
@@ -453,19 +532,12 @@ impl<'s> Scan<'s> {
         }
         let members = std::mem::take(&mut self.members);
         self.members = members.into_iter().filter(|member| tags_hold(rest, &member.tags)).collect();
-        self.rest = None;
+        self.tag_rest = self.rest.take();
     }
 
-    /// Whether a condition that may be about tags does not rule a series out.
+    /// Whether what had to hold of the members holds of these tags.
     fn tags_hold(&self, labels: &Labels) -> bool {
-        match &self.rest {
-            Some(rest)
-                if variables(rest).iter().all(|(name, kind)| is_tag(name, *kind, &self.fields)) =>
-            {
-                tags_hold(rest, labels)
-            }
-            _ => true,
-        }
+        self.tag_rest.as_ref().is_none_or(|rest| tags_hold(rest, labels))
     }
 
     fn read(
@@ -480,19 +552,22 @@ impl<'s> Scan<'s> {
             return Ok(());
         }
         let Some(member) = self.members.get(member) else { return Ok(()) };
-        let mut samples: Vec<Vec<(i64, f64)>> = vec![Vec::new(); self.sets.len()];
+        let mut samples: Vec<Cow<'_, [(i64, f64)]>> = Vec::with_capacity(self.sets.len());
         for (at, set) in self.sets.iter().enumerate() {
             let series = member.series(at);
-            if series == NONE {
-                continue;
-            }
-            let series = series as usize;
-            set.set.read(series..series + 1, &mut |_, times, values| {
-                let pairs = times.iter().copied().zip(values.iter().copied());
-                samples[at].extend(pairs.filter(|(time, value)| {
-                    !value.is_nan() && scope.windows.start <= *time && *time <= scope.windows.end
-                }));
-            })?;
+            let ahead = set.ahead.as_ref().and_then(|ahead| ahead.get(series as usize));
+            samples.push(match ahead {
+                Some(ahead) => Cow::Borrowed(ahead),
+                None if series == NONE => Cow::Borrowed(&[]),
+                None => {
+                    let mut found = Vec::new();
+                    let series = series as usize;
+                    set.set.read(series..series + 1, &mut |_, times, values| {
+                        found = present(&scope.windows, times, values);
+                    })?;
+                    Cow::Owned(found)
+                }
+            });
         }
         let mut times: Vec<i64> = Vec::new();
         for (at, set) in self.sets.iter().enumerate() {

@@ -158,12 +158,12 @@ impl Evaluator<'_> {
         if refs.iter().all(|found| found.kind == DataType::Unknown) {
             return Ok(out);
         }
-        let wanted = Wanted { refs, has_driver: false, is_ordered: true };
-        let input = self.input(scope, wanted)?;
         let page = scope.plan.page;
         let most = if page.limit == 0 { 0 } else { page.limit.saturating_add(page.offset) };
+        let wanted = Wanted { refs, has_driver: false, is_ordered: true, most };
+        let input = self.input(scope, wanted)?;
         for group in &input.groups {
-            let points = self.points(&input, group, scope, wanted, most)?;
+            let points = self.points(&input, group, scope, wanted)?;
             let points = paged(&points, page.limit, page.offset);
             slots.clear();
             let rows: Vec<(i64, Vec<Value>)> = points
