@@ -41,7 +41,7 @@ test-redis-load: tools
 test-influxql: tools
 	cargo build --package server --features jemalloc
 	cargo xtask setup
-	QUIPU_BINARY=$(CURDIR)/target/debug/quipu cargo test --package e2e --test all -- --ignored --nocapture influxql_differential
+	QUIPU_BINARY=$(CURDIR)/target/debug/quipu cargo run --package e2e --example influxql_differential
 
 test-sql: tools
 	cargo build --package server --features jemalloc,sql,s3

@@ -19,8 +19,6 @@ mod influx_sockets;
 mod legacy;
 mod legacy_faults;
 mod influxql;
-mod influxql_differential;
-mod influxql_generator;
 mod metricsql;
 mod migrate;
 mod native_histograms;
