@@ -113,7 +113,8 @@ fn influx_handshakes() {
     let form = [("content-type", "application/x-www-form-urlencoded")];
     let reply = server.send("POST", "/query", &form, b"q=CREATE+DATABASE+%22telegraf%22");
     assert_eq!((reply.status, &reply.json()["results"][0]["statement_id"]), (200, &0.into()));
-    assert!(server.get("/query?q=SELECT+1").text().contains("PromQL"));
+    let reply = server.get("/query?db=telegraf&q=SELECT+1");
+    assert!(reply.text().contains("error parsing query"), "{}", reply.text());
     assert_eq!(server.get("/query").status, 400);
 }
 
