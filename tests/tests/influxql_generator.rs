@@ -436,7 +436,7 @@ impl Queries {
             7 => format!("max({number})"),
             8 => format!("first({number})"),
             9 => format!("last({number})"),
-            10 => format!("percentile({}, {})", shape.float, self.random.below(101)),
+            10 => format!("percentile({}, {})", shape.float, 50 + self.random.below(51)),
             11 => format!("count(distinct({}))", self.pick(&shape.numbers)),
             12 => match shape.booleans.first() {
                 Some(boolean) => {

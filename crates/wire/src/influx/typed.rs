@@ -92,3 +92,38 @@ fn value_type(body: &[u8], at: usize) -> Option<(Option<FieldType>, usize)> {
     let kind = if is_whole && kind == FieldType::Float { FieldType::Integer } else { kind };
     Some((Some(kind), end))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Start;
+    use crate::extra_labels::ExtraLabels;
+    use crate::influx::{InfluxKeys, Options, Precision, decode};
+    use model::KeyHasher;
+
+    #[test]
+    fn types_of_the_first_line_of_each_kind() {
+        let body = "a\\,b,t=1 x=1,y=2i,z=t,s=\"x=1i, \",time=5 1\n\
+                    a\\,b,t=2 x=1,y=2i,z=f,s=\"\",time=5 1\n\
+                    cpu x=3u 2\ncpu2 x=-1.5 3\ncpu x=4u 4\n";
+        let keys = InfluxKeys::new(ExtraLabels::none());
+        let options = Options { precision: Precision::Nanosecond, now: 0 };
+        let hasher = KeyHasher::new(1);
+        let decoded =
+            decode(body.as_bytes(), Start::default(), &options, &hasher, &keys).expect("lines");
+        let rows = first_rows(&decoded.batch);
+        let found: Vec<TypedFields> =
+            rows.iter().filter_map(|(_, row)| typed_fields(body.as_bytes(), row)).collect();
+        let of = |measurement: &str, fields: &[(&str, FieldType)]| TypedFields {
+            measurement: measurement.to_string(),
+            fields: fields.iter().map(|(name, kind)| ((*name).to_string(), *kind)).collect(),
+        };
+        use FieldType::{Boolean, Float, Integer};
+        let expected = [
+            of("a,b", &[("x", Float), ("y", Integer), ("z", Boolean)]),
+            of("cpu", &[("x", Integer)]),
+            of("cpu2", &[("x", Float)]),
+        ];
+        assert_eq!(found, expected);
+    }
+}
