@@ -506,7 +506,9 @@ impl Queries {
             0 => format!(" GROUP BY {}", self.interval()),
             _ => String::new(),
         };
-        let number = if shape.from == "cpu" { number } else { "idle" };
+        // Where windows of integers meet InfluxDB forgets what is between two points.
+        let needs_float = groups.contains("time") || shape.from != "cpu";
+        let number = if needs_float { "idle" } else { number };
         format!("SELECT integral({number}{unit}) FROM cpu{wheres}{groups}")
     }
 

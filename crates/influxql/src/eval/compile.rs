@@ -188,6 +188,9 @@ fn subquery(outer: &Plan, select: &Select, circumstances: &Circumstances<'_>) ->
     Ok(plan)
 }
 
+/// The first and the last nanosecond, where somebody says so.
+pub type Ends = (Option<i64>, Option<i64>);
+
 /// A condition without its bounds of time, and these.
 ///
 /// # Errors
@@ -195,7 +198,7 @@ fn subquery(outer: &Plan, select: &Select, circumstances: &Circumstances<'_>) ->
 pub fn condition_and_range(
     condition: Option<&Expr>,
     circumstances: &Circumstances<'_>,
-) -> Result<(Option<Expr>, (Option<i64>, Option<i64>))> {
+) -> Result<(Option<Expr>, Ends)> {
     let constants = Constants { now: Some(circumstances.now), zone: None };
     let Some(condition) = condition else { return Ok((None, (None, None))) };
     let (condition, bounds) = split(condition.clone(), &constants)?;
@@ -391,8 +394,8 @@ impl Seen {
             }
             Expr::Call { name, args } if is_math(name) => {
                 check_math_args(name, args)?;
-                let args = args.iter().filter(|arg| !arg.is_literal());
-                args.map(|arg| self.expression(arg, may_be_star)).collect()
+                let mut args = args.iter().filter(|arg| !arg.is_literal());
+                args.try_for_each(|arg| self.expression(arg, may_be_star))
             }
             Expr::Call { name, args } => {
                 self.calls += 1;

@@ -17,11 +17,11 @@ impl Parser<'_> {
                 let (database, policy) = self.policy_on()?;
                 Ok(Statement::AlterRetentionPolicy { database, policy })
             }
-            "GRANT" => self.to_the_end(Statement::Users { verb: "GRANT" }),
-            "REVOKE" => self.to_the_end(Statement::Users { verb: "REVOKE" }),
+            "GRANT" => self.skip_rest(Statement::Users { verb: "GRANT" }),
+            "REVOKE" => self.skip_rest(Statement::Users { verb: "REVOKE" }),
             "SET" => {
                 self.expect("PASSWORD")?;
-                self.to_the_end(Statement::Users { verb: "SET PASSWORD" })
+                self.skip_rest(Statement::Users { verb: "SET PASSWORD" })
             }
             _ => {
                 self.expect("QUERY")?;
@@ -35,7 +35,7 @@ impl Parser<'_> {
     }
 
     /// What is not offered is not read either.
-    fn to_the_end(&mut self, statement: Statement) -> Result<Statement> {
+    fn skip_rest(&mut self, statement: Statement) -> Result<Statement> {
         loop {
             match self.peek().token {
                 Token::Eof | Token::Semicolon => return Ok(statement),
@@ -73,15 +73,15 @@ impl Parser<'_> {
             }
             "USER" => {
                 self.next();
-                self.to_the_end(Statement::Users { verb: "CREATE USER" })
+                self.skip_rest(Statement::Users { verb: "CREATE USER" })
             }
             "CONTINUOUS" => {
                 self.next();
-                self.to_the_end(Statement::Unsupported { what: "CREATE CONTINUOUS QUERY" })
+                self.skip_rest(Statement::Unsupported { what: "CREATE CONTINUOUS QUERY" })
             }
             "SUBSCRIPTION" => {
                 self.next();
-                self.to_the_end(Statement::Unsupported { what: "CREATE SUBSCRIPTION" })
+                self.skip_rest(Statement::Unsupported { what: "CREATE SUBSCRIPTION" })
             }
             _ => Err(self.unexpected(things)),
         }
@@ -145,12 +145,12 @@ impl Parser<'_> {
                 let (sources, condition) = self.what_is_deleted()?;
                 Ok(Statement::DropSeries { sources, condition })
             }
-            "USER" => self.to_the_end(Statement::Users { verb: "DROP USER" }),
+            "USER" => self.skip_rest(Statement::Users { verb: "DROP USER" }),
             "CONTINUOUS" => {
-                self.to_the_end(Statement::Unsupported { what: "DROP CONTINUOUS QUERY" })
+                self.skip_rest(Statement::Unsupported { what: "DROP CONTINUOUS QUERY" })
             }
-            "SHARD" => self.to_the_end(Statement::Unsupported { what: "DROP SHARD" }),
-            _ => self.to_the_end(Statement::Unsupported { what: "DROP SUBSCRIPTION" }),
+            "SHARD" => self.skip_rest(Statement::Unsupported { what: "DROP SHARD" }),
+            _ => self.skip_rest(Statement::Unsupported { what: "DROP SUBSCRIPTION" }),
         }
     }
 

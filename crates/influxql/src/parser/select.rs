@@ -159,7 +159,7 @@ impl Parser<'_> {
                 "none" => Ok(Fill::None),
                 "previous" => Ok(Fill::Previous),
                 "linear" => Ok(Fill::Linear),
-                _ => Err(ParseError::plain(format!("expected number argument in fill()"))),
+                _ => Err(ParseError::plain("expected number argument in fill()")),
             },
             Expr::Integer(value) => Ok(Fill::Integer(*value)),
             Expr::Number(value) => Ok(Fill::Number(*value)),
