@@ -681,9 +681,8 @@ fn all_of(expr: Expr) -> Vec<Expr> {
 /// The condition that all of them hold.
 fn together(parts: Vec<Expr>) -> Option<Expr> {
     parts.into_iter().reduce(|left, right| {
-        // What was in parentheses stays together.
-        let left = Box::new(Expr::Paren(Box::new(left)));
-        Expr::Binary { op: Op::And, left, right: Box::new(Expr::Paren(Box::new(right))) }
+        let (left, right) = (Box::new(left), Box::new(right));
+        Expr::Binary { op: Op::And, left, right }
     })
 }
 
