@@ -165,7 +165,7 @@ fn bounds() {
     assert!(answer(&long).contains("operators"), "{}", answer(&long));
     // What is within the bounds does not fill a stack.
     for op in ["OR", "AND"] {
-        let text = format!("SELECT n FROM cpu WHERE n = 1{}", format!(" {op} n = 1").repeat(1_900));
+        let text = format!("SELECT n FROM cpu WHERE n = 1{}", format!(" {op} n = 1").repeat(950));
         assert_eq!(answer(&text), "name,tags,time,n\ncpu,,10,1\n");
     }
     let sum = format!("SELECT n{} FROM cpu WHERE n = 1", " + 1".repeat(1_900));
