@@ -3,7 +3,7 @@
 use super::keys::{MEASUREMENT_ESCAPES, TAG_ESCAPES, unescape, unescaped};
 use super::scan::{name_end, string_end};
 use model::{Row, WriteBatch};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// What a field's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub enum FieldType {
 pub struct TypedFields {
     /// Its name.
     pub measurement: String,
-    /// Their names and types; of equal names the last.
+    /// Their names and types, by name; of equal names the last.
     pub fields: Vec<(String, FieldType)>,
 }
 
@@ -55,7 +55,7 @@ pub fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
     let measurement = &key[..unescaped(key, b',').unwrap_or(key.len())];
     let mut buffer = String::new();
     let measurement = unescape(measurement, MEASUREMENT_ESCAPES, &mut buffer).ok()?.to_string();
-    let mut fields: Vec<(String, FieldType)> = Vec::new();
+    let mut fields: BTreeMap<String, FieldType> = BTreeMap::new();
     let mut at = start + key.len();
     while body.get(at) == Some(&b' ') {
         at += 1;
@@ -66,13 +66,12 @@ pub fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
         let (kind, end) = value_type(body, value_start)?;
         if let Some(kind) = kind {
             let name = unescape(name, TAG_ESCAPES, &mut buffer).ok()?;
-            fields.retain(|(other, _)| other != name);
             if name != "time" {
-                fields.push((name.to_string(), kind));
+                fields.insert(name.to_string(), kind);
             }
         }
         if body.get(end) != Some(&b',') {
-            return Some(TypedFields { measurement, fields });
+            return Some(TypedFields { measurement, fields: fields.into_iter().collect() });
         }
         at = end + 1;
     }
