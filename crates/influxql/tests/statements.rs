@@ -163,6 +163,13 @@ fn bounds() {
     assert!(answer(&deep).contains("levels of nesting"), "{}", answer(&deep));
     let long = format!("SELECT n FROM cpu WHERE n = 1{}", " OR n = 1".repeat(3_000));
     assert!(answer(&long).contains("operators"), "{}", answer(&long));
+    // What is within the bounds does not fill a stack.
+    for op in ["OR", "AND"] {
+        let text = format!("SELECT n FROM cpu WHERE n = 1{}", format!(" {op} n = 1").repeat(950));
+        assert_eq!(answer(&text), "name,tags,time,n\ncpu,,10,1\n");
+    }
+    let sum = format!("SELECT n{} FROM cpu WHERE n = 1", " + 1".repeat(1_900));
+    assert!(answer(&sum).ends_with("cpu,,10,1901\n"), "{}", answer(&sum));
     let fill = "SELECT mean(n) FROM cpu WHERE time >= 0 GROUP BY time(1ms)";
     assert!(answer(fill).contains("limit exceeded"), "{}", answer(fill));
     let many = "SHOW DATABASES;".repeat(2_000);

@@ -436,7 +436,7 @@ impl Queries {
             7 => format!("max({number})"),
             8 => format!("first({number})"),
             9 => format!("last({number})"),
-            10 => format!("percentile({}, {})", shape.float, self.random.below(101)),
+            10 => format!("percentile({}, {})", shape.float, 50 + self.random.below(51)),
             11 => format!("count(distinct({}))", self.pick(&shape.numbers)),
             12 => match shape.booleans.first() {
                 Some(boolean) => {
@@ -506,7 +506,9 @@ impl Queries {
             0 => format!(" GROUP BY {}", self.interval()),
             _ => String::new(),
         };
-        let number = if shape.from == "cpu" { number } else { "idle" };
+        // Where windows of integers meet InfluxDB forgets what is between two points.
+        let needs_float = groups.contains("time") || shape.from != "cpu";
+        let number = if needs_float { "idle" } else { number };
         format!("SELECT integral({number}{unit}) FROM cpu{wheres}{groups}")
     }
 

@@ -9,6 +9,7 @@ use super::window::Windows;
 use super::{Evaluator, Result};
 use crate::ast::{DataType, Expr};
 use crate::source::{Fields, Place, SeriesSet};
+use crate::token::Op;
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
 use std::borrow::Cow;
@@ -524,15 +525,18 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Applies a condition that is about tags alone to the members, once and for all.
+    /// Applies what of the condition is about tags alone to the members, once and for all.
     fn filter_by_tags(&mut self) {
-        let Some(rest) = &self.rest else { return };
-        if variables(rest).iter().any(|(name, kind)| !is_tag(name, *kind, &self.fields)) {
-            return;
+        let Some(rest) = self.rest.take() else { return };
+        let fields = &self.fields;
+        let is_tag = |(name, kind): &(String, DataType)| is_tag(name, *kind, fields);
+        let (of_tags, others): (Vec<Expr>, Vec<Expr>) =
+            all_of(rest).into_iter().partition(|part| variables(part).iter().all(is_tag));
+        self.rest = together(others);
+        self.tag_rest = together(of_tags);
+        if let Some(of_tags) = &self.tag_rest {
+            self.members.retain(|member| tags_hold(of_tags, &member.tags));
         }
-        let members = std::mem::take(&mut self.members);
-        self.members = members.into_iter().filter(|member| tags_hold(rest, &member.tags)).collect();
-        self.tag_rest = self.rest.take();
     }
 
     /// Whether what had to hold of the members holds of these tags.
@@ -659,6 +663,27 @@ impl<'s> Scan<'s> {
             push_point(*time, self.columns.iter().map(value), has_driver, out);
         }
     }
+}
+
+/// The parts of a condition that must all hold.
+fn all_of(expr: Expr) -> Vec<Expr> {
+    match expr {
+        Expr::Paren(inner) => all_of(*inner),
+        Expr::Binary { op: Op::And, left, right } => {
+            let mut parts = all_of(*left);
+            parts.extend(all_of(*right));
+            parts
+        }
+        other => vec![other],
+    }
+}
+
+/// The condition that all of them hold.
+fn together(parts: Vec<Expr>) -> Option<Expr> {
+    parts.into_iter().reduce(|left, right| {
+        let (left, right) = (Box::new(left), Box::new(right));
+        Expr::Binary { op: Op::And, left, right }
+    })
 }
 
 /// Whether a condition about tags alone holds of a series.

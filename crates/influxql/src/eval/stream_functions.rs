@@ -182,9 +182,7 @@ impl Transformation<'_> {
                 if before != end {
                     let at_end = linear(end, before, time, height, value);
                     sum += 0.5 * (at_end + height) * ((end - before) as f64 / unit);
-                    // What goes on is as whole as the samples are.
-                    height = if self.is_whole() { at_end.trunc() } else { at_end };
-                    before = end;
+                    (before, height) = (end, at_end);
                 }
                 out.push(Point::new(start, Value::Float(sum)));
                 (start, end) = bounds(time);

@@ -3,7 +3,7 @@
 use super::keys::{MEASUREMENT_ESCAPES, TAG_ESCAPES, unescape, unescaped};
 use super::scan::{name_end, string_end};
 use model::{Row, WriteBatch};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// What a field's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub enum FieldType {
 pub struct TypedFields {
     /// Its name.
     pub measurement: String,
-    /// Their names and types; of equal names the last.
+    /// Their names and types, by name; of equal names the last.
     pub fields: Vec<(String, FieldType)>,
 }
 
@@ -55,7 +55,7 @@ pub fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
     let measurement = &key[..unescaped(key, b',').unwrap_or(key.len())];
     let mut buffer = String::new();
     let measurement = unescape(measurement, MEASUREMENT_ESCAPES, &mut buffer).ok()?.to_string();
-    let mut fields: Vec<(String, FieldType)> = Vec::new();
+    let mut fields: BTreeMap<String, FieldType> = BTreeMap::new();
     let mut at = start + key.len();
     while body.get(at) == Some(&b' ') {
         at += 1;
@@ -66,13 +66,12 @@ pub fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
         let (kind, end) = value_type(body, value_start)?;
         if let Some(kind) = kind {
             let name = unescape(name, TAG_ESCAPES, &mut buffer).ok()?;
-            fields.retain(|(other, _)| other != name);
             if name != "time" {
-                fields.push((name.to_string(), kind));
+                fields.insert(name.to_string(), kind);
             }
         }
         if body.get(end) != Some(&b',') {
-            return Some(TypedFields { measurement, fields });
+            return Some(TypedFields { measurement, fields: fields.into_iter().collect() });
         }
         at = end + 1;
     }
@@ -91,4 +90,39 @@ fn value_type(body: &[u8], at: usize) -> Option<(Option<FieldType>, usize)> {
     let is_whole = matches!(body.get(end.checked_sub(1)?), Some(b'i' | b'u'));
     let kind = if is_whole && kind == FieldType::Float { FieldType::Integer } else { kind };
     Some((Some(kind), end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Start;
+    use crate::extra_labels::ExtraLabels;
+    use crate::influx::{InfluxKeys, Options, Precision, decode};
+    use model::KeyHasher;
+
+    #[test]
+    fn types_of_the_first_line_of_each_kind() {
+        let body = "a\\,b,t=1 x=1,y=2i,z=t,s=\"x=1i, \",time=5 1\n\
+                    a\\,b,t=2 x=1,y=2i,z=f,s=\"\",time=5 1\n\
+                    cpu x=3u 2\ncpu2 x=-1.5 3\ncpu x=4u 4\n";
+        let keys = InfluxKeys::new(ExtraLabels::none());
+        let options = Options { precision: Precision::Nanosecond, now: 0 };
+        let hasher = KeyHasher::new(1);
+        let decoded =
+            decode(body.as_bytes(), Start::default(), &options, &hasher, &keys).expect("lines");
+        let rows = first_rows(&decoded.batch);
+        let found: Vec<TypedFields> =
+            rows.iter().filter_map(|(_, row)| typed_fields(body.as_bytes(), row)).collect();
+        let of = |measurement: &str, fields: &[(&str, FieldType)]| TypedFields {
+            measurement: measurement.to_string(),
+            fields: fields.iter().map(|(name, kind)| ((*name).to_string(), *kind)).collect(),
+        };
+        use FieldType::{Boolean, Float, Integer};
+        let expected = [
+            of("a,b", &[("x", Float), ("y", Integer), ("z", Boolean)]),
+            of("cpu", &[("x", Integer)]),
+            of("cpu2", &[("x", Float)]),
+        ];
+        assert_eq!(found, expected);
+    }
 }
