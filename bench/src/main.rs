@@ -18,6 +18,7 @@ mod differential;
 mod flags;
 mod http;
 mod instant;
+mod legacy;
 mod load;
 mod observe;
 mod ordeal;

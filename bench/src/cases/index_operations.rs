@@ -13,7 +13,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A kind of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Operation {
+pub enum Operation {
     /// Every sample of every series.
     Data,
     /// All series with their labels.
@@ -29,7 +29,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    pub(super) const ALL: [Operation; 6] = [
+    pub const ALL: [Operation; 6] = [
         Operation::Data,
         Operation::MetricNames,
         Operation::LabelNames,
@@ -38,7 +38,7 @@ impl Operation {
         Operation::GraphitePaths,
     ];
 
-    pub(super) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Operation::Data => "data",
             Operation::MetricNames => "metric names",
@@ -50,7 +50,7 @@ impl Operation {
     }
 
     /// Path and parameters of the question about a range of time.
-    pub(super) fn path(self, start_ns: i64, end_ns: i64) -> String {
+    pub fn path(self, start_ns: i64, end_ns: i64) -> String {
         let (start, end) = (start_ns / SECOND_NS, end_ns / SECOND_NS);
         let range = format!("start={start}&end={end}");
         // Only the series that stay: deleted ones are gone for every operation.
@@ -90,7 +90,7 @@ impl Operation {
     ///
     /// # Errors
     /// When the server refuses, or answers with more or less than there is.
-    pub(super) fn check(self, client: &mut HttpClient, path: &str, series: u64) -> Result<()> {
+    pub fn check(self, client: &mut HttpClient, path: &str, series: u64) -> Result<()> {
         let answer = client.get(path)?;
         ensure!(answer.status == 200, "status {}: {}", answer.status, answer.excerpt());
         let json: Value = serde_json::from_slice(&answer.body)?;
@@ -112,7 +112,7 @@ impl Operation {
 }
 
 /// A client that waits long enough.
-pub(super) fn client(authority: &str) -> HttpClient {
+pub fn client(authority: &str) -> HttpClient {
     HttpClient::new(authority, ANSWER_TIMEOUT)
 }
 

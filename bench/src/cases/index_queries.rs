@@ -210,7 +210,8 @@ impl IndexQueries {
     }
 }
 
-fn unique_names(
+/// A set of series of which nothing is alike, evenly over a time.
+pub fn unique_names(
     series: u64,
     first_series: u64,
     start_ns: i64,

@@ -7,8 +7,8 @@
 //! Adding a case is a file with a function `planned` and a line in [`RECORDED`].
 
 pub mod dashboards;
-mod index_operations;
-mod index_queries;
+pub mod index_operations;
+pub mod index_queries;
 pub mod ingest;
 pub mod loading;
 mod matchers;
@@ -106,7 +106,7 @@ pub fn plan(setting: &Setting, only: &[String]) -> Result<Vec<Planned>> {
 }
 
 /// How every case of record loads: two workers, requests of 10,000 lines or samples, bounded.
-fn load_options(setting: &Setting) -> LoadOptions {
+pub fn load_options(setting: &Setting) -> LoadOptions {
     LoadOptions {
         authority: String::new(),
         path: String::new(),

@@ -2,7 +2,8 @@
 
 use crate::flags;
 use crate::server::{
-    INFLUXDB, Installed, POSTGRESQL, PROMETHEUS, Peer, QUIPU, REDIS, TIMESCALEDB, VICTORIA_METRICS,
+    INFLUXDB, Installed, POSTGRESQL, PROMETHEUS, Peer, QUIPU, QUIPU_INFLUXQL, REDIS, TIMESCALEDB,
+    VICTORIA_METRICS,
 };
 use anyhow::{Context, Result, ensure};
 use clap::{Arg, ArgMatches};
@@ -14,8 +15,9 @@ pub const INSTALLED: &str = "installed";
 pub const NONE: &str = "none";
 
 /// Flag, server, help; ratios are those of the first to each other.
-const SERVERS: [(&str, &Peer, &str); 7] = [
+const SERVERS: [(&str, &Peer, &str); 8] = [
     ("quipu", &QUIPU, "Quipu's binary; without it only peers run"),
+    ("quipu-influxql", &QUIPU_INFLUXQL, "Quipu's binary, asked in InfluxQL as InfluxDB is"),
     ("victoria-metrics", &VICTORIA_METRICS, "VictoriaMetrics: a path, \"installed\" or \"none\""),
     ("prometheus", &PROMETHEUS, "Prometheus: a path, \"installed\" or \"none\""),
     ("influxdb", &INFLUXDB, "InfluxDB 1.x: a path, \"installed\" or \"none\""),
@@ -28,7 +30,7 @@ const SERVERS: [(&str, &Peer, &str); 7] = [
 pub fn contender_flags(peers_default: &'static str) -> Vec<Arg> {
     let flag = |(name, peer, help): &(&'static str, &Peer, &'static str)| {
         let default = match peer.name {
-            name if name == QUIPU.name => NONE,
+            name if name == QUIPU.name || name == QUIPU_INFLUXQL.name => NONE,
             name if name == VICTORIA_METRICS.name => INSTALLED,
             _ => peers_default,
         };

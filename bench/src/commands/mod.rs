@@ -5,6 +5,7 @@ mod contenders;
 mod crash;
 mod dashboards;
 mod differential;
+mod legacy;
 mod load;
 mod ordeal;
 mod redis;
@@ -41,6 +42,7 @@ pub fn command() -> Command {
         .subcommand(ordeal::command())
         .subcommand(compare::command())
         .subcommand(differential::command())
+        .subcommand(legacy::command())
         .subcommand(redis::command())
         .subcommand(suite::command())
 }
@@ -65,6 +67,7 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(("ordeal", matches)) => ordeal::run(matches),
         Some(("compare", matches)) => compare::run(matches),
         Some(("differential", matches)) => differential::run(matches),
+        Some(("legacy", matches)) => legacy::run(matches),
         Some(("redis", matches)) => redis::run(matches),
         Some(("suite", matches)) => suite::run(matches),
         _ => unreachable!("clap demands a subcommand"),

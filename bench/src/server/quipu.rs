@@ -6,8 +6,19 @@ use crate::load::settle::Call;
 use crate::payload::Protocol;
 use crate::tsbs::queries::Language;
 
-/// Quipu.
-pub static QUIPU: Peer = Peer {
+/// Quipu, asked in PromQL.
+pub static QUIPU: Peer = SERVED;
+
+/// Quipu as InfluxDB's clients see it.
+pub static QUIPU_INFLUXQL: Peer = Peer {
+    name: "Quipu, InfluxQL",
+    doors: &[WriteDoor::new(Protocol::Influx, "/write?db=benchmark&precision=ns")],
+    language: Some(Language::InfluxQl),
+    ..SERVED
+};
+
+/// How it is started, whoever asks.
+const SERVED: Peer = Peer {
     name: "Quipu",
     program: "quipu",
     program_places: &[],

@@ -39,6 +39,16 @@ impl RunningServer {
     /// # Errors
     /// When it cannot be prepared or started.
     pub fn spawn(installed: &Installed, data_dir: &Path, log: &Path) -> Result<RunningServer> {
+        RunningServer::spawn_with(installed, data_dir, log, &[])
+    }
+
+    /// As [`RunningServer::spawn`], with environment variables besides the peer's own.
+    fn spawn_with(
+        installed: &Installed,
+        data_dir: &Path,
+        log: &Path,
+        variables: &[(&str, String)],
+    ) -> Result<RunningServer> {
         let peer = installed.peer;
         let place = place(data_dir)?;
         let account = Account::of(peer)?;
@@ -57,6 +67,7 @@ impl RunningServer {
         let child = command
             .args((peer.serve_arguments)(&place))
             .envs((peer.environment)(&place))
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
@@ -76,7 +87,20 @@ impl RunningServer {
     /// # Errors
     /// When it ends, or takes too long.
     pub fn start(installed: &Installed, data_dir: &Path, log: &Path) -> Result<RunningServer> {
-        let mut server = RunningServer::spawn(installed, data_dir, log)?;
+        RunningServer::start_with(installed, data_dir, log, &[])
+    }
+
+    /// As [`RunningServer::start`], with environment variables besides the peer's own.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_with(
+        installed: &Installed,
+        data_dir: &Path,
+        log: &Path,
+        variables: &[(&str, String)],
+    ) -> Result<RunningServer> {
+        let mut server = RunningServer::spawn_with(installed, data_dir, log, variables)?;
         server.wait_until_ready()?;
         (server.peer.set_up)(&server.authority)
             .with_context(|| format!("cannot set {} up", server.peer.name))?;
