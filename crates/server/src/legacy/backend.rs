@@ -6,7 +6,7 @@
 //!   tried by one: queries should not each wait for what is not there.
 
 use super::counters::{Counters, Outcome};
-use super::rule::{Kind, Rule};
+use super::rule::{Export, Kind, Rule};
 use super::{TakenLimits, catalogue, samples};
 use crate::commands::client::{Access, Asked as Sent, Client, OnBytes, Reply};
 use anyhow::{anyhow, bail, ensure};
@@ -14,7 +14,7 @@ use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use model::{Labels, TimeRange, Timestamp};
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Answer, Asked, Elsewhere, Fault, FoundSeries, Limit};
 
@@ -43,6 +43,8 @@ pub struct Backend {
     state: Mutex<State>,
     /// Told when a request is over.
     over: Condvar,
+    /// How its samples come, once its flags are known.
+    export: OnceLock<Export>,
     counters: Arc<Counters>,
 }
 
@@ -107,6 +109,7 @@ impl Backend {
             limits,
             state: Mutex::default(),
             over: Condvar::new(),
+            export: OnceLock::new(),
             counters: Arc::default(),
         };
         let client = backend.client();
@@ -283,6 +286,25 @@ impl<'b> Request<'b> {
         self.backend.rule.kind
     }
 
+    /// How a VictoriaMetrics is to send its samples: by what the rule says, or its own flags do.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub fn export(&mut self) -> anyhow::Result<Export> {
+        let backend = self.backend;
+        if let Some(known) = backend.rule.export.or_else(|| backend.export.get().copied()) {
+            return Ok(known);
+        }
+        let page = match self.text("/metrics", "") {
+            Ok(page) => page,
+            // A cluster has its page elsewhere, some keep theirs closed.
+            Err(error) if error.is::<Refusal>() => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let export = if deduplicates(&page) { Export::Lines } else { Export::Blocks };
+        Ok(*backend.export.get_or_init(|| export))
+    }
+
     /// What the request may take.
     pub fn bounds(&self) -> Bounds<'b> {
         Bounds { limits: self.backend.limits, counters: &self.backend.counters }
@@ -426,6 +448,17 @@ fn check(value: u64, max: u64, (limit, what): (Limit, &'static str)) -> anyhow::
     }
 }
 
+/// Whether a VictoriaMetrics' page of metrics says that it takes samples away when they are read.
+fn deduplicates(page: &[u8]) -> bool {
+    let page = String::from_utf8_lossy(page);
+    let mut flags = page.lines().filter(|line| line.starts_with("flag{"));
+    flags.any(|line| {
+        let value = line.split_once("value=\"").and_then(|(_, rest)| rest.split_once('"'));
+        let is_on = value.is_some_and(|(value, _)| value.chars().any(|c| ('1'..='9').contains(&c)));
+        line.contains("name=\"dedup.minScrapeInterval\"") && is_on
+    })
+}
+
 impl Elsewhere for Backend {
     fn name(&self) -> &str {
         &self.name
@@ -449,5 +482,24 @@ impl Elsewhere for Backend {
 
     fn label_values(&self, name: &str, asked: &Asked<'_>) -> Answer<Vec<String>> {
         self.answer(asked, |request| catalogue::label_values(request, name, asked))
+    }
+}
+
+#[cfg(test)]
+mod export_tests {
+    use super::deduplicates;
+
+    #[test]
+    fn flags_say_whether_samples_are_taken_away() {
+        let page = |value: &str| {
+            format!(
+                "a 1\nflag{{name=\"dedup.minScrapeInterval\", value=\"{value}\", is_set=\"true\"}} 1\n"
+            )
+        };
+        assert!(deduplicates(page("30s").as_bytes()));
+        assert!(deduplicates(page("1ms").as_bytes()));
+        assert!(!deduplicates(page("0s").as_bytes()));
+        assert!(!deduplicates(b"flag{name=\"retentionPeriod\", value=\"30d\"} 1\n"));
+        assert!(!deduplicates(b""));
     }
 }

@@ -14,15 +14,25 @@ const RULES_MAX: usize = 16;
 /// How long a backend may take, where nothing else is said.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The words of a rule.
-const WORDS: &str = "url, kind, until, user, password-file, bearer-token-file, timeout, ca";
+const WORDS: &str = "url, kind, until, user, password-file, bearer-token-file, timeout, ca, export";
 
 /// How a backend is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// By its export of JSON lines.
+    /// By its exports.
     VictoriaMetrics,
     /// By remote read.
     Prometheus,
+}
+
+/// How VictoriaMetrics is to send samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Export {
+    /// Blocks as they are on its disk, cheap for both sides, before what `-dedup.minScrapeInterval`
+    /// takes away at every read.
+    Blocks,
+    /// Lines of JSON.
+    Lines,
 }
 
 /// One backend.
@@ -44,6 +54,8 @@ pub struct Rule {
     pub bearer_token_file: Option<String>,
     /// PEM file with certificates to trust besides the system's.
     pub ca: Option<String>,
+    /// How samples come; otherwise what its flags ask for.
+    pub export: Option<Export>,
 }
 
 /// Parses all rules, apart by semicolons; no text is no rule.
@@ -70,6 +82,7 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
         password_file: None,
         bearer_token_file: None,
         ca: None,
+        export: None,
     };
     for word in text.split_whitespace() {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
@@ -86,6 +99,7 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
             "password-file" => rule.password_file = owned,
             "bearer-token-file" => rule.bearer_token_file = owned,
             "ca" => rule.ca = owned,
+            "export" => rule.export = Some(parse_export(value)?),
             _ => return Err(format!("{word:?} is none of NAME=VALUE with a name of: {WORDS}")),
         }
     }
@@ -117,6 +131,14 @@ fn parse_url(text: &str) -> Result<String, String> {
             Ok(text.trim_end_matches('/').to_string())
         }
         _ => Err(format!("{text:?} must begin with http:// or https://")),
+    }
+}
+
+fn parse_export(text: &str) -> Result<Export, String> {
+    match text {
+        "blocks" => Ok(Export::Blocks),
+        "lines" => Ok(Export::Lines),
+        _ => Err(format!("export={text} is neither export=blocks nor export=lines")),
     }
 }
 

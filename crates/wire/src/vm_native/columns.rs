@@ -2,7 +2,6 @@
 
 use crate::narrow::low_byte;
 use crate::protobuf::{Message, put_varint};
-use std::borrow::Cow;
 
 /// All numbers are the first.
 pub(super) const ONE: u8 = 3;
@@ -66,47 +65,82 @@ fn squeezed(bytes: Vec<u8>, [plain, compressed]: [u8; 2]) -> (u8, Vec<u8>) {
     }
 }
 
-/// The numbers of a column.
+/// Takes compressed columns apart, and keeps what it needs for that.
+#[derive(Default)]
+pub(super) struct Unpacker {
+    /// Made for the first column that is compressed.
+    zstd: Option<zstd::bulk::Decompressor<'static>>,
+    bytes: Vec<u8>,
+}
+
+impl Unpacker {
+    /// The bytes of so many numbers at most.
+    fn unpack(&mut self, bytes: &[u8], count: usize) -> Result<&[u8], &'static str> {
+        let zstd = match &mut self.zstd {
+            Some(zstd) => zstd,
+            None => {
+                let made = zstd::bulk::Decompressor::new().map_err(|_| "zstd")?;
+                self.zstd.insert(made)
+            }
+        };
+        self.bytes.clear();
+        // No number takes more bytes.
+        self.bytes.reserve(count * NUMBER_SIZE_MAX);
+        zstd.decompress_to_buffer(bytes, &mut self.bytes).map_err(|_| "zstd of so many numbers")?;
+        if count * NUMBER_SIZE_MAX < self.bytes.len() {
+            return Err("zstd of so many numbers");
+        }
+        Ok(&self.bytes)
+    }
+}
+
+/// The numbers of a column: the first of them, and how many there are, stand in the block's head.
 ///
 /// # Errors
 /// A kind that is not known, or other bytes than so many numbers have.
 pub(super) fn decode(
     kind: u64,
     bytes: &[u8],
-    first: i64,
-    count: usize,
-) -> Result<Vec<i64>, &'static str> {
+    (first, count): (i64, usize),
+    unpacker: &mut Unpacker,
+    numbers: &mut Vec<i64>,
+) -> Result<(), &'static str> {
     let kind = u8::try_from(kind).map_err(|_| KINDS)?;
     let is_compressed = kind == DELTAS[1] || kind == SECOND_DELTAS[1];
-    let unpacked = match is_compressed {
-        true => {
-            // No number takes more bytes.
-            let unpacked = zstd::bulk::decompress(bytes, count * NUMBER_SIZE_MAX);
-            Cow::Owned(unpacked.map_err(|_| "zstd of so many numbers")?)
-        }
-        false => Cow::Borrowed(bytes),
-    };
-    let mut message = Message::new(&unpacked);
+    let mut message = Message::new(match is_compressed {
+        true => unpacker.unpack(bytes, count)?,
+        false => bytes,
+    });
     let mut next = || message.varint().map(unzigzag).map_err(|_| "as many numbers as it says");
-    let (mut number, mut step) = (first, if kind == STEPS { next()? } else { 0 });
-    let mut numbers = Vec::with_capacity(count);
+    numbers.clear();
+    numbers.reserve(count);
     numbers.push(first);
-    while numbers.len() < count {
-        match kind {
-            ONE | STEPS => {}
-            _ if DELTAS.contains(&kind) => step = next()?,
-            _ if SECOND_DELTAS.contains(&kind) => step = step.wrapping_add(next()?),
-            _ => return Err(KINDS),
-        }
+    let mut number = first;
+    let mut push = |step: i64| {
         number = number.wrapping_add(step);
         numbers.push(number);
+    };
+    match kind {
+        ONE => (1..count).for_each(|_| push(0)),
+        STEPS => {
+            let step = next()?;
+            (1..count).for_each(|_| push(step));
+        }
+        _ if DELTAS.contains(&kind) => {
+            for _ in 1..count {
+                push(next()?);
+            }
+        }
+        _ if SECOND_DELTAS.contains(&kind) => {
+            let mut step = 0i64;
+            for _ in 1..count {
+                step = step.wrapping_add(next()?);
+                push(step);
+            }
+        }
+        _ => return Err(KINDS),
     }
-    let is_known = (1..=6).contains(&kind);
-    match (is_known, message.is_done()) {
-        (true, true) => Ok(numbers),
-        (true, false) => Err("no more numbers than it says"),
-        (false, _) => Err(KINDS),
-    }
+    if message.is_done() { Ok(()) } else { Err("no more numbers than it says") }
 }
 
 const KINDS: &str = "a kind of column from 1 to 6";

@@ -68,6 +68,12 @@ fn trimmed(mut digits: i64, mut exponent: i32) -> Decimal {
     Decimal { digits, digit_count, exponent }
 }
 
+/// The powers of ten that are floats.
+const EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
+
 /// A power of ten that a block has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
@@ -79,9 +85,19 @@ pub(super) struct Scale {
 
 impl Scale {
     pub(super) fn new(exponent: i32) -> Scale {
-        // Of a text, as products of powers round more than once.
-        let power = format!("1e{}", exponent.unsigned_abs()).parse().unwrap_or(f64::INFINITY);
+        let size = exponent.unsigned_abs() as usize;
+        let power = match EXACT_POWERS.get(size) {
+            Some(power) => *power,
+            // Of a text, as products of powers round more than once.
+            None => format!("1e{size}").parse().unwrap_or(f64::INFINITY),
+        };
         Scale { exponent, power }
+    }
+
+    /// What VictoriaMetrics makes of whole numbers.
+    pub(super) fn meanings(self, numbers: &[i64], values: &mut Vec<f64>) {
+        values.clear();
+        values.extend(numbers.iter().map(|number| self.meaning(*number)));
     }
 
     /// What VictoriaMetrics makes of a whole number.

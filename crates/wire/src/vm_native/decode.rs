@@ -1,26 +1,18 @@
-//! Blocks to rows. The head of blocks that VictoriaMetrics wrote before 1.82 is tried where that of later
-//! ones makes no sense: each says things that the other contradicts.
+//! Blocks of a body to rows.
 //!
 //! A block that is none is refused, the others are kept; behind one whose size is a lie nothing is found.
 
-use super::columns;
-use super::decimal::Scale;
-use super::encode::Heads;
-use super::{BLOCK_ROWS_MAX, PIECE_SIZE_MAX};
+use super::content::ContentReader;
+use super::{HEAD_SIZE, PIECE_SIZE_MAX, columns};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
 use crate::narrow::to_u32;
-use crate::protobuf::Message;
 use model::sample::NANOS_PER_MILLI;
 use model::{KeyDecoder, KeyHasher, LabelError, LabelsBuilder, METRIC_NAME, Row, Shape, Timestamp};
 use std::borrow::Cow;
 
 use crate::extra_labels::ExtraLabels;
 
-/// Bytes before the first block.
-const HEAD_SIZE: usize = 16;
-/// Rows of a block that are read: VictoriaMetrics reads twice as many as it writes.
-const ROWS_MAX: usize = 2 * BLOCK_ROWS_MAX;
 /// Samples of one request: a block of some bytes may have thousands.
 pub const SAMPLES_PER_REQUEST_MAX: u64 = 64 << 20;
 
@@ -47,7 +39,8 @@ pub fn decode<'a>(
     let mut grown = Growing::default();
     grown.shapes.push(Shape { fields, hash: shape_hash });
     let range = (time(0), time(8));
-    let mut blocks = Blocks { body, hasher, shape_hash, range, grown };
+    let reader = ContentReader::default();
+    let mut blocks = Blocks { body, hasher, shape_hash, range, reader, grown };
     let rest = blocks.decode(Start { offset: start.offset.max(HEAD_SIZE), ..start });
     let decoded = blocks.grown.finish(Cow::Borrowed(body), keys, rest);
     Ok(Decoded { context: &keys.context, ..decoded })
@@ -60,6 +53,7 @@ struct Blocks<'a, 'h> {
     shape_hash: u64,
     /// First and last time that count, in milliseconds; others are passed over, as VictoriaMetrics does.
     range: (i64, i64),
+    reader: ContentReader,
     grown: Growing,
 }
 
@@ -108,13 +102,10 @@ impl Blocks<'_, '_> {
     ) -> Result<(), &'static str> {
         let key = self.body.get(name.0..name.1).unwrap_or_default();
         let content = self.body.get(content.0..content.1).unwrap_or_default();
-        let rows = match read(content, Heads::Current) {
-            Ok(rows) => rows,
-            Err(reason) => read(content, Heads::Older).map_err(|_| reason)?,
-        };
+        self.reader.read(content)?;
         let hash = self.hasher.hash(key, self.shape_hash);
         let (key_offset, key_size) = (to_u32(name.0), to_u32(key.len()));
-        for (millis, value) in rows {
+        for (&millis, &value) in self.reader.millis.iter().zip(&self.reader.values) {
             if millis < self.range.0 || self.range.1 < millis {
                 continue;
             }
@@ -129,40 +120,6 @@ impl Blocks<'_, '_> {
         Ok(())
     }
 }
-
-/// The times and numbers of a block.
-fn read(
-    content: &[u8],
-    heads: Heads,
-) -> Result<impl Iterator<Item = (i64, f64)> + use<>, &'static str> {
-    let mut message = Message::new(content);
-    let mut number = || message.varint().map_err(|_| "a head");
-    let first_ms = columns::unzigzag(number()?);
-    let last_ms = if heads == Heads::Current { Some(columns::unzigzag(number()?)) } else { None };
-    let first = columns::unzigzag(number()?);
-    let count = usize::try_from(number()?).ok();
-    let count = count.filter(|count| (1..=ROWS_MAX).contains(count)).ok_or("1 to 16384 rows")?;
-    let scale = i16::try_from(columns::unzigzag(number()?)).map_err(|_| "a power of ten")?;
-    // Bytes, which have no eighth bit.
-    let (times_kind, numbers_kind) = (number()?, number()?);
-    if heads == Heads::Current && !(1..=64).contains(&number()?) {
-        return Err("1 to 64 bits of values");
-    }
-    let mut column = || message.sized().map_err(|_| "two columns");
-    let (times, numbers) = (column()?, column()?);
-    if !message.is_done() {
-        return Err("nothing behind its columns");
-    }
-    let times = columns::decode(times_kind, times, first_ms, count)?;
-    let numbers = columns::decode(numbers_kind, numbers, first, count)?;
-    if !times.is_sorted() || last_ms.is_some_and(|last| times.last() != Some(&last)) {
-        return Err("times that rise to the last that it tells");
-    }
-    let scale = Scale::new(i32::from(scale));
-    Ok(times.into_iter().zip(numbers).map(move |(time, number)| (time, scale.meaning(number))))
-}
-
-const _: () = assert!(ROWS_MAX == 16_384);
 
 /// Decodes the keys of one request.
 #[derive(Clone, Debug)]
@@ -181,23 +138,35 @@ impl NativeKeys {
 
 impl KeyDecoder for NativeKeys {
     fn tags(&self, key: &[u8], tags: &mut LabelsBuilder) -> Result<(), LabelError> {
-        let mut texts = texts(key);
-        let _ = texts.next();
-        while let Some(name) = texts.next() {
-            let value = texts.next().ok_or_else(|| refused("a label without a value"))??;
-            let name = name?;
-            if name.is_empty() || name == METRIC_NAME {
-                return Err(LabelError::EmptyName);
-            }
-            tags.push(&name, &value);
-        }
+        push_tags(key, tags)?;
         self.extra.complete(tags)
     }
 
     fn metric_name(&self, key: &[u8], _field: &str, name: &mut String) -> Result<(), LabelError> {
-        name.push_str(&texts(key).next().ok_or(LabelError::MissingMetricName)??);
-        if name.is_empty() { Err(LabelError::MissingMetricName) } else { Ok(()) }
+        name.push_str(&name_of(key)?);
+        Ok(())
     }
+}
+
+/// The metric of a name.
+pub(super) fn name_of(key: &[u8]) -> Result<String, LabelError> {
+    let name = texts(key).next().ok_or(LabelError::MissingMetricName)??;
+    if name.is_empty() { Err(LabelError::MissingMetricName) } else { Ok(name) }
+}
+
+/// Adds the labels of a name.
+pub(super) fn push_tags(key: &[u8], tags: &mut LabelsBuilder) -> Result<(), LabelError> {
+    let mut texts = texts(key);
+    let _ = texts.next();
+    while let Some(name) = texts.next() {
+        let value = texts.next().ok_or_else(|| refused("a label without a value"))??;
+        let name = name?;
+        if name.is_empty() || name == METRIC_NAME {
+            return Err(LabelError::EmptyName);
+        }
+        tags.push(&name, &value);
+    }
+    Ok(())
 }
 
 fn refused(words: &str) -> LabelError {

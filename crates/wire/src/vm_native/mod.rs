@@ -16,9 +16,11 @@
 //! the infinities and the marker of a series' end.
 
 mod columns;
+mod content;
 mod decimal;
 pub mod decode;
 pub mod encode;
+pub mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -28,3 +30,5 @@ pub use decode::{NativeKeys, decode};
 pub const BLOCK_ROWS_MAX: usize = 8 * 1024;
 /// Bytes of a metric's name and labels that VictoriaMetrics takes, and of a block's content.
 pub const PIECE_SIZE_MAX: usize = 1 << 20;
+/// Bytes before the first block: two times.
+const HEAD_SIZE: usize = 16;
