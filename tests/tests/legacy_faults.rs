@@ -42,11 +42,41 @@ fn series(name: &str, samples: usize) -> String {
     )
 }
 
+/// The same as VictoriaMetrics' native stream, a block for each sample.
+fn native(lines: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 16];
+    for line in lines.lines() {
+        let Ok(json) = serde_json::from_str::<Value>(line) else { return lines.into() };
+        let metric = json["metric"].as_object().cloned().unwrap_or_default();
+        let text = |name: &str| metric[name].as_str().unwrap_or_default();
+        let key = format!("{}\u{1}from\u{1}{}\u{1}", text("__name__"), text("from"));
+        let list = |name: &str| json[name].as_array().cloned().unwrap_or_default();
+        for (time, value) in list("timestamps").iter().zip(list("values")) {
+            let (time, value) = (time.as_i64().unwrap_or(0), value.as_i64().unwrap_or(0));
+            let mut content = Vec::new();
+            for number in [2 * time, 2 * time, 2 * value, 1, 0, 3, 3, 64, 0, 0] {
+                let mut rest = number as u64;
+                while 128 <= rest {
+                    content.push(rest as u8 | 128);
+                    rest >>= 7;
+                }
+                content.push(rest as u8);
+            }
+            for piece in [key.as_bytes(), &content] {
+                bytes.extend_from_slice(&(piece.len() as u32).to_be_bytes());
+                bytes.extend_from_slice(piece);
+            }
+        }
+    }
+    bytes
+}
+
 fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines().map_while(Result::ok);
     let asked = lines.next()?;
     let _: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let way = *way.lock().ok()?;
+    let is_native = asked.contains("/export/native");
     let body = match (way, asked.contains("/export")) {
         ("garbage", _) => "\u{1}\u{2}<html>{{{".to_string(),
         ("another", true) => series("other", 3),
@@ -54,6 +84,7 @@ fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
         ("unsorted", true) => "{\"metric\":{\"__name__\":\"m\",\"from\":\"there\"},\"values\":[5,6,7],\"timestamps\":[1788048000002,1788048000000,1788048000001]}\n".to_string(),
         ("many samples", true) => series("m", 2000),
         ("many series", true) => (0..200).map(|n| series("m", 1).replace("there", &format!("t{n}"))).collect(),
+        ("many bytes", true) if is_native => series(&"m".repeat(900 << 10), 3),
         ("many bytes", _) => " ".repeat(3 << 20),
         (_, true) => series("m", 3),
         ("many series", false) => {
@@ -65,6 +96,10 @@ fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
             "{\"status\":\"success\",\"data\":[{\"__name__\":\"m\",\"from\":\"there\"}]}".to_string()
         }
         (_, false) => "{\"status\":\"success\",\"data\":[\"__name__\",\"from\"]}".to_string(),
+    };
+    let body = match is_native {
+        true => native(&body),
+        false => body.into_bytes(),
     };
     let status = match way {
         "500" => "500 Internal Server Error",
@@ -80,12 +115,12 @@ fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
     stream.write_all(head.as_bytes()).ok()?;
     let half = body.len() / 2;
     match way {
-        "cut" => stream.write_all(&body.as_bytes()[..half]).ok(),
-        "drip" => body.bytes().try_for_each(|byte| {
+        "cut" => stream.write_all(&body[..half]).ok(),
+        "drip" => body.iter().try_for_each(|byte| {
             sleep(Duration::from_millis(50));
-            stream.write_all(&[byte]).ok()
+            stream.write_all(&[*byte]).ok()
         }),
-        _ => stream.write_all(body.as_bytes()).ok(),
+        _ => stream.write_all(&body).ok(),
     }
 }
 
@@ -101,9 +136,12 @@ fn query_path(query: &str) -> String {
     format!("/api/v1/query?query={}&time={}", percent(query), START + 60)
 }
 
-fn start(directory: &std::path::Path, port: u16) -> Result<Server> {
+/// How a VictoriaMetrics may be asked for samples.
+const EXPORTS: [&str; 2] = ["blocks", "lines"];
+
+fn start(directory: &std::path::Path, port: u16, export: &str) -> Result<Server> {
     let legacy = format!(
-        "url=http://127.0.0.1:{port} kind=victoriametrics until={} timeout=700ms",
+        "url=http://127.0.0.1:{port} kind=victoriametrics until={} timeout=700ms export={export}",
         START + 80_000
     );
     let launch = Launch::new(directory).flag("legacy", &legacy).flag("query.max-series", "100");
@@ -115,9 +153,13 @@ fn start(directory: &std::path::Path, port: u16) -> Result<Server> {
 
 #[test]
 fn answers_say_what_a_bad_backend_did_not_give() -> Result<()> {
+    EXPORTS.iter().try_for_each(|export| check_bad(export))
+}
+
+fn check_bad(export: &str) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (port, way) = backend()?;
-    let server = start(directory.path(), port)?;
+    let server = start(directory.path(), port, export)?;
     let set = |to| *way.lock().expect("no panic") = to;
     let query = query_path("{__name__=~\"m.*\"}");
     for bad in ["stall", "drip", "garbage", "500", "429", "422", "cut"] {
@@ -151,9 +193,13 @@ fn answers_say_what_a_bad_backend_did_not_give() -> Result<()> {
 
 #[test]
 fn what_nobody_asked_for_gets_in_nowhere() -> Result<()> {
+    EXPORTS.iter().try_for_each(|export| check_unasked(export))
+}
+
+fn check_unasked(export: &str) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (port, way) = backend()?;
-    let server = start(directory.path(), port)?;
+    let server = start(directory.path(), port, export)?;
     let set = |to| *way.lock().expect("no panic") = to;
     for (bad, expected) in [("another", 1), ("later", 1), ("unsorted", 2)] {
         set(bad);
@@ -173,9 +219,13 @@ fn what_nobody_asked_for_gets_in_nowhere() -> Result<()> {
 
 #[test]
 fn more_than_a_limit_is_an_error_that_names_it() -> Result<()> {
+    EXPORTS.iter().try_for_each(|export| check_limits(export))
+}
+
+fn check_limits(export: &str) -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (port, way) = backend()?;
-    let server = start(directory.path(), port)?;
+    let server = start(directory.path(), port, export)?;
     for (bad, limit) in [
         ("many samples", "legacy-max-samples"),
         ("many bytes", "legacy-max-size"),

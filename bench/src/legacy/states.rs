@@ -3,7 +3,7 @@
 use super::LegacyOptions;
 use crate::cases::loading::Loading;
 use crate::cases::{Profile, Setting, load_options};
-use crate::instant::{SECOND_NS, format_rfc3339};
+use crate::instant::{DAY_NS, SECOND_NS, format_rfc3339};
 use crate::load::limits::Limits;
 use crate::load::settle;
 use crate::payload::Protocol;
@@ -126,7 +126,8 @@ fn new_server(
         State::Before => bail!("the old server is no Quipu"),
         State::RightAfter => (Some(span.end_ns + SECOND_NS), None),
         State::HalfAndHalf => (Some(middle_ns), Some(middle_ns)),
-        State::LongAfter => (Some(span.start_ns), Some(span.start_ns)),
+        // No window of a question reaches as far back.
+        State::LongAfter => (Some(span.start_ns - DAY_NS), Some(span.start_ns)),
         State::Alone => (None, Some(span.start_ns)),
     };
     let legacy = |until_ns| {

@@ -96,12 +96,18 @@ fn blocks(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Fo
         }
         bounds.note_samples(within.len(), asked)?;
         let series = gathered.of(block.key(), || Ok(block.labels()?))?;
-        for (millis, value) in block.millis[within.clone()].iter().zip(&block.values[within]) {
-            // Markers of where a series ended, which neither lines nor a copy have.
-            if !value.is_nan() {
-                series.times.push(millis.saturating_mul(NANOS_PER_MILLI));
+        let (millis, values) = (&block.millis[within.clone()], &block.values[within]);
+        let nanos = |millis: &i64| millis.saturating_mul(NANOS_PER_MILLI);
+        // Markers of where a series ended, which neither lines nor a copy have.
+        if values.iter().any(|value| value.is_nan()) {
+            let numbers = millis.iter().zip(values).filter(|(_, value)| !value.is_nan());
+            for (millis, value) in numbers {
+                series.times.push(nanos(millis));
                 series.values.push(*value);
             }
+        } else {
+            series.times.extend(millis.iter().map(nanos));
+            series.values.extend_from_slice(values);
         }
         bounds.check_series(gathered.series.len(), asked)
     };
