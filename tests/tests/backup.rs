@@ -309,13 +309,18 @@ fn a_backup_that_failed_is_none_and_goes_on() -> Result<()> {
     // One that was killed left its snapshot, and a mark that nobody puts again.
     let killed = site.server.post("/snapshot/create", "")?.json()?;
     let killed = killed["snapshot"].as_str().context("a name")?;
-    site.leave_mark("create", &format!("process elsewhere 1\nsnapshot {killed}\n"))?;
+    // And another, killed before it heard how its snapshot is called.
+    site.server.post("/snapshot/create?ending=00c0ffee", "")?.json()?;
+    let snapshots = format!("snapshot {killed}\nsnapshot 00c0ffee\n");
+    site.leave_mark("create", &format!("process elsewhere 1\n{snapshots}"))?;
     site.create()?;
     assert_eq!(site.server.get(SNAPSHOTS)?.json()?["snapshots"], Value::Array(vec![]));
     assert_eq!(files(&site.root.path().join("place/marks"))?, Vec::<PathBuf>::new());
     let all = site.backups()?;
     assert_eq!(number(&all[0], "sentBlobs")? + there, site.blobs()?.len() as u64, "{all:?}");
-    let said = refusal(&["create", "--url", site.server.url(), "--data-dir", &to, "--to", &to])?;
+    let elsewhere = site.path("elsewhere");
+    let wrong = ["create", "--url", site.server.url(), "--data-dir", &elsewhere, "--to", &to];
+    let said = refusal(&wrong)?;
     assert!(said.contains("say --data-dir as the server has it"), "{said}");
     assert_eq!(site.server.get(SNAPSHOTS)?.json()?["snapshots"], Value::Array(vec![]));
     Ok(())

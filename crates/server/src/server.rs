@@ -314,7 +314,7 @@ mod tests {
             tables.snapshot(to).expect("a good disk");
             Ok(())
         };
-        let snapshot = store.create_snapshot_with(&mut link).expect("a good disk");
+        let snapshot = store.create_snapshot_with(None, &mut link).expect("a good disk");
         tables.apply(create("second")).expect("a new one");
         kv.close().expect("a good disk");
         tables.close().expect("a good disk");

@@ -54,21 +54,23 @@ impl Snapshots {
     /// a deletion is in it whole or not at all.
     ///
     /// What others keep beside the store is added by `also`, which is given the snapshot's directory
-    /// before it has its name.
+    /// before it has its name. The number at the end of the name may be the caller's: who is killed
+    /// before the answer comes can be told by it whose snapshot that is.
     ///
     /// # Errors
     /// On I/O errors, those of `also` included: then there is no snapshot.
-    pub fn create(&self, also: &mut dyn FnMut(&Path) -> vfs::Result<()>) -> Result<String> {
+    pub fn create(
+        &self,
+        ending: Option<u32>,
+        also: &mut dyn FnMut(&Path) -> vfs::Result<()>,
+    ) -> Result<String> {
         let _one = self.flusher.lock();
         self.flusher.flush_all()?;
         let root = self.ground.dir.join(SNAPSHOTS_DIR);
         self.ground.vfs.create_dir_all(&root)?;
         strays::clear_directories(self.ground.vfs.as_ref(), &root, is_leftover)?;
-        let name = format!(
-            "{:020}-{:08x}",
-            self.ground.vfs.now().max(0),
-            low_half(self.ground.vfs.random())
-        );
+        let ending = ending.unwrap_or_else(|| low_half(self.ground.vfs.random()));
+        let name = format!("{:020}-{ending:08x}", self.ground.vfs.now().max(0));
         let partial = root.join(format!("{name}{PARTIAL_SUFFIX}"));
         let made = self.link_all(&partial).and_then(|()| {
             also(&partial)?;

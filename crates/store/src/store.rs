@@ -431,19 +431,20 @@ impl Store {
     /// # Errors
     /// On I/O errors.
     pub fn create_snapshot(&self) -> Result<String> {
-        self.snapshots.create(&mut |_| Ok(()))
+        self.snapshots.create(None, &mut |_| Ok(()))
     }
 
     /// The same, with what others keep beside the store: `also` is given the snapshot's directory
-    /// before it has its name.
+    /// before it has its name, which ends with `ending`, if that is given, as 8 hexadecimal digits.
     ///
     /// # Errors
     /// On I/O errors, those of `also` included: then there is no snapshot.
     pub fn create_snapshot_with(
         &self,
+        ending: Option<u32>,
         also: &mut dyn FnMut(&Path) -> vfs::Result<()>,
     ) -> Result<String> {
-        self.snapshots.create(also)
+        self.snapshots.create(ending, also)
     }
 
     /// Names of the snapshots, oldest first.

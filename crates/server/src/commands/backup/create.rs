@@ -54,16 +54,23 @@ pub fn command() -> Command {
 /// # Errors
 /// When it is not made.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    let data_dir = PathBuf::from(text(matches, "data-dir").unwrap_or_default());
+    refuse_inside(Path::new(text(matches, "to").unwrap_or_default()), &data_dir)?;
     let place = place::open(matches)?;
-    let mut server = Server {
-        client: Client::new(matches)?,
-        data_dir: PathBuf::from(text(matches, "data-dir").unwrap_or_default()),
-    };
+    let mut server = Server { client: Client::new(matches)?, data_dir };
     shelf::prepare(place.as_ref())?;
     let mark = Mark::begin(&place, Work::Create)?;
     server.delete_left(place.as_ref())?;
-    let snapshot = server.snapshot()?;
-    let backup = mark.note_snapshot(&snapshot).and_then(|()| {
+    // Noted before it is there, so that nobody is killed between the two.
+    let ending = format!("{:08x}", RealVfs::new().random() >> 32);
+    mark.note_snapshot(&ending)?;
+    let snapshot = server.snapshot(&ending)?;
+    let noted = match snapshot.ends_with(&ending) {
+        true => Ok(()),
+        // A server of an earlier version names it as it likes.
+        false => mark.note_snapshot(&snapshot),
+    };
+    let backup = noted.and_then(|()| {
         let sending = Sending { place: &place, threads: place::parallel(matches) };
         sending.backup(&server.folder(&snapshot), &snapshot, &mark)
     });
@@ -75,6 +82,25 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     }
     println!("backup {id}: {}", summary(&manifest));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses a place within the data directory: what takes that takes the backups, too.
+fn refuse_inside(place: &Path, data_dir: &Path) -> anyhow::Result<()> {
+    let is_bucket = place.to_string_lossy().contains("://");
+    let Some(data_dir) = data_dir.canonicalize().ok().filter(|_| !is_bucket) else {
+        return Ok(());
+    };
+    // What is not there yet is where its parent is.
+    let place = std::path::absolute(place)?;
+    let there = place.ancestors().find_map(|path| path.canonicalize().ok());
+    ensure!(
+        there.is_none_or(|there| !there.starts_with(&data_dir)),
+        "--to {} is within the data directory {}: whatever happens to that happens to the backups; \
+         name another place, best on another disk",
+        place.display(),
+        data_dir.display()
+    );
+    Ok(())
 }
 
 fn summary(backup: &BackupManifest) -> String {
@@ -99,8 +125,8 @@ impl Server {
     }
 
     /// Has a snapshot made; its files are here.
-    fn snapshot(&mut self) -> anyhow::Result<String> {
-        let answer = self.ask(Method::POST, "/snapshot/create")?;
+    fn snapshot(&mut self, ending: &str) -> anyhow::Result<String> {
+        let answer = self.ask(Method::POST, &format!("/snapshot/create?ending={ending}"))?;
         let name = answer["snapshot"].as_str().context("the server named no snapshot")?.to_owned();
         if self.folder(&name).is_dir() {
             return Ok(name);
@@ -119,10 +145,20 @@ impl Server {
 
     /// Deletes snapshots of runs that were killed, as far as they are this server's.
     fn delete_left(&mut self, place: &dyn Place) -> anyhow::Result<()> {
-        for name in left(place)? {
-            if self.folder(&name).is_dir() && self.delete(&name).is_ok() {
+        let left = left(place)?;
+        if left.is_empty() {
+            return Ok(());
+        }
+        let answer = self.ask(Method::GET, "/snapshot/list")?;
+        let known = answer["snapshots"].as_array().cloned().unwrap_or_default();
+        let known: Vec<&str> = known.iter().filter_map(Value::as_str).collect();
+        for noted in left {
+            // What was noted is how a name ends, or all of it.
+            let is_it = |name: &&&str| **name == noted || name.ends_with(&format!("-{noted}"));
+            let Some(name) = known.iter().find(is_it) else { continue };
+            if self.folder(name).is_dir() && self.delete(name).is_ok() {
                 eprintln!("quipu: deleted the snapshot {name}, which a killed backup had left");
-                forget(place, &name)?;
+                forget(place, &noted)?;
             }
         }
         Ok(())
@@ -326,6 +362,17 @@ mod tests {
             hash => vec![[hash; 32], [hash + 100; 32]],
         };
         BackupFile { path: path.into(), size, modified: 5, inode, pieces }
+    }
+
+    #[test]
+    fn no_backup_lies_in_what_it_is_of() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let data_dir = directory.path().join("data");
+        std::fs::create_dir(&data_dir).expect("made");
+        let refused =
+            |place: &str| refuse_inside(&directory.path().join(place), &data_dir).is_err();
+        assert!(refused("data") && refused("data/new/deep") && refused("data/../data/x"));
+        assert!(!refused("backups") && !refused("data-2") && !refused("."));
     }
 
     #[test]

@@ -71,15 +71,18 @@ pub struct Entry {
 
 /// Adds the arguments that say where backups are.
 pub fn arguments(command: Command) -> Command {
+    with_place(command, option("to", "PLACE", WHERE).visible_alias("from"))
+}
+
+/// The same of a command that takes from there: help shows what people would type.
+pub fn arguments_from(command: Command) -> Command {
+    with_place(command, option("to", "PLACE", WHERE).long("from").visible_alias("to"))
+}
+
+fn with_place(command: Command, place: Arg) -> Command {
     let parser = value_parser!(u16).range(1..=PARALLEL_MAX);
-    let command = command
-        .arg(
-            option("to", "PLACE", WHERE)
-                .visible_alias("from")
-                .required(true)
-                .value_parser(NonEmptyStringValueParser::new()),
-        )
-        .arg(
+    let command =
+        command.arg(place.required(true).value_parser(NonEmptyStringValueParser::new())).arg(
             Arg::new("parallel")
                 .long("parallel")
                 .value_name("N")
@@ -112,6 +115,7 @@ pub fn parallel(matches: &ArgMatches) -> usize {
 pub fn open(matches: &ArgMatches) -> anyhow::Result<Arc<dyn Place>> {
     let place = text(matches, "to").context("--to is missing")?;
     match place.split_once("://") {
+        None if place.starts_with("s3:") => bail!("--to {place}: a bucket is s3://BUCKET/PREFIX"),
         None => Ok(Arc::new(Directory::new(Path::new(place))?)),
         Some(("s3", rest)) => open_bucket(matches, rest),
         Some((scheme, _)) => {

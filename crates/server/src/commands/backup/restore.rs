@@ -42,7 +42,7 @@ pub fn command() -> Command {
              Then: quipu serve --data-dir PATH",
         )
         .arg(backup_argument());
-    place::arguments(command)
+    place::arguments_from(command)
         .arg(option("data-dir", "PATH", "The directory to make, empty or new").required(true))
         .arg(dry_run)
 }

@@ -20,6 +20,7 @@ impl PartFile {
     /// # Errors
     /// When it cannot be opened, or has fewer.
     pub fn open(output: &Path, size: u64) -> anyhow::Result<PartFile> {
+        refuse_special(output)?;
         let part = with_suffix(output, ".part");
         let there = std::fs::metadata(&part).map_or(0, |found| found.len());
         ensure!(
@@ -67,6 +68,17 @@ impl PartFile {
     }
 }
 
+/// Refuses what a file of that name must not take the place of: a device, a pipe, a link.
+fn refuse_special(output: &Path) -> anyhow::Result<()> {
+    let Ok(found) = std::fs::symlink_metadata(output) else { return Ok(()) };
+    ensure!(
+        found.is_file(),
+        "{} is no file, and would be replaced by one: name a file, or ask /api/v1/export",
+        output.display()
+    );
+    Ok(())
+}
+
 /// Makes the names in a path's directory durable.
 ///
 /// # Errors
@@ -74,4 +86,23 @@ impl PartFile {
 pub fn sync_directory_of(path: &Path) -> anyhow::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     Ok(RealVfs::new().sync_dir(parent.unwrap_or(Path::new(".")))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_not_replaced_by_one() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (link, target) = (directory.path().join("link"), directory.path().join("target"));
+        std::fs::write(&target, "old").expect("written");
+        std::os::unix::fs::symlink(&target, &link).expect("linked");
+        for output in [link.as_path(), directory.path(), Path::new("/dev/null")] {
+            let error = PartFile::open(output, 0).err().expect("refused").to_string();
+            assert!(error.contains("is no file"), "{error}");
+        }
+        PartFile::open(&target, 0).expect("opened").finish().expect("finished");
+        assert_eq!(std::fs::read(&target).expect("read"), b"");
+    }
 }

@@ -84,20 +84,25 @@ impl Blocks {
         }
     }
 
-    /// Directories of blocks, with what they say of themselves.
-    fn all(&self) -> anyhow::Result<Vec<(String, Meta)>> {
+    /// Directories of blocks, with what they say of themselves, or nothing where that cannot be read.
+    fn all(&self) -> anyhow::Result<Vec<(String, Option<Meta>)>> {
         let shown = || self.directory.display().to_string();
         let name_of =
             |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if self.directory.join("meta.json").exists() {
-            return Ok(vec![(name_of(&self.directory), read_meta(&self.directory)?)]);
+            return Ok(vec![(name_of(&self.directory), Some(read_meta(&self.directory)?))]);
         }
         let mut found = Vec::new();
         for entry in std::fs::read_dir(&self.directory).with_context(shown)? {
             let path = entry?.path();
-            // Those that were not finished end otherwise, and have no such file or another name.
-            if path.join("meta.json").exists() && path.extension().is_none() {
-                found.push((name_of(&path), read_meta(&path)?));
+            // The names of those that were not finished, or are being removed, go on.
+            if path.extension().is_some() {
+                continue;
+            }
+            if path.join("meta.json").exists() {
+                found.push((name_of(&path), read_meta(&path).ok()));
+            } else if path.join("index").exists() {
+                eprintln!("{}: left out: it has an index and no meta.json", path.display());
             }
         }
         ensure!(
@@ -113,14 +118,17 @@ impl Source for Blocks {
     fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
         let mut all = self.all()?;
         all.retain(|(name, meta)| {
-            let resolution = meta.thanos.downsample.resolution;
+            let resolution = meta.as_ref().map_or(0, |meta| meta.thanos.downsample.resolution);
             if resolution != 0 {
                 eprintln!("{name}: left out: it was downsampled to one sample in {resolution} ms");
             }
             resolution == 0
         });
-        all.sort_by_key(|(_, meta)| std::cmp::Reverse((meta.max_time, meta.min_time)));
-        let window = |(name, meta): (String, Meta)| {
+        let times = |meta: &Meta| (meta.max_time, meta.min_time);
+        all.sort_by_key(|(_, meta)| std::cmp::Reverse(meta.as_ref().map(times)));
+        let window = |(name, meta): (String, Option<Meta>)| {
+            // It is read with the others, and then says why it cannot be.
+            let Some(meta) = meta else { return Window { name, range: self.range, samples: None } };
             // The end of a block is not in it.
             let last_ms = meta.max_time.saturating_sub(1);
             let nanos = |ms: i64| ms.saturating_mul(NANOS_PER_MILLI);

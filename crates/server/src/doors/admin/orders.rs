@@ -29,13 +29,13 @@ pub fn clean_tombstones(app: &Arc<App>, _request: &Request) -> Result<Answer, Fa
 
 /// `POST /api/v1/admin/tsdb/snapshot`, in Prometheus' shape.
 pub fn snapshot(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    let name = create_snapshot(app)?;
+    let name = create_snapshot(app, None)?;
     Ok(Answer::success(json!({ "name": name })))
 }
 
 /// Makes a snapshot of samples, keys and tables.
-fn create_snapshot(app: &App) -> Result<String, Failure> {
-    let name = app.store.create_snapshot_with(&mut |directory| {
+fn create_snapshot(app: &App, ending: Option<u32>) -> Result<String, Failure> {
+    let name = app.store.create_snapshot_with(ending, &mut |directory| {
         if let Some(kv) = &app.kv {
             kv.snapshot(directory).map_err(|error| match error {
                 kv::Error::Vfs(error) => error,
@@ -62,9 +62,17 @@ fn of_others(
     vfs::Error::new(operation, directory, std::io::Error::other(error))
 }
 
-/// `/snapshot/create`
-pub fn snapshot_create(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    let name = create_snapshot(app)?;
+/// `/snapshot/create?ending=...`
+pub fn snapshot_create(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let ending = request.params.filled("ending").map(|text| match text.len() {
+        8 => u32::from_str_radix(text, 16).ok(),
+        _ => None,
+    });
+    let ending = match ending {
+        Some(None) => return Err(Failure::bad_input("ending is not 8 hexadecimal digits")),
+        given => given.flatten(),
+    };
+    let name = create_snapshot(app, ending)?;
     Ok(Answer::json(&json!({ "status": "ok", "snapshot": name })))
 }
 
