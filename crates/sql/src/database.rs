@@ -32,7 +32,7 @@ use crate::threads::{Task, Threads};
 use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
-use crate::{first_rows, laterals, listed, metric_tables, prom_info, runs, steps};
+use crate::{first_rows, in_lists, laterals, listed, metric_tables, prom_info, runs, steps};
 use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -310,6 +310,7 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_optimizer_rules(in_lists::optimizer_rules())
         .with_query_planner(Arc::new(steps::Planner))
         .with_type_planner(Arc::new(PostgresTypes))
         .with_physical_optimizer_rule(Arc::new(EveryStepYields))

@@ -39,6 +39,7 @@ mod gapfill;
 mod hidden;
 mod generate_series;
 mod hypertables;
+mod in_lists;
 pub mod insert;
 mod instants;
 mod interval_products;

@@ -1,0 +1,55 @@
+//! Statements whose answers were others than PostgreSQL 15's, and are its own now.
+
+use anyhow::Result;
+use e2e::postgres::{play, start};
+
+/// What is in a list of NULL is not known, and neither is what is not in it.
+#[test]
+fn lists_of_one_column_are_joined_as_conditions() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(directory.path())?;
+    play(
+        &psql,
+        &[
+            ("CREATE TABLE n (a text, b int, c int, d int)", "CREATE TABLE"),
+            (
+                "INSERT INTO n VALUES ('a', 1, 1, 2), ('b', 2, 3, 2), (NULL, 3, 3, NULL), ('c', NULL, NULL, 1)",
+                "INSERT 0 4",
+            ),
+            ("SELECT * FROM n WHERE a IN ('a', 'b') AND a NOT IN (NULL)", ""),
+            ("SELECT b FROM n WHERE b = 1 AND b NOT IN (NULL)", ""),
+            ("SELECT b, (b IN (1, NULL) AND b NOT IN (2, 7)) FROM n ORDER BY 1", "1|t\n2|f\n3|\n|"),
+            (
+                "SELECT * FROM (SELECT b FROM n WHERE b IN (1, 2, 4, 5, 6)) AS q WHERE b NOT IN (3, 6, 7, 8, NULL)",
+                "",
+            ),
+            (
+                "SELECT b FROM n WHERE b IN (SELECT c FROM n) AND b NOT IN (SELECT d FROM n WHERE a <> 'c')",
+                "1\n3",
+            ),
+            ("SELECT b FROM n WHERE b IN (SELECT c FROM n) AND b NOT IN (SELECT d FROM n)", ""),
+            (
+                "SELECT b FROM n WHERE b NOT IN (1, 5, 6, 7, 8) OR b NOT IN (2, 9) ORDER BY 1",
+                "1\n2\n3",
+            ),
+            ("SELECT b FROM n WHERE NOT (b IN (1) AND b IN (2)) ORDER BY 1", "1\n2\n3"),
+            ("SELECT b FROM n WHERE b IN (c, d, 7, 8, 9) AND b IN (d, 4, 5, 6)", "2"),
+            ("SELECT b FROM n WHERE b IN (c, d) AND b NOT IN (d)", "1"),
+            (
+                "SELECT count(*) FILTER (WHERE b IN (1, 2, 4, 5) AND b NOT IN (9, 8, 7, 6, NULL)) FROM n",
+                "0",
+            ),
+            ("DELETE FROM n WHERE b IN (1, 2) AND b NOT IN (3, NULL) RETURNING *", "DELETE 0"),
+            ("UPDATE n SET b = 99 WHERE a IN ('a', 'b') AND a NOT IN ('x', NULL)", "UPDATE 0"),
+            ("DELETE FROM n WHERE b NOT IN (1) OR b NOT IN (2) RETURNING b", "1\n2\n3\nDELETE 3"),
+            (
+                "CREATE TABLE h (time timestamptz NOT NULL, host text, v float8) WITH (tsdb.hypertable, \
+                 tsdb.partition_column = 'time', tsdb.segmentby = 'host')",
+                "CREATE TABLE",
+            ),
+            ("INSERT INTO h VALUES ('2024-01-01', 'a', 1), ('2024-01-01', 'b', 2)", "INSERT 0 2"),
+            ("DELETE FROM h WHERE host IN ('a', 'b') AND host NOT IN ('c', NULL)", "DELETE 0"),
+            ("SELECT host FROM h WHERE host IN ('a', 'b') AND host NOT IN ('c', 'b')", "a"),
+        ],
+    )
+}
