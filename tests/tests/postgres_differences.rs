@@ -53,3 +53,49 @@ fn lists_of_one_column_are_joined_as_conditions() -> Result<()> {
         ],
     )
 }
+
+/// Each group is there once, whatever other doors have made of the series of its rows.
+#[test]
+fn groups_by_all_labels_are_there_once() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(directory.path())?;
+    let buckets = "SELECT time_bucket('1 hour', time), host, max(a), max(b) FROM g GROUP BY 1, 2 ORDER BY 1, 2";
+    play(
+        &psql,
+        &[
+            (
+                "CREATE TABLE g (time timestamptz NOT NULL, host text, a float8, b float8) WITH (tsdb.hypertable, \
+                 tsdb.partition_column = 'time', tsdb.segmentby = 'host')",
+                "CREATE TABLE",
+            ),
+            (
+                "INSERT INTO g VALUES ('2024-01-01 00:00', 'y', 1, 1), ('2024-01-01 01:00', 'y', 2, 2), \
+                 ('2024-01-01 02:00', 'y', 3, 3), ('2024-01-01 03:00', 'y', 4, 4)",
+                "INSERT 0 4",
+            ),
+            ("DELETE FROM metrics WHERE name = 'g_b' AND time = '2024-01-01 00:00'", "DELETE 1"),
+            ("DELETE FROM metrics WHERE name = 'g_a' AND time = '2024-01-01 01:00'", "DELETE 1"),
+            (
+                buckets,
+                "2024-01-01 00:00:00+00|y|1|\n2024-01-01 01:00:00+00|y||2\n\
+                 2024-01-01 02:00:00+00|y|3|3\n2024-01-01 03:00:00+00|y|4|4",
+            ),
+            (
+                "CREATE TABLE f (time timestamptz NOT NULL, host text, rack int, a float8) WITH (tsdb.hypertable, \
+                 tsdb.partition_column = 'time', tsdb.segmentby = 'host, rack')",
+                "CREATE TABLE",
+            ),
+            ("INSERT INTO f VALUES ('2024-01-01', 'x', 1, 1)", "INSERT 0 1"),
+        ],
+    )?;
+    let lines = "f_a{__table__=\"f\",host=\"x\",rack=\"1\",dc=\"1\"} 2 1704067200000\n\
+                 f_a{__table__=\"f\",host=\"x\",rack=\"+1\"} 3 1704070800000\n";
+    assert_eq!(psql.ask(&["COPY metrics FROM STDIN"], lines)?, "COPY 2");
+    play(
+        &psql,
+        &[
+            ("SELECT host, rack, a FROM f ORDER BY a", "x|1|1\nx|1|2\nx|1|3"),
+            ("SELECT host, rack, count(*), sum(a) FROM f GROUP BY host, rack", "x|1|3|6"),
+        ],
+    )
+}
