@@ -1,7 +1,7 @@
 //! Statements whose answers were others than PostgreSQL 15's, and are its own now.
 
 use anyhow::Result;
-use e2e::postgres::{play, start};
+use e2e::postgres::{play, refuse, start};
 
 /// What is in a list of NULL is not known, and neither is what is not in it.
 #[test]
@@ -96,6 +96,42 @@ fn groups_by_all_labels_are_there_once() -> Result<()> {
         &[
             ("SELECT host, rack, a FROM f ORDER BY a", "x|1|1\nx|1|2\nx|1|3"),
             ("SELECT host, rack, count(*), sum(a) FROM f GROUP BY host, rack", "x|1|3|6"),
+        ],
+    )
+}
+
+/// The key that is named decides, whatever other key is there, too.
+#[test]
+fn on_conflict_looks_at_the_key_that_is_named() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(directory.path())?;
+    play(
+        &psql,
+        &[
+            ("CREATE TABLE oc (id int PRIMARY KEY, k text UNIQUE, v int)", "CREATE TABLE"),
+            ("INSERT INTO oc VALUES (1, 'a', 1), (2, 'b', 2)", "INSERT 0 2"),
+            (
+                "INSERT INTO oc VALUES (1, 'a', 5) ON CONFLICT (k) DO UPDATE SET v = EXCLUDED.v RETURNING *",
+                "1|a|5\nINSERT 0 1",
+            ),
+            ("INSERT INTO oc VALUES (2, 'a', 7) ON CONFLICT (k) DO NOTHING", "INSERT 0 0"),
+            (
+                "INSERT INTO oc VALUES (2, 'a', 7) ON CONFLICT (k) DO UPDATE SET v = 8 RETURNING id",
+                "1\nINSERT 0 1",
+            ),
+            (
+                "INSERT INTO oc VALUES (2, 'a', 9) ON CONFLICT ON CONSTRAINT oc_pkey DO UPDATE SET v = 9 RETURNING id",
+                "2\nINSERT 0 1",
+            ),
+            ("INSERT INTO oc VALUES (2, 'c', 7) ON CONFLICT DO NOTHING", "INSERT 0 0"),
+            ("SELECT * FROM oc ORDER BY id", "1|a|8\n2|b|9"),
+        ],
+    )?;
+    refuse(
+        &psql,
+        &[
+            ("INSERT INTO oc VALUES (2, 'c', 7) ON CONFLICT (k) DO NOTHING", "23505", "oc_pkey"),
+            ("INSERT INTO oc VALUES (NULL, 'a', 7) ON CONFLICT (k) DO NOTHING", "23502", "id"),
         ],
     )
 }
