@@ -135,3 +135,42 @@ fn on_conflict_looks_at_the_key_that_is_named() -> Result<()> {
         ],
     )
 }
+
+/// To the nearest; of a `numeric` halves go away from zero, of a float to the even one of two.
+#[test]
+fn numbers_become_whole_ones_by_rounding() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(directory.path())?;
+    play(
+        &psql,
+        &[
+            ("CREATE TABLE t (i int, n numeric(10,2), m numeric, f float8)", "CREATE TABLE"),
+            (
+                "INSERT INTO t VALUES (5, 0.99, 2.5, 2.5), (10, 1.50, -2.5, -2.5), (3, -1.49, 0.5, 3.5), \
+                 (NULL, NULL, NULL, NULL)",
+                "INSERT 0 4",
+            ),
+            (
+                "SELECT 7.9::numeric(10,2)::int, '0.5'::numeric::int, (10 / 4.0)::int, \
+                 extract(second FROM timestamp '2024-01-01 00:00:59.7')::int",
+                "8|1|3|60",
+            ),
+            (
+                "SELECT n::int, m::bigint, f::int, (i / 2.0)::smallint FROM t",
+                "1|3|2|3\n2|-3|-2|5\n-1|1|4|2\n|||",
+            ),
+            ("SELECT n FROM t WHERE n::int = 2", "1.50"),
+            (
+                "SELECT CAST(avg(i) AS int), avg(i + 0.5)::int, sum(f)::int FROM t WHERE i IN (5, 10)",
+                "8|8|0",
+            ),
+            ("SELECT x::int FROM (SELECT i / 2.0 AS x FROM t WHERE i = 5) AS q", "3"),
+            (
+                "SELECT (SELECT i / 2.0 FROM t WHERE i = 5)::int, (-(i * 0.5))::int FROM t WHERE i = 5",
+                "3|-3",
+            ),
+            ("SELECT (f / 1)::int, (f * i / 5)::int FROM t WHERE i = 5", "2|2"),
+        ],
+    )?;
+    refuse(&psql, &[("SELECT '2147483647.5'::numeric::int", "22003", "integer out of range")])
+}

@@ -93,6 +93,7 @@ mod typed;
 pub mod upkeep;
 mod uuids;
 mod vectors;
+mod wholes;
 mod width_bucket;
 mod views;
 mod yielding;

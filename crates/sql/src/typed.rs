@@ -14,11 +14,11 @@ use crate::jsonb_functions::{TYPE_KEY, call};
 use crate::operators::is_jsonb;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::sums;
-use crate::{bytea, checked, extremes, interval_text, patterns, shown};
+use crate::{bytea, checked, extremes, interval_text, patterns, shown, wholes};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
@@ -39,6 +39,12 @@ use std::sync::{Arc, LazyLock};
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
+        // Their columns may be more than their types say.
+        let inputs: Vec<LogicalPlan> = match casts(&node)? {
+            true => node.inputs().into_iter().cloned().collect(),
+            false => Vec::new(),
+        };
+        let given = Given { schema: &schema, inputs: &inputs.iter().collect::<Vec<_>>() };
         if let LogicalPlan::Sort(mut sort) = node {
             let is_changed = ordered(&mut sort.expr, &schema);
             return Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed));
@@ -52,7 +58,7 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         let names = NamePreserver::new(&node);
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| change(expr, &schema))?;
+            let changed = expr.transform_up(|expr| change(expr, given))?;
             Ok(match changed.transformed {
                 true => changed.update_data(|expr| name.restore(expr)),
                 false => changed,
@@ -86,10 +92,32 @@ fn signed(plan: LogicalPlan) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// What the expressions of a node are of.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    schema: &'a DFSchema,
+    inputs: &'a [&'a LogicalPlan],
+}
+
+/// Whether a node casts anything to whole numbers.
+fn casts(node: &LogicalPlan) -> Result<bool> {
+    let is_one = |expr: &Expr| match expr {
+        Expr::Cast(cast) => Ok(cast.field.data_type().is_integer()),
+        _ => Ok(false),
+    };
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(is_one)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
+    let schema = given.schema;
     match expr {
         Expr::Cast(_) => {
-            let changed = change_cast(expr, schema)?;
+            let changed = change_cast(expr, given)?;
             Ok(changed.transform_data(|expr| Ok(null_as_given(expr, schema)))?)
         }
         // One parameter may stand in two places, which the planner takes for texts of two kinds.
@@ -111,7 +139,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(ref binary) if patterns::flags_of(binary.op).is_some() => {
             patterns::as_call(expr)
         }
-        Expr::InList(_) | Expr::Between(_) => Ok(change_several(expr, schema)),
+        Expr::InList(_) | Expr::Between(_) => change_several(expr, schema),
         Expr::ScalarFunction(called) => Ok(change_call(called, schema)),
         Expr::Case(case) => Ok(case_of_floats(case, schema)),
         Expr::InSubquery(found) => among_floats(found, schema),
@@ -153,7 +181,9 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Exp
             let is_changed = list_as_value(&mut called.args, schema);
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
-        ("round", [one]) if is_float(one, schema) => Transformed::yes(ROUND.call(called.args)),
+        ("round", [one]) if is_float(one, schema) => {
+            Transformed::yes(wholes::EVEN.call(called.args))
+        }
         (name, _) if ONE_OF_SEVERAL.contains(&name) => {
             as_floats(std::mem::take(&mut called.args), schema).update_data(|args| {
                 called.args = args;
@@ -221,10 +251,10 @@ fn compares(op: Operator) -> bool {
 }
 
 /// The same of what is compared with several at once.
-fn change_several(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    match expr {
+fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
         Expr::InList(InList { expr, list, negated }) => {
-            let sides = [*expr].into_iter().chain(list).collect();
+            let sides: Vec<Expr> = [*expr].into_iter().chain(list).collect();
             compared(sides, schema).update_data(|mut sides| {
                 let list = sides.split_off(1);
                 let expr = sides.pop().expect("the first is there");
@@ -240,7 +270,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             })
         }
         other => Transformed::no(other),
-    }
+    })
 }
 
 /// Gives a parameter that is a list the type of a value that may be in it; says whether it did.
@@ -375,7 +405,7 @@ fn null_as_given(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn change_cast(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
     if let Some(read) = literal_time(inner, field.data_type()) {
         return Ok(Transformed::yes(read));
@@ -387,10 +417,12 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::yes(Expr::Cast(cast)));
     }
     // Of what is not known yet, as of parameters, nothing is changed.
-    let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    let Ok(from) = inner.get_type(given.schema) else { return Ok(Transformed::no(expr)) };
     let function = match (from, field.data_type()) {
-        (DataType::Float32 | DataType::Float64, to) if to.is_integer() => {
-            let rounded = ROUND.call(vec![(**inner).clone()]);
+        (from, to) if to.is_integer() => {
+            let Some(rounded) = wholes::rounded(inner, &from, given.inputs, given.schema) else {
+                return Ok(Transformed::no(expr));
+            };
             let cast = Cast { expr: Box::new(rounded), field: field.clone() };
             return Ok(Transformed::yes(Expr::Cast(cast)));
         }
@@ -408,20 +440,6 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let cast = Cast { expr: Box::new(shown), field: field.clone() };
     Ok(Transformed::yes(Expr::Cast(cast)))
 }
-
-/// To the nearest whole number, to the even one of two.
-static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    of_one(
-        "pg_round",
-        |_| DataType::Float64,
-        |array| {
-            let wide = cast(array, &DataType::Float64)?;
-            let values = wide.as_primitive::<Float64Type>().iter();
-            let rounded = values.map(|one| one.map(f64::round_ties_even));
-            Ok(Arc::new(rounded.collect::<Float64Array>()))
-        },
-    )
-});
 
 /// With the one NaN that there is.
 static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
