@@ -174,3 +174,44 @@ fn numbers_become_whole_ones_by_rounding() -> Result<()> {
     )?;
     refuse(&psql, &[("SELECT '2147483647.5'::numeric::int", "22003", "integer out of range")])
 }
+
+/// Of alike rows as many are taken away, or are in both, as there are on the other side.
+#[test]
+fn set_operations_count_rows() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(directory.path())?;
+    play(
+        &psql,
+        &[
+            ("SELECT * FROM (VALUES (1), (1), (2)) v(x) EXCEPT ALL SELECT 1 ORDER BY 1", "1\n2"),
+            ("SELECT * FROM (VALUES (1), (1), (2)) v(x) INTERSECT ALL SELECT 1", "1"),
+            ("CREATE TABLE n (a int, b text)", "CREATE TABLE"),
+            (
+                "INSERT INTO n VALUES (1, 'x'), (1, 'x'), (1, NULL), (1, NULL), (1, NULL), (2, 'y'), (NULL, NULL)",
+                "INSERT 0 7",
+            ),
+            (
+                "SELECT a, b FROM n EXCEPT ALL (SELECT 1, NULL UNION ALL SELECT 1, NULL UNION ALL SELECT 2, 'y') \
+                 ORDER BY 1, 2",
+                "1|x\n1|x\n1|\n|",
+            ),
+            (
+                "SELECT a, b FROM n INTERSECT ALL (SELECT 1, NULL UNION ALL SELECT 1, NULL UNION ALL SELECT 2, 'y') \
+                 ORDER BY 1, 2",
+                "1|\n1|\n2|y",
+            ),
+            ("SELECT count(*) FROM (SELECT * FROM n EXCEPT ALL SELECT * FROM n) AS q", "0"),
+            ("SELECT count(*) FROM (SELECT * FROM n INTERSECT ALL SELECT * FROM n) AS q", "7"),
+            ("SELECT a FROM n EXCEPT SELECT 2 ORDER BY 1", "1"),
+            ("SELECT a FROM n INTERSECT SELECT 1", "1"),
+            (
+                "SELECT a FROM n WHERE a = 1 EXCEPT ALL SELECT 1 EXCEPT ALL SELECT 1::bigint",
+                "1\n1\n1",
+            ),
+            (
+                "SELECT a FROM n WHERE a IN (SELECT a FROM n EXCEPT ALL SELECT 1) ORDER BY 1 LIMIT 1",
+                "1",
+            ),
+        ],
+    )
+}

@@ -32,7 +32,9 @@ use crate::threads::{Task, Threads};
 use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
-use crate::{first_rows, in_lists, laterals, listed, metric_tables, prom_info, runs, steps};
+use crate::{
+    first_rows, in_lists, laterals, listed, metric_tables, prom_info, runs, set_operations, steps,
+};
 use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -682,6 +684,7 @@ pub(crate) async fn logical(
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
+    let plan = set_operations::counted(plan)?;
     let plan = runs::distinct_rows(laterals::unnested(plan)?)?;
     let plan = fill_gaps(typed::as_postgres_does(plan)?)?;
     Ok(first_rows::as_aggregates(plan)?)

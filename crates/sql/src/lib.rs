@@ -74,6 +74,7 @@ mod regexps;
 mod rewrite;
 mod rows;
 mod runs;
+mod set_operations;
 mod samples;
 mod scan;
 pub mod shown;
