@@ -215,3 +215,29 @@ fn set_operations_count_rows() -> Result<()> {
         ],
     )
 }
+
+/// What is kept as text says the same when it is read again.
+#[test]
+fn signs_of_what_is_kept_stay_apart() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(directory.path())?;
+    play(
+        &psql,
+        &[
+            ("CREATE VIEW v AS SELECT - -5 AS x, 7 AS y, - - -5 AS z", "CREATE VIEW"),
+            ("SELECT * FROM v", "5|7|-5"),
+            (
+                "CREATE TABLE n (i int, d int DEFAULT - -5 + 2, e int DEFAULT abs(- -3))",
+                "CREATE TABLE",
+            ),
+            ("ALTER TABLE n ADD COLUMN f int DEFAULT - (- 4)", "ALTER TABLE"),
+            ("INSERT INTO n (i) VALUES (1) RETURNING *", "1|7|3|4\nINSERT 0 1"),
+            ("ALTER TABLE n ALTER COLUMN f SET DEFAULT 1 - - - -8", "ALTER TABLE"),
+            ("INSERT INTO n (i) VALUES (2) RETURNING f", "9\nINSERT 0 1"),
+        ],
+    )?;
+    let fetched = psql
+        .ask(&["BEGIN", "DECLARE c CURSOR FOR SELECT - -5, 7", "FETCH ALL FROM c", "COMMIT"], "")?;
+    assert_eq!(fetched, "BEGIN\nDECLARE CURSOR\n5|7\nCOMMIT");
+    Ok(())
+}

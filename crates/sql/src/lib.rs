@@ -96,6 +96,7 @@ mod uuids;
 mod vectors;
 mod wholes;
 mod width_bucket;
+mod written;
 mod views;
 mod yielding;
 pub mod zones;
