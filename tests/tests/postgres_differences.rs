@@ -1,7 +1,9 @@
 //! Statements whose answers were others than PostgreSQL 15's, and are its own now.
 
 use anyhow::Result;
-use e2e::postgres::{play, refuse, start};
+use e2e::clients::{check, script};
+use e2e::postgres::{door_port, play, refuse, start};
+use e2e::programs::python_with;
 
 /// What is in a list of NULL is not known, and neither is what is not in it.
 #[test]
@@ -240,4 +242,13 @@ fn signs_of_what_is_kept_stay_apart() -> Result<()> {
         .ask(&["BEGIN", "DECLARE c CURSOR FOR SELECT - -5, 7", "FETCH ALL FROM c", "COMMIT"], "")?;
     assert_eq!(fetched, "BEGIN\nDECLARE CURSOR\n5|7\nCOMMIT");
     Ok(())
+}
+
+/// A parameter is what its client says that it is.
+#[test]
+fn parameters_are_of_their_declared_types() -> Result<()> {
+    let python = python_with("psycopg")?;
+    let directory = tempfile::tempdir()?;
+    let (server, _psql) = start(directory.path())?;
+    check(python, &[&script("postgres_parameters.py"), &door_port(&server)?.to_string()])
 }

@@ -7,6 +7,7 @@ use crate::catalog::{self, Catalog, Relation};
 use crate::common_functions;
 use crate::context::Context;
 use crate::copy::TableRows;
+use crate::declared::Declared;
 use crate::direct::{self, Direct};
 use crate::error::SqlError;
 use crate::explain;
@@ -33,7 +34,8 @@ use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
 use crate::{
-    first_rows, in_lists, laterals, listed, metric_tables, prom_info, runs, set_operations, steps,
+    declared, first_rows, in_lists, laterals, listed, metric_tables, prom_info, runs,
+    set_operations, steps,
 };
 use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
@@ -47,7 +49,6 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser;
 use engine::QueryOptions;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
@@ -450,7 +451,7 @@ impl Session {
 
     fn runner(&self) -> Runner {
         let (context, view) = (self.context.clone(), self.view.clone());
-        Runner { context, view, user: self.user.clone() }
+        Runner { context, view, user: self.user.clone(), declared: Declared::default() }
     }
 
     /// Whether the tables that a statement reads are still as it was planned for.
@@ -469,12 +470,16 @@ impl Session {
 
     // ---- ordinary tables ----
 
-    /// Plans a statement that changes rows of an ordinary table.
+    /// Plans a statement that changes rows of an ordinary table; of its parameters these types are said.
     ///
     /// # Errors
     /// When it makes no sense.
-    pub fn plan_write(&self, write: Write) -> BoxFuture<'_, Result<PlannedWrite, SqlError>> {
-        let (runner, busy) = (self.runner(), self.busy.clone());
+    pub fn plan_write(
+        &self,
+        write: Write,
+        declared: Declared,
+    ) -> BoxFuture<'_, Result<PlannedWrite, SqlError>> {
+        let (runner, busy) = (Runner { declared, ..self.runner() }, self.busy.clone());
         let work = async move {
             let _busy = busy.lock().await;
             ordinary::plan_write(&runner, &write).await
@@ -673,13 +678,7 @@ pub(crate) async fn logical(
     context: &Hidden<Context>,
     query: &Query,
 ) -> Result<LogicalPlan, SqlError> {
-    let statement = query.rephrased().statement.clone();
-    let statement = parser::Statement::Statement(Box::new(statement));
-    let plan = match query.rephrased().is_reusable {
-        true => context.state().statement_to_plan(statement).await?,
-        // Arguments of functions in FROM are worked out while it is planned, `now()` among them.
-        false => context.plan_now(statement).await?,
-    };
+    let plan = declared::planned(context, query).await?;
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;

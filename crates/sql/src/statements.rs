@@ -4,6 +4,7 @@
 
 use crate::copy::{CopyIn, CopyOut, copy_in, copy_out, word};
 use crate::copy_parquet::copy_parquet;
+use crate::declared::Declared;
 use crate::dialect::{Postgres, check_nesting, with_matchers};
 use crate::error::SqlError;
 use crate::explain::{Shape, shape_of};
@@ -143,6 +144,8 @@ pub struct Query {
     rephrased: Hidden<Rephrased>,
     /// Whether its text is so short that it is planned at once.
     is_short: bool,
+    /// What its client said of its parameters.
+    declared: Declared,
 }
 
 /// A statement in DataFusion's words.
@@ -161,7 +164,8 @@ impl Query {
         let explained = shape_of(&mut statement)?;
         let Rewritten { hints, parameters, is_reusable } = rewrite(&mut statement)?;
         let rephrased = Rephrased { explained, statement, hints, parameters, is_reusable };
-        Ok(Parsed::Query(Query { rephrased: Hidden::new(rephrased), is_short: false }))
+        let (rephrased, declared) = (Hidden::new(rephrased), Declared::default());
+        Ok(Parsed::Query(Query { rephrased, is_short: false, declared }))
     }
 
     /// Of a query that was read.
@@ -171,6 +175,16 @@ impl Query {
 
     pub(crate) fn rephrased(&self) -> &Rephrased {
         &self.rephrased
+    }
+
+    /// The same, of whose parameters something is said.
+    #[must_use]
+    pub fn with_declared(self, declared: Declared) -> Query {
+        Query { declared, ..self }
+    }
+
+    pub(crate) fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     /// Whether it names a table that `is_one` says.

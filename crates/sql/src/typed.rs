@@ -4,6 +4,7 @@
 //! is the largest number.
 
 use crate::bounded::{bounded, planned_growth};
+use crate::error::SqlError;
 use crate::floats::{
     ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, united,
 };
@@ -12,6 +13,7 @@ use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_functions::{TYPE_KEY, call};
 use crate::operators::is_jsonb;
+use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::sums;
 use crate::{bytea, checked, extremes, interval_text, patterns, shown, wholes};
@@ -19,7 +21,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, InList, Placeholder, ScalarFunction, Sort,
@@ -131,6 +133,7 @@ fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(binary) if compares(binary.op) => {
             let BinaryExpr { left, op, right } = binary;
             let sides = vec![*left, *right];
+            check_compared(&sides, op, schema)?;
             Ok(compared(sides, schema).update_data(|sides| {
                 let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
                 Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
@@ -255,6 +258,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::InList(InList { expr, list, negated }) => {
             let sides: Vec<Expr> = [*expr].into_iter().chain(list).collect();
+            check_compared(&sides, Operator::Eq, schema)?;
             compared(sides, schema).update_data(|mut sides| {
                 let list = sides.split_off(1);
                 let expr = sides.pop().expect("the first is there");
@@ -263,6 +267,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         Expr::Between(Between { expr, negated, low, high }) => {
             let sides = vec![*expr, *low, *high];
+            check_compared(&sides, Operator::GtEq, schema)?;
             compared(sides, schema).update_data(|sides| {
                 let [expr, low, high] = <[Expr; 3]>::try_from(sides).expect("three came");
                 let (low, high) = (Box::new(low), Box::new(high));
@@ -271,6 +276,30 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
+}
+
+/// That a parameter, of which a client said that it is a number, is not compared with a time, and none of bytes with a
+/// `jsonb`.
+fn check_compared(sides: &[Expr], op: Operator, schema: &DFSchema) -> Result<()> {
+    let is_number = |ty: &DataType| ty.is_numeric() || *ty == DataType::Boolean;
+    let is_time =
+        |ty: &DataType| matches!(ty, DataType::Timestamp(..) | DataType::Date32) || is_interval(ty);
+    let parameters = sides.iter().filter_map(|side| match side {
+        Expr::Placeholder(one) => one.field.as_ref().map(|field| field.data_type()),
+        _ => None,
+    });
+    for own in parameters.filter(|one| is_number(one) || **one == DataType::Binary) {
+        let clashes = |side: &&Expr| match own {
+            DataType::Binary => is_jsonb(side, schema).unwrap_or(false),
+            _ => side.get_type(schema).is_ok_and(|ty| is_time(&ty)),
+        };
+        let others = sides.iter().filter(|side| !matches!(side, Expr::Placeholder(_)));
+        if let Some(other) = others.into_iter().find(clashes) {
+            let words = format!("operator does not exist: {other} {op} a parameter of type {own}");
+            return Err(DataFusionError::External(Box::new(SqlError::new("42883", words))));
+        }
+    }
+    Ok(())
 }
 
 /// Gives a parameter that is a list the type of a value that may be in it; says whether it did.
@@ -431,7 +460,8 @@ fn change_cast(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
             | DataType::Float64
             | DataType::Timestamp(..)
             | DataType::Interval(_)
-            | DataType::Duration(_),
+            | DataType::Duration(_)
+            | DataType::List(_),
             to,
         ) if to.is_string() => &TEXT,
         _ => return Ok(Transformed::no(expr)),
@@ -458,6 +488,11 @@ static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         "pg_text",
         |_| DataType::Utf8View,
         |array| match shown::column(array) {
+            _ if matches!(array.data_type(), DataType::List(_)) => match array_texts(array) {
+                Ok(texts) => Ok(texts),
+                // Of what no column has, as of rows.
+                Err(_) => Ok(cast(array, &DataType::Utf8View)?),
+            },
             Some(shown) => Ok(cast(&shown, &DataType::Utf8View)?),
             None => Ok(cast(array, &DataType::Utf8View)?),
         },
