@@ -1,13 +1,13 @@
 //! Queries and expressions as texts that are kept: what was read of one is written back, and says the same when it
 //! is read again.
 
-use crate::dialect::Postgres;
+use crate::dialect::{Postgres, with_matchers};
 use crate::error::SqlError;
 use crate::statements::STEPS_MAX;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{Expr, Query, UnaryOperator, VisitMut, VisitorMut};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::fmt::Display;
 use std::ops::ControlFlow;
 
@@ -56,8 +56,10 @@ fn checked<T: Display + PartialEq>(
 ) -> Result<String, SqlError> {
     let text = said.to_string();
     let dialect = Postgres::new(text.len());
-    let again = Parser::new(&dialect).with_recursion_limit(STEPS_MAX).try_with_sql(&text);
-    let again = again.and_then(|mut parser| {
+    let tokens = Tokenizer::new(&dialect, &text).tokenize().map_err(ParserError::from);
+    let again = tokens.and_then(|tokens| {
+        let parser = Parser::new(&dialect).with_recursion_limit(STEPS_MAX);
+        let mut parser = parser.with_tokens(with_matchers(tokens));
         let again = read(&mut parser)?;
         parser.expect_token(&Token::EOF).map(|_| again)
     });
