@@ -30,6 +30,7 @@ mod postgres_answers;
 mod postgres_catalog;
 mod postgres_clients;
 mod postgres_copy_rows;
+mod postgres_differences;
 mod postgres_expressions;
 mod postgres_frames;
 mod postgres_insert;

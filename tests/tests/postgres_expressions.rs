@@ -31,6 +31,11 @@ fn start(directory: &tempfile::TempDir) -> Result<(Server, Psql)> {
 #[test]
 fn rows_are_values() -> Result<()> {
     check(&[
+        (
+            "SELECT 2 BETWEEN SYMMETRIC 3 AND 1, 2 NOT BETWEEN SYMMETRIC 3 AND 1, 4 BETWEEN SYMMETRIC 3 AND 1 OR true, \
+             2 BETWEEN ASYMMETRIC 3 AND 1, 2 BETWEEN SYMMETRIC NULL AND 1",
+            "t|f|t|f|",
+        ),
         ("SELECT id FROM goods WHERE (id, amount) = (1, 3)", "1"),
         ("SELECT id FROM goods WHERE ROW(id, amount) > (1, 3) ORDER BY 1", "2\n3"),
         (

@@ -7,6 +7,7 @@ use crate::catalog::{self, Catalog, Relation};
 use crate::common_functions;
 use crate::context::Context;
 use crate::copy::TableRows;
+use crate::declared::Declared;
 use crate::direct::{self, Direct};
 use crate::error::SqlError;
 use crate::explain;
@@ -32,7 +33,10 @@ use crate::threads::{Task, Threads};
 use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
-use crate::{first_rows, laterals, listed, metric_tables, prom_info, runs, steps};
+use crate::{
+    declared, first_rows, in_lists, laterals, listed, metric_tables, prom_info, runs,
+    set_operations, steps,
+};
 use ::tables::Tables;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -45,7 +49,6 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion::sql::parser;
 use engine::QueryOptions;
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
@@ -310,6 +313,7 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_optimizer_rules(in_lists::optimizer_rules())
         .with_query_planner(Arc::new(steps::Planner))
         .with_type_planner(Arc::new(PostgresTypes))
         .with_physical_optimizer_rule(Arc::new(EveryStepYields))
@@ -447,7 +451,7 @@ impl Session {
 
     fn runner(&self) -> Runner {
         let (context, view) = (self.context.clone(), self.view.clone());
-        Runner { context, view, user: self.user.clone() }
+        Runner { context, view, user: self.user.clone(), declared: Declared::default() }
     }
 
     /// Whether the tables that a statement reads are still as it was planned for.
@@ -466,12 +470,16 @@ impl Session {
 
     // ---- ordinary tables ----
 
-    /// Plans a statement that changes rows of an ordinary table.
+    /// Plans a statement that changes rows of an ordinary table; of its parameters these types are said.
     ///
     /// # Errors
     /// When it makes no sense.
-    pub fn plan_write(&self, write: Write) -> BoxFuture<'_, Result<PlannedWrite, SqlError>> {
-        let (runner, busy) = (self.runner(), self.busy.clone());
+    pub fn plan_write(
+        &self,
+        write: Write,
+        declared: Declared,
+    ) -> BoxFuture<'_, Result<PlannedWrite, SqlError>> {
+        let (runner, busy) = (Runner { declared, ..self.runner() }, self.busy.clone());
         let work = async move {
             let _busy = busy.lock().await;
             ordinary::plan_write(&runner, &write).await
@@ -670,17 +678,12 @@ pub(crate) async fn logical(
     context: &Hidden<Context>,
     query: &Query,
 ) -> Result<LogicalPlan, SqlError> {
-    let statement = query.rephrased().statement.clone();
-    let statement = parser::Statement::Statement(Box::new(statement));
-    let plan = match query.rephrased().is_reusable {
-        true => context.state().statement_to_plan(statement).await?,
-        // Arguments of functions in FROM are worked out while it is planned, `now()` among them.
-        false => context.plan_now(statement).await?,
-    };
+    let plan = declared::planned(context, query).await?;
     let reads =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
+    let plan = set_operations::counted(plan)?;
     let plan = runs::distinct_rows(laterals::unnested(plan)?)?;
     let plan = fill_gaps(typed::as_postgres_does(plan)?)?;
     Ok(first_rows::as_aggregates(plan)?)

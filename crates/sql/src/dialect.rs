@@ -5,7 +5,7 @@
 //! counts the expressions that are read, those that are read again too.
 
 use crate::error::SqlError;
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -63,8 +63,17 @@ impl Postgres {
     /// One more expression begins, or goes on. Of all errors the parser tries nothing else after this one
     /// alone.
     fn one_more(&self) -> Result<(), ParserError> {
-        let left = self.left.get().checked_sub(1).ok_or(ParserError::RecursionLimitExceeded)?;
-        self.left.set(left);
+        self.more(1)
+    }
+
+    /// As many as an expression is made of, about: it is to stand there twice, and so is what is within it.
+    fn as_many(&self, expr: &Expr) -> Result<(), ParserError> {
+        self.more(expr.to_string().len())
+    }
+
+    fn more(&self, count: usize) -> Result<(), ParserError> {
+        let left = self.left.get().checked_sub(count);
+        self.left.set(left.ok_or(ParserError::RecursionLimitExceeded)?);
         Ok(())
     }
 }
@@ -101,6 +110,32 @@ impl Dialect for Postgres {
             Ok(()) => OF_THE_PARSER.parse_prefix(parser),
             Err(error) => Some(Err(error)),
         }
+    }
+
+    /// `x BETWEEN SYMMETRIC a AND b`, which the parser does not know, is so of both orders.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser<'_>,
+        expr: &Expr,
+        _: u8,
+    ) -> Option<Result<Expr, ParserError>> {
+        use Keyword::{ASYMMETRIC, BETWEEN, NOT, SYMMETRIC};
+        let (negated, is_symmetric) = if parser.parse_keywords(&[BETWEEN, SYMMETRIC]) {
+            (false, true)
+        } else if parser.parse_keywords(&[NOT, BETWEEN, SYMMETRIC]) {
+            (true, true)
+        } else if parser.parse_keywords(&[BETWEEN, ASYMMETRIC]) {
+            (false, false)
+        } else if parser.parse_keywords(&[NOT, BETWEEN, ASYMMETRIC]) {
+            (true, false)
+        } else {
+            return None;
+        };
+        let read = parser.parse_between(expr.clone(), negated);
+        Some(read.and_then(|between| match is_symmetric {
+            true => self.as_many(&between).map(|()| in_both_orders(between)),
+            false => Ok(between),
+        }))
     }
 
     /// The parser asks for it wherever an expression may go on.
@@ -148,6 +183,16 @@ impl Dialect for Postgres {
         supports_xml_expressions() -> bool;
         supports_comment_optimizer_hint() -> bool;
     }
+}
+
+/// `x BETWEEN a AND b OR x BETWEEN b AND a`.
+fn in_both_orders(between: Expr) -> Expr {
+    let Expr::Between { expr, negated, low, high } = between else { return between };
+    let swapped =
+        Expr::Between { expr: expr.clone(), negated, low: high.clone(), high: low.clone() };
+    let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+    let left = Box::new(Expr::Between { expr, negated, low, high });
+    Expr::Nested(Box::new(Expr::BinaryOp { left, op, right: Box::new(swapped) }))
 }
 
 /// Words that begin an expression of their own kind: when that cannot be read they are taken for

@@ -185,6 +185,17 @@ fn planned(text: &str) -> &'static str {
     }
 }
 
+/// The type of whole numbers of which a number is none that was cast to it.
+fn whole_out_of_range(text: &str) -> Option<&'static str> {
+    let is_of = |name: &str| {
+        let is_cast =
+            text.contains("Can't cast value") && text.contains(&format!("to type {name}"));
+        is_cast || text.contains(&format!("is out of range {name}"))
+    };
+    let names = [("Int16", "smallint"), ("Int32", "integer"), ("Int64", "bigint")];
+    names.into_iter().find(|(name, _)| is_of(name)).map(|(_, shown)| shown)
+}
+
 /// What is wrong with a text that is no value of a type.
 fn of_value(text: &str) -> Option<String> {
     let one = quoted(text);
@@ -193,6 +204,9 @@ fn of_value(text: &str) -> Option<String> {
             true => format!("date/time field value out of range: \"{one}\""),
             false => format!("invalid input syntax for type timestamp: \"{one}\""),
         });
+    }
+    if let Some(name) = whole_out_of_range(text) {
+        return Some(format!("{name} out of range"));
     }
     let (_, rest) = text.split_once("Cannot cast string '")?;
     let (_, rest) = rest.rsplit_once("to value of ")?;
@@ -243,7 +257,7 @@ fn computed(text: &str) -> &'static str {
         "2201B"
     } else if says("Divide by zero") {
         "22012"
-    } else if says("overflow") || says("Overflow") {
+    } else if says("overflow") || says("Overflow") || whole_out_of_range(text).is_some() {
         "22003"
     } else if says("Invalid input syntax for type interval") {
         "22007"

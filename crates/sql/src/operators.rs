@@ -100,6 +100,10 @@ fn with_time(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     } else if is_interval(&expr.left) && is_date(&expr.right) {
         expr.right = cast_to_clock(expr.right);
     }
+    let is_declared = matches!(&expr.right, Expr::Placeholder(one) if one.field.is_some());
+    if is_declared {
+        return expr;
+    }
     if let Some(time) = time_of(&expr.left) {
         let read = is_taken.then(|| literal_time(&expr.right, &time)).flatten();
         // What is taken from now is how long ago something was.

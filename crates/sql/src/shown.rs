@@ -28,7 +28,7 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
         }
         DataType::Float32 => {
             let values = array.as_primitive::<Float32Type>().iter();
-            values.map(|one| one.map(|one| digits(&format!("{one:e}")))).collect()
+            values.map(|one| one.map(short)).collect()
         }
         DataType::Decimal128(precision, scale) => {
             // As many digits as others, of what did not say how many.
@@ -105,8 +105,13 @@ pub fn lengths(array: &ArrayRef) -> Option<Vec<Option<Length>>> {
     }
 }
 
+/// A `real`.
+pub fn short(value: f32) -> String {
+    digits(&format!("{value:e}"))
+}
+
 /// An interval in the style `postgres`: `1 year 2 mons -3 days +04:05:06.7`.
-fn interval(length: Length) -> String {
+pub fn interval(length: Length) -> String {
     let (mut parts, mut was_negative) = (Vec::new(), false);
     let named = [(length.months / 12, "year"), (length.months % 12, "mon"), (length.days, "day")];
     for (number, unit) in named.into_iter().filter(|(number, _)| *number != 0) {

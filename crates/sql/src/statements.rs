@@ -4,6 +4,7 @@
 
 use crate::copy::{CopyIn, CopyOut, copy_in, copy_out, word};
 use crate::copy_parquet::copy_parquet;
+use crate::declared::Declared;
 use crate::dialect::{Postgres, check_nesting, with_matchers};
 use crate::error::SqlError;
 use crate::explain::{Shape, shape_of};
@@ -18,6 +19,7 @@ use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::timescale_options;
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::views::without_data;
+use crate::written::query_text;
 use datafusion::sql::sqlparser::ast::{
     self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
     ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode, TransactionMode, Value,
@@ -34,7 +36,7 @@ pub const TEXT_SIZE_MAX: usize = 4 << 20;
 /// Words and signs of a statement, but for rows of values, commas and spaces.
 const WORDS_MAX: usize = 20_000;
 /// Steps that the parser takes into a statement; parentheses take two each.
-const STEPS_MAX: usize = 200;
+pub(crate) const STEPS_MAX: usize = 200;
 /// Tables joined, and queries united, in a statement.
 const JOINS_MAX: usize = 200;
 
@@ -142,6 +144,8 @@ pub struct Query {
     rephrased: Hidden<Rephrased>,
     /// Whether its text is so short that it is planned at once.
     is_short: bool,
+    /// What its client said of its parameters.
+    declared: Declared,
 }
 
 /// A statement in DataFusion's words.
@@ -160,7 +164,8 @@ impl Query {
         let explained = shape_of(&mut statement)?;
         let Rewritten { hints, parameters, is_reusable } = rewrite(&mut statement)?;
         let rephrased = Rephrased { explained, statement, hints, parameters, is_reusable };
-        Ok(Parsed::Query(Query { rephrased: Hidden::new(rephrased), is_short: false }))
+        let (rephrased, declared) = (Hidden::new(rephrased), Declared::default());
+        Ok(Parsed::Query(Query { rephrased, is_short: false, declared }))
     }
 
     /// Of a query that was read.
@@ -170,6 +175,16 @@ impl Query {
 
     pub(crate) fn rephrased(&self) -> &Rephrased {
         &self.rephrased
+    }
+
+    /// The same, of whose parameters something is said.
+    #[must_use]
+    pub fn with_declared(self, declared: Declared) -> Query {
+        Query { declared, ..self }
+    }
+
+    pub(crate) fn declared(&self) -> &Declared {
+        &self.declared
     }
 
     /// Whether it names a table that `is_one` says.
@@ -430,7 +445,7 @@ fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError
         Statement::Close { cursor: CloseCursor::Specific { name } } => {
             Parsed::Close(Some(folded(&name)))
         }
-        Statement::Declare { ref stmts } => declared(stmts).ok_or_else(|| unknown(&statement))?,
+        Statement::Declare { ref stmts } => declared(stmts)?.ok_or_else(|| unknown(&statement))?,
         Statement::Fetch { ref name, ref direction, into: None, .. } => {
             let count = forward(direction).ok_or_else(|| unknown(&statement))?;
             Parsed::Fetch { name: folded(name), count }
@@ -535,11 +550,11 @@ fn changed(write: Write, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
 }
 
 /// A cursor that goes forward, through one query.
-fn declared(all: &[Declare]) -> Option<Parsed> {
-    let [Declare { names, for_query: Some(query), hold, .. }] = all else { return None };
-    let [name] = names.as_slice() else { return None };
+fn declared(all: &[Declare]) -> Result<Option<Parsed>, SqlError> {
+    let [Declare { names, for_query: Some(query), hold, .. }] = all else { return Ok(None) };
     // One that outlives its transaction would have to keep all its rows.
-    (*hold != Some(true)).then(|| Parsed::Declare { name: folded(name), text: query.to_string() })
+    let ([name], false) = (names.as_slice(), *hold == Some(true)) else { return Ok(None) };
+    Ok(Some(Parsed::Declare { name: folded(name), text: query_text(query)? }))
 }
 
 /// How many rows a direction asks for; none of those that go back, nothing for all of them.

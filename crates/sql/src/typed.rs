@@ -4,6 +4,7 @@
 //! is the largest number.
 
 use crate::bounded::{bounded, planned_growth};
+use crate::error::SqlError;
 use crate::floats::{
     ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, united,
 };
@@ -12,14 +13,15 @@ use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_functions::{TYPE_KEY, call};
 use crate::operators::is_jsonb;
+use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::sums;
-use crate::{bytea, checked, extremes, interval_text, patterns, shown};
+use crate::{bytea, checked, extremes, interval_text, patterns, shown, wholes};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, InList, Placeholder, ScalarFunction, Sort,
@@ -39,6 +41,12 @@ use std::sync::{Arc, LazyLock};
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
+        // Their columns may be more than their types say.
+        let inputs: Vec<LogicalPlan> = match casts(&node)? {
+            true => node.inputs().into_iter().cloned().collect(),
+            false => Vec::new(),
+        };
+        let given = Given { schema: &schema, inputs: &inputs.iter().collect::<Vec<_>>() };
         if let LogicalPlan::Sort(mut sort) = node {
             let is_changed = ordered(&mut sort.expr, &schema);
             return Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed));
@@ -52,7 +60,7 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         let names = NamePreserver::new(&node);
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| change(expr, &schema))?;
+            let changed = expr.transform_up(|expr| change(expr, given))?;
             Ok(match changed.transformed {
                 true => changed.update_data(|expr| name.restore(expr)),
                 false => changed,
@@ -86,10 +94,32 @@ fn signed(plan: LogicalPlan) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+/// What the expressions of a node are of.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    schema: &'a DFSchema,
+    inputs: &'a [&'a LogicalPlan],
+}
+
+/// Whether a node casts anything to whole numbers.
+fn casts(node: &LogicalPlan) -> Result<bool> {
+    let is_one = |expr: &Expr| match expr {
+        Expr::Cast(cast) => Ok(cast.field.data_type().is_integer()),
+        _ => Ok(false),
+    };
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= expr.exists(is_one)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
+    let schema = given.schema;
     match expr {
         Expr::Cast(_) => {
-            let changed = change_cast(expr, schema)?;
+            let changed = change_cast(expr, given)?;
             Ok(changed.transform_data(|expr| Ok(null_as_given(expr, schema)))?)
         }
         // One parameter may stand in two places, which the planner takes for texts of two kinds.
@@ -103,6 +133,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(binary) if compares(binary.op) => {
             let BinaryExpr { left, op, right } = binary;
             let sides = vec![*left, *right];
+            check_compared(&sides, op, schema)?;
             Ok(compared(sides, schema).update_data(|sides| {
                 let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
                 Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
@@ -111,7 +142,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(ref binary) if patterns::flags_of(binary.op).is_some() => {
             patterns::as_call(expr)
         }
-        Expr::InList(_) | Expr::Between(_) => Ok(change_several(expr, schema)),
+        Expr::InList(_) | Expr::Between(_) => change_several(expr, schema),
         Expr::ScalarFunction(called) => Ok(change_call(called, schema)),
         Expr::Case(case) => Ok(case_of_floats(case, schema)),
         Expr::InSubquery(found) => among_floats(found, schema),
@@ -153,7 +184,9 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Exp
             let is_changed = list_as_value(&mut called.args, schema);
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
-        ("round", [one]) if is_float(one, schema) => Transformed::yes(ROUND.call(called.args)),
+        ("round", [one]) if is_float(one, schema) => {
+            Transformed::yes(wholes::EVEN.call(called.args))
+        }
         (name, _) if ONE_OF_SEVERAL.contains(&name) => {
             as_floats(std::mem::take(&mut called.args), schema).update_data(|args| {
                 called.args = args;
@@ -221,10 +254,11 @@ fn compares(op: Operator) -> bool {
 }
 
 /// The same of what is compared with several at once.
-fn change_several(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    match expr {
+fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
         Expr::InList(InList { expr, list, negated }) => {
-            let sides = [*expr].into_iter().chain(list).collect();
+            let sides: Vec<Expr> = [*expr].into_iter().chain(list).collect();
+            check_compared(&sides, Operator::Eq, schema)?;
             compared(sides, schema).update_data(|mut sides| {
                 let list = sides.split_off(1);
                 let expr = sides.pop().expect("the first is there");
@@ -233,6 +267,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         Expr::Between(Between { expr, negated, low, high }) => {
             let sides = vec![*expr, *low, *high];
+            check_compared(&sides, Operator::GtEq, schema)?;
             compared(sides, schema).update_data(|sides| {
                 let [expr, low, high] = <[Expr; 3]>::try_from(sides).expect("three came");
                 let (low, high) = (Box::new(low), Box::new(high));
@@ -240,7 +275,31 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             })
         }
         other => Transformed::no(other),
+    })
+}
+
+/// That a parameter, of which a client said that it is a number, is not compared with a time, and none of bytes with a
+/// `jsonb`.
+fn check_compared(sides: &[Expr], op: Operator, schema: &DFSchema) -> Result<()> {
+    let is_number = |ty: &DataType| ty.is_numeric() || *ty == DataType::Boolean;
+    let is_time =
+        |ty: &DataType| matches!(ty, DataType::Timestamp(..) | DataType::Date32) || is_interval(ty);
+    let parameters = sides.iter().filter_map(|side| match side {
+        Expr::Placeholder(one) => one.field.as_ref().map(|field| field.data_type()),
+        _ => None,
+    });
+    for own in parameters.filter(|one| is_number(one) || **one == DataType::Binary) {
+        let clashes = |side: &&Expr| match own {
+            DataType::Binary => is_jsonb(side, schema).unwrap_or(false),
+            _ => side.get_type(schema).is_ok_and(|ty| is_time(&ty)),
+        };
+        let others = sides.iter().filter(|side| !matches!(side, Expr::Placeholder(_)));
+        if let Some(other) = others.into_iter().find(clashes) {
+            let words = format!("operator does not exist: {other} {op} a parameter of type {own}");
+            return Err(DataFusionError::External(Box::new(SqlError::new("42883", words))));
+        }
     }
+    Ok(())
 }
 
 /// Gives a parameter that is a list the type of a value that may be in it; says whether it did.
@@ -375,7 +434,7 @@ fn null_as_given(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn change_cast(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
     if let Some(read) = literal_time(inner, field.data_type()) {
         return Ok(Transformed::yes(read));
@@ -387,10 +446,12 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         return Ok(Transformed::yes(Expr::Cast(cast)));
     }
     // Of what is not known yet, as of parameters, nothing is changed.
-    let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    let Ok(from) = inner.get_type(given.schema) else { return Ok(Transformed::no(expr)) };
     let function = match (from, field.data_type()) {
-        (DataType::Float32 | DataType::Float64, to) if to.is_integer() => {
-            let rounded = ROUND.call(vec![(**inner).clone()]);
+        (from, to) if to.is_integer() => {
+            let Some(rounded) = wholes::rounded(inner, &from, given.inputs, given.schema) else {
+                return Ok(Transformed::no(expr));
+            };
             let cast = Cast { expr: Box::new(rounded), field: field.clone() };
             return Ok(Transformed::yes(Expr::Cast(cast)));
         }
@@ -399,7 +460,8 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             | DataType::Float64
             | DataType::Timestamp(..)
             | DataType::Interval(_)
-            | DataType::Duration(_),
+            | DataType::Duration(_)
+            | DataType::List(_),
             to,
         ) if to.is_string() => &TEXT,
         _ => return Ok(Transformed::no(expr)),
@@ -408,20 +470,6 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let cast = Cast { expr: Box::new(shown), field: field.clone() };
     Ok(Transformed::yes(Expr::Cast(cast)))
 }
-
-/// To the nearest whole number, to the even one of two.
-static ROUND: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    of_one(
-        "pg_round",
-        |_| DataType::Float64,
-        |array| {
-            let wide = cast(array, &DataType::Float64)?;
-            let values = wide.as_primitive::<Float64Type>().iter();
-            let rounded = values.map(|one| one.map(f64::round_ties_even));
-            Ok(Arc::new(rounded.collect::<Float64Array>()))
-        },
-    )
-});
 
 /// With the one NaN that there is.
 static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
@@ -440,6 +488,11 @@ static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         "pg_text",
         |_| DataType::Utf8View,
         |array| match shown::column(array) {
+            _ if matches!(array.data_type(), DataType::List(_)) => match array_texts(array) {
+                Ok(texts) => Ok(texts),
+                // Of what no column has, as of rows.
+                Err(_) => Ok(cast(array, &DataType::Utf8View)?),
+            },
             Some(shown) => Ok(cast(&shown, &DataType::Utf8View)?),
             None => Ok(cast(array, &DataType::Utf8View)?),
         },

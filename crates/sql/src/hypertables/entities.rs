@@ -9,6 +9,9 @@ use std::hash::BuildHasher as _;
 use store::Selection;
 use tables::Datum;
 
+/// Labels of a series that say which table's it is.
+const TABLE_LABELS: usize = 1;
+
 /// That a column has no series.
 const NONE: u32 = u32::MAX;
 
@@ -23,6 +26,8 @@ pub struct Entities {
     /// The series of each column, entity after entity.
     series: Vec<u32>,
     count: usize,
+    /// Whether no two of them have the same labels of the table.
+    are_told_apart: bool,
 }
 
 /// Samples of one series.
@@ -46,7 +51,9 @@ impl Entities {
     pub fn unnamed(selection: Selection) -> Entities {
         let count = selection.len();
         let series = (0..count).map(|idx| u32::try_from(idx).unwrap_or(NONE)).collect();
-        Entities { columns: 1, labels: Vec::new(), label_count: 0, series, count, selection }
+        let are_told_apart = count < 2;
+        let (columns, labels, label_count) = (1, Vec::new(), 0);
+        Entities { columns, labels, label_count, series, count, are_told_apart, selection }
     }
 
     /// Of what is selected: again, when a series was deleted between that and the reading of its labels.
@@ -78,6 +85,7 @@ impl Entities {
             label_count: table.labels.len(),
             series: Vec::new(),
             count: 0,
+            are_told_apart: true,
             selection,
         };
         let Rows { firsts, found } = Rows::of(table, columns, &entities.selection)?;
@@ -86,6 +94,8 @@ impl Entities {
         for tags in &order {
             let values = values_of(table, tags);
             is_row.push(values.is_ok());
+            let is_as_written = |values| is_as_written(table, tags, values);
+            entities.are_told_apart &= values.as_deref().map_or(true, is_as_written);
             // What no row of the table could have made is none of its rows: somebody else wrote it, or it was
             // a table of other columns that is gone.
             let none = || vec![Datum::Null; entities.label_count];
@@ -130,6 +140,11 @@ impl Entities {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.count
+    }
+
+    /// Whether no two of them have the same labels of the table, as far as is known.
+    pub fn are_told_apart(&self) -> bool {
+        self.are_told_apart
     }
 
     /// How many are best read at once.
@@ -247,4 +262,15 @@ fn was_dropped(error: &DataFusionError) -> bool {
 fn values_of(table: &Hypertable, tags: &Labels) -> Result<Vec<Datum>, SqlError> {
     let value = |at: &usize| table.label_value(*at, tags.get(&table.schema.columns[*at].name));
     table.labels.iter().map(value).collect()
+}
+
+/// Whether labels are those that a row of the table has with such values. Somebody else may have written a label more,
+/// that no column shows, or `+1` for 1.
+fn is_as_written(table: &Hypertable, tags: &Labels, values: &[Datum]) -> bool {
+    let shown = values.iter().filter(|value| **value != Datum::Null).count();
+    let is_said = |(at, value): (&usize, &Datum)| {
+        let (text, name) = (table.label_text(*at, value), &table.schema.columns[*at].name);
+        matches!(value, Datum::Text(_)) || text.is_ok_and(|text| text.as_deref() == tags.get(name))
+    };
+    tags.len() <= shown + TABLE_LABELS && table.labels.iter().zip(values).all(is_said)
 }

@@ -25,7 +25,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use hashbrown::HashMap;
 use model::sample::NANOS_PER_MICRO;
 use model::{TimeRange, is_stale_marker};
-
+use std::ops::Range;
 use std::sync::Arc;
 use store::Selection;
 use tables::{ColumnType, Datum, Scalar};
@@ -188,7 +188,7 @@ impl Groups {
                 Entities::selected(&self.table, &columns, || found.take().map_or_else(again, Ok))?
             }
         };
-        let mut cells = Cells::new(self, &columns, memory);
+        let mut cells = Cells::new(self, &columns, &entities, memory);
         let (mut start, mut samples) = (0, Vec::new());
         while start < entities.len() {
             let end = (start + entities.batch_len()).min(entities.len());
@@ -290,6 +290,8 @@ struct Cells<'a> {
     labels: Vec<usize>,
     /// Whether each label set is a group by itself.
     is_own: bool,
+    /// Of such a one, the slots of stretches in which the first column has no sample.
+    others: HashMap<i64, usize>,
     /// For each summary, which of the columns that are read it is of.
     sources: Vec<usize>,
     /// Groups of labels that were seen, where they are shared.
@@ -346,7 +348,12 @@ impl Cell {
 }
 
 impl<'a> Cells<'a> {
-    fn new(groups: &'a Groups, columns: &[usize], memory: MemoryReservation) -> Cells<'a> {
+    fn new(
+        groups: &'a Groups,
+        columns: &[usize],
+        entities: &Entities,
+        memory: MemoryReservation,
+    ) -> Cells<'a> {
         let (table, grouping) = (&groups.table, &groups.grouping);
         let place = |at: &usize| table.labels.iter().position(|one| one == at);
         let labels: Vec<usize> = grouping
@@ -365,7 +372,9 @@ impl<'a> Cells<'a> {
         Cells {
             groups,
             width,
-            is_own: (0..table.labels.len()).all(|at| labels.contains(&at)),
+            is_own: (0..table.labels.len()).all(|at| labels.contains(&at))
+                && entities.are_told_apart(),
+            others: HashMap::new(),
             labels,
             sources: grouping.summaries.iter().filter_map(source).collect(),
             known: HashMap::new(),
@@ -402,17 +411,27 @@ impl<'a> Cells<'a> {
         }
         let group = self.label_group(labels)?;
         let first = self.slots.len();
+        self.others.clear();
+        // Those of the first column are in the order of time.
+        let mut ordered = first..first;
         for nth in 0..self.sources.len() {
             let samples = &columns[self.sources[nth]];
             let (summary, _) = self.groups.grouping.summaries[nth];
-            let (mut slot, mut until, mut next) = (0, i64::MIN, first);
+            let (mut slot, mut until) = (0, i64::MIN);
+            let mut next = ordered.clone();
             for (time, value) in samples.times.iter().zip(&samples.values) {
                 if until <= *time {
                     let begin = self.begin_of(*time)?;
                     until = self.end_of(begin);
-                    slot = self.slot(group, begin, &mut next);
+                    slot = match nth == 0 && self.is_own {
+                        true => self.new_slot(group, begin),
+                        false => self.slot(group, begin, &mut next),
+                    };
                 }
                 self.cells[slot * self.sources.len() + nth].add(summary, *value);
+            }
+            if nth == 0 {
+                ordered.end = self.slots.len();
             }
         }
         Ok(())
@@ -436,9 +455,9 @@ impl<'a> Cells<'a> {
         }
     }
 
-    /// The slot of a stretch of a label group. Those of one that is not shared are in the order of time:
-    /// `next` is where to look.
-    fn slot(&mut self, group: u32, begin: i64, next: &mut usize) -> usize {
+    /// The slot of a stretch of a label group. Of one that is not shared `ordered` are those to look at, in the order
+    /// of time: stretches are asked for in that order.
+    fn slot(&mut self, group: u32, begin: i64, ordered: &mut Range<usize>) -> usize {
         if !self.is_own {
             if let Some(slot) = self.shared.get(&(group, begin)) {
                 return *slot as usize;
@@ -447,13 +466,18 @@ impl<'a> Cells<'a> {
             self.shared.insert((group, begin), u32::try_from(slot).unwrap_or(u32::MAX));
             return slot;
         }
-        while self.slots.get(*next).is_some_and(|(_, one)| *one != begin) {
-            *next += 1;
+        while ordered.start < ordered.end && self.slots[ordered.start].1 < begin {
+            ordered.start += 1;
         }
-        if *next == self.slots.len() {
-            self.new_slot(group, begin);
+        if ordered.start < ordered.end && self.slots[ordered.start].1 == begin {
+            return ordered.start;
         }
-        *next
+        if let Some(slot) = self.others.get(&begin) {
+            return *slot;
+        }
+        let slot = self.new_slot(group, begin);
+        self.others.insert(begin, slot);
+        slot
     }
 
     fn new_slot(&mut self, group: u32, begin: i64) -> usize {
@@ -516,7 +540,7 @@ impl<'a> Cells<'a> {
     }
 
     /// Some of the groups; `names` are the values of all labels that are keys.
-    fn batch(&self, range: std::ops::Range<usize>, names: &[ArrayRef]) -> Result<RecordBatch> {
+    fn batch(&self, range: Range<usize>, names: &[ArrayRef]) -> Result<RecordBatch> {
         let Groups { table, grouping, schema, .. } = self.groups;
         let slots = &self.slots[range.clone()];
         let of: UInt32Array = slots.iter().map(|(group, _)| *group).collect();

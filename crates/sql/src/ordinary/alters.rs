@@ -211,7 +211,7 @@ fn alter_column(
             return Err(SqlError::new("42P16", words));
         }
         AlterColumnOperation::DropNotNull => column.is_nullable = true,
-        AlterColumnOperation::SetDefault { value } => column.default = default_text(value),
+        AlterColumnOperation::SetDefault { value } => column.default = default_text(value)?,
         AlterColumnOperation::DropDefault => column.default = None,
         AlterColumnOperation::AddGenerated { generated_as, .. } if is_numbered_type(column.ty) => {
             let numbered = match generated_as {

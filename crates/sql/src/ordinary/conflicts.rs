@@ -166,20 +166,19 @@ pub async fn insert(
                 seen.insert(RowId(number));
                 touched.push(RowId(number));
             }
-            Err(Error::UniqueViolation { constraint, table, key })
-                if plan.constraint.as_ref().is_some_and(|meant| *meant != constraint) =>
-            {
-                return Err(of_tables(&Error::UniqueViolation { constraint, table, key }));
-            }
-            Err(Error::UniqueViolation { constraint, .. }) if plan.update.is_some() => {
-                let id = existing(&now, &constraint, &row)?;
+            Err(error @ Error::UniqueViolation { .. }) => {
+                // Whatever other key is there, too: the one that is meant decides.
+                let Some(meant) = &plan.constraint else { continue };
+                let Some(id) = existing(&now, meant, &row)? else { return Err(of_tables(&error)) };
+                if plan.update.is_none() {
+                    continue;
+                }
                 if !seen.insert(id) {
                     return Err(twice());
                 }
                 touched.push(id);
                 in_the_way.push((id, row));
             }
-            Err(Error::UniqueViolation { .. }) => {}
             Err(error) => return Err(of_tables(&error)),
         }
     }
@@ -195,13 +194,13 @@ fn twice() -> SqlError {
     SqlError::new("21000", "ON CONFLICT DO UPDATE command cannot affect row a second time")
 }
 
-/// The row that has the key which another one was to have.
-fn existing(table: &Table, constraint: &str, row: &[Datum]) -> Result<RowId, SqlError> {
+/// The row that has the key which another one was to have, if there is one.
+fn existing(table: &Table, constraint: &str, row: &[Datum]) -> Result<Option<RowId>, SqlError> {
     let known = table.schema().constraints.iter().find(|one| one.name == constraint);
     let key: Vec<Datum> =
         known.iter().flat_map(|one| &one.columns).map(|at| row[*at].clone()).collect();
     let found = table.find_by(constraint, &key).map_err(|error| of_tables(&error))?;
-    found.map(|row| row.id).ok_or_else(|| SqlError::unexpected("a key that is there and is not"))
+    Ok(found.map(|row| row.id))
 }
 
 impl Update {

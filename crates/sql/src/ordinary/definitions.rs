@@ -25,6 +25,7 @@ use crate::upkeep::Upkeep;
 use crate::views::{
     self, Cascade, check_readers, create_view, drop_readers, drop_views, expect_aggregate,
 };
+use crate::written::expression_text;
 use datafusion::sql::sqlparser::ast::{
     AlterTable, AlterTableOperation, ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateView,
     Expr, GeneratedAs, Ident, IndexColumn, ObjectName, ObjectType, Statement, TableConstraint,
@@ -438,7 +439,7 @@ pub fn add_column(schema: &mut Schema, table: &str, said: &ColumnDef) -> Result<
         match &option.option {
             ColumnOption::Null => {}
             ColumnOption::NotNull => column.is_nullable = false,
-            ColumnOption::Default(expr) => column.default = default_text(expr),
+            ColumnOption::Default(expr) => column.default = default_text(expr)?,
             ColumnOption::PrimaryKey(_) => keys.push((ConstraintKind::PrimaryKey, &option.name)),
             ColumnOption::Unique(_) => keys.push((ConstraintKind::Unique, &option.name)),
             ColumnOption::Generated { generated_as, generation_expr: None, .. } => {
@@ -467,9 +468,12 @@ pub fn add_column(schema: &mut Schema, table: &str, said: &ColumnDef) -> Result<
 }
 
 /// What is kept of a default; that it is null says nothing.
-pub fn default_text(expr: &Expr) -> Option<String> {
+///
+/// # Errors
+/// When it cannot be kept.
+pub fn default_text(expr: &Expr) -> Result<Option<String>, SqlError> {
     let is_null = defaults::plain(expr) == Some(tables::Datum::Null);
-    (!is_null).then(|| expr.to_string())
+    (!is_null).then(|| expression_text(expr)).transpose()
 }
 
 /// Adds a constraint that stands by itself.

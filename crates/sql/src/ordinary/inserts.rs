@@ -216,7 +216,7 @@ fn cells_of(row: &[Expr], known: &mut Parameters, columns: &[&Column]) -> Option
             return Some(Cell::Default);
         }
         if let Some((name, place)) = place_of(expr) {
-            known.insert(name.to_string(), Some(parameter_type(column)));
+            known.insert(name, parameter_type(column));
             return Some(Cell::Parameter(place));
         }
         defaults::plain(expr).map(Cell::Value)
@@ -228,8 +228,14 @@ fn cells_of(row: &[Expr], known: &mut Parameters, columns: &[&Column]) -> Option
 pub fn value_for(expr: &Expr, column: &Column, known: &mut Parameters) -> Expr {
     let wanted = cast_type(column.ty);
     if is_placeholder(expr) {
-        if let (None, Some((name, _))) = (&wanted, place_of(expr)) {
-            known.insert(name.to_string(), Some(parameter_type(column)));
+        if let Some((name, _)) = place_of(expr) {
+            // What it becomes is looked at when it is there.
+            if known.is_declared(name) {
+                return expr.clone();
+            }
+            if wanted.is_none() {
+                known.insert(name, parameter_type(column));
+            }
         }
         return cast(expr.clone(), wanted.unwrap_or(SqlType::Text));
     }

@@ -62,4 +62,4 @@ pub(crate) use indexes::is_index;
 pub(crate) use numbers::{short_text_of, text_of};
 pub(crate) use scan::Ordinary;
 pub(crate) use shown_defaults::shown_default;
-pub(crate) use values::{of_scalar as datum_of, read as read_text, shown_type};
+pub(crate) use values::{array_texts, of_scalar as datum_of, read as read_text, shown_type};

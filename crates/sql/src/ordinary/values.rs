@@ -9,11 +9,13 @@ use crate::instants::{clock_of, instant_of, time_of_day};
 use crate::intervals::INTERVAL;
 use crate::jsonb;
 use crate::rewrite::{array_of, interval_text};
+use crate::shown::Length;
 use crate::uuids::uuid_of;
-use datafusion::arrow::array::{Array, AsArray as _};
+use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, IntervalUnit};
 use datafusion::common::ScalarValue;
 use model::sample::NANOS_PER_MICRO;
+use std::sync::Arc;
 use tables::{Column, ColumnType, Datum, Interval, Scalar};
 
 /// Microseconds of a day.
@@ -357,10 +359,49 @@ fn shown(value: &Datum) -> String {
     match value {
         Datum::Bool(true) => "true".to_string(),
         Datum::Bool(false) => "false".to_string(),
+        Datum::Float4(number) => crate::shown::short(*number),
         Datum::Float8(number) => crate::shown::float(*number),
         Datum::Timestamptz(micros) => crate::shown::instant(*micros, "+00"),
         Datum::Timestamp(micros) => crate::shown::instant(*micros, ""),
+        Datum::Interval(one) => crate::shown::interval(Length {
+            months: one.months,
+            days: one.days,
+            micros: one.micros,
+        }),
+        Datum::Array(all) => {
+            let elements: Vec<String> = all.iter().map(element).collect();
+            format!("{{{}}}", elements.join(","))
+        }
         other => other.to_string(),
+    }
+}
+
+/// Arrays in text.
+///
+/// # Errors
+/// When an element is nothing that a column may have.
+pub fn array_texts(array: &ArrayRef) -> Result<ArrayRef, SqlError> {
+    let text = |row| -> Result<Option<String>, SqlError> {
+        let value = of_array(array, row)?;
+        Ok((value != Datum::Null).then(|| shown(&value)))
+    };
+    let texts: StringViewArray = (0..array.len()).map(text).collect::<Result<_, _>>()?;
+    Ok(Arc::new(texts))
+}
+
+/// An element of an array in text, between quotes if it needs them.
+fn element(value: &Datum) -> String {
+    let text = match value {
+        Datum::Null => return "NULL".to_string(),
+        Datum::Bool(_) => return value.to_string(),
+        other => shown(other),
+    };
+    let is_plain = !text.is_empty()
+        && !text.eq_ignore_ascii_case("null")
+        && !text.contains(|one: char| one.is_whitespace() || "{},\"\\".contains(one));
+    match is_plain {
+        true => text,
+        false => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
     }
 }
 

@@ -8,6 +8,7 @@ use super::schemas::HANDED_SCHEMA;
 use super::view::{Fate, View, no_such_table};
 use crate::context::Context;
 use crate::database::{begin, plan};
+use crate::declared::Declared;
 use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::hypertables::{Hypertable, Removal, SeriesRows};
@@ -77,8 +78,28 @@ pub struct Written {
     pub answer: Option<SendableRecordBatchStream>,
 }
 
-/// Parameters by their names, as far as their types are known.
-pub type Parameters = BTreeMap<String, Option<DataType>>;
+/// Parameters of a statement.
+pub struct Parameters {
+    /// By their names, as far as their types are known.
+    known: BTreeMap<String, Option<DataType>>,
+    declared: Declared,
+}
+
+impl Parameters {
+    fn new(declared: &Declared) -> Parameters {
+        Parameters { known: BTreeMap::new(), declared: declared.clone() }
+    }
+
+    /// Whether the client has said of which type one is.
+    pub fn is_declared(&self, name: &str) -> bool {
+        self.declared.says(name)
+    }
+
+    /// The type of one is known.
+    pub fn insert(&mut self, name: &str, ty: DataType) {
+        self.known.insert(name.to_string(), Some(ty));
+    }
+}
 
 /// Plans and runs the queries that a statement is made of.
 #[derive(Clone)]
@@ -89,6 +110,8 @@ pub struct Runner {
     pub view: Arc<View>,
     /// Who came.
     pub user: Arc<str>,
+    /// What the client has said of the parameters of what is planned.
+    pub declared: Declared,
 }
 
 impl Runner {
@@ -98,7 +121,10 @@ impl Runner {
     /// When it makes no sense.
     pub async fn plan(&self, query: Box<ast::Query>) -> Result<Statement, SqlError> {
         match Query::of(query)? {
-            Parsed::Query(query) => plan(self.context.clone(), &self.view, query).await,
+            Parsed::Query(query) => {
+                let query = query.with_declared(self.declared.clone());
+                plan(self.context.clone(), &self.view, query).await
+            }
             _ => Err(SqlError::unexpected("a query that is none")),
         }
     }
@@ -207,7 +233,7 @@ pub fn selecting(
 /// Adds what a statement's query says of parameters to what is known.
 pub fn add_parameters(known: &mut Parameters, statement: &Statement) -> Result<(), SqlError> {
     for (name, data_type) in statement.parameter_types()? {
-        let one = known.entry(name).or_default();
+        let one = known.known.entry(name).or_default();
         *one = one.take().or(data_type);
     }
     Ok(())
@@ -315,7 +341,7 @@ pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, 
     if is_hypertable {
         check_hypertable(&write.0)?;
     }
-    let mut known = Parameters::new();
+    let mut known = Parameters::new(&runner.declared);
     let (how, returning) = match &*write.0 {
         Said::Insert(said) => {
             let plan = inserts::plan(runner, said, (&table, &alias), &mut known).await?;
@@ -341,7 +367,7 @@ pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, 
         }
         None => None,
     };
-    let parameters = in_order(known)?;
+    let parameters = in_order(known.known)?;
     let seen = Some(table.shared_schema());
     Ok(PlannedWrite(Hidden::new(Planned { table: name, seen, how, returning, parameters })))
 }
@@ -357,9 +383,9 @@ async fn plan_removal(
     said: &ast::Delete,
     table: String,
 ) -> Result<PlannedWrite, SqlError> {
-    let mut known = Parameters::new();
+    let mut known = Parameters::new(&runner.declared);
     let how = How::Remove(Removal::plan(runner, said, &mut known).await?);
-    let (seen, parameters) = (None, in_order(known)?);
+    let (seen, parameters) = (None, in_order(known.known)?);
     Ok(PlannedWrite(Hidden::new(Planned { table, seen, how, returning: None, parameters })))
 }
 

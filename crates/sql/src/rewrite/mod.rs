@@ -55,7 +55,8 @@ use types::{catalog_cast, is_numeric, is_oids, texts};
 use vectors::{count_from_1, vector_call, vector_part, vectors_as_tables};
 
 pub use expressions::{
-    aggregates, arguments, call, cast, expression_of, is_named, is_placeholder, query, text_literal,
+    aggregates, arguments, call, cast, expression_of, is_named, is_placeholder, query, text_array,
+    text_literal,
 };
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;

@@ -5,6 +5,7 @@ use crate::error::SqlError;
 use crate::names::{folded, shown_name};
 use crate::ordinary::{Defined, Runner, View as Sight, column_for, is_written, table_name};
 use crate::prometheus::{PrometheusTable, is_reserved};
+use crate::written::query_text;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions, CreateView, ObjectName};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -49,7 +50,7 @@ pub async fn create_view(
     if !statement.parameters()?.is_empty() {
         return Err(SqlError::new("42P02", "there is no parameter in the query of a view"));
     }
-    let query = said.query.to_string();
+    let query = query_text(&said.query)?;
     if QUERY_SIZE_MAX < query.len() {
         let words =
             format!("the query of a view has {} bytes; {QUERY_SIZE_MAX} are the most", query.len());

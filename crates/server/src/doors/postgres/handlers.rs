@@ -17,7 +17,7 @@ use pgwire::messages::response::TransactionStatus;
 use sql::datafusion::common::ScalarValue;
 use sql::ordinary::Fate;
 use sql::statements::Parsed;
-use sql::{Answer, SqlError};
+use sql::{Answer, Declared, SqlError};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,7 +104,8 @@ impl Queries {
                 answers::response(answer, &Format::UnifiedText, ends, permit)
             }
             Parsed::Write(write) => {
-                let planned = self.session()?.sql.plan_write(write).await.map_err(of_sql)?;
+                let planned = self.session()?.sql.plan_write(write, Declared::default()).await;
+                let planned = planned.map_err(of_sql)?;
                 self.write(planned, Vec::new(), &Format::UnifiedText).await
             }
             other => self.run_other(other, &Format::UnifiedText).await,

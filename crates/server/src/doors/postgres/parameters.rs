@@ -6,11 +6,11 @@ use model::sample::NANOS_PER_MICRO;
 use pgwire::api::Type;
 use pgwire::api::portal::{Format, Portal};
 use pgwire::error::{PgWireError, PgWireResult};
-use sql::ZONE;
 use sql::datafusion::arrow::datatypes::{
     DataType, Field, IntervalMonthDayNano, IntervalUnit, TimeUnit,
 };
 use sql::datafusion::common::{DataFusionError, ScalarValue};
+use sql::{Declared, ZONE};
 use std::sync::Arc;
 
 /// Microseconds from 1970 to 2000, from which PostgreSQL counts.
@@ -21,6 +21,17 @@ const DAY_US: i64 = 86_400_000_000;
 const DIGITS_MAX: u8 = 38;
 /// From 1970 to 2000 in days.
 const EPOCH_DAYS: i32 = 10_957;
+
+/// Digits behind the point of a `numeric` that does not say how many it has.
+const FRACTION_DIGITS: i8 = 10;
+
+/// What a client says of the types of parameters: of texts nothing, which may stand for anything.
+pub fn declared(types: &[Option<Type>]) -> Declared {
+    Declared::new(types.iter().map(|one| match one.as_ref()? {
+        &Type::NUMERIC => Some(DataType::Decimal128(DIGITS_MAX, FRACTION_DIGITS)),
+        one => arrow_type(one).filter(|one| !one.is_string()),
+    }))
+}
 
 /// The types of a statement's parameters, in order.
 pub fn types(described: &Described) -> PgWireResult<Vec<Type>> {
@@ -135,8 +146,17 @@ fn plain(
     let text =
         text.map_err(|failure| error("22021", format!("parameter ${}: {failure}", at + 1)))?;
     let wanted = wanted.filter(|one| !is_text(one));
-    let may_be_decimal = declared.is_none_or(|one| *one == Type::NUMERIC);
-    if let Some(decimal) = decimal(text, wanted).filter(|_| may_be_decimal) {
+    let is_numeric = declared == Some(&Type::NUMERIC);
+    // With all its digits, where a text is to have it.
+    if is_numeric && wanted.is_some_and(DataType::is_string) {
+        return Ok(ScalarValue::from(text.trim()));
+    }
+    let is_exact = match wanted {
+        Some(DataType::Decimal128(..)) => declared.is_none() || is_numeric,
+        Some(wanted) => wanted.is_integer() && is_numeric,
+        None => false,
+    };
+    if let Some(decimal) = is_exact.then(|| decimal(text)).flatten() {
         return Ok(decimal);
     }
     let target = match declared {
@@ -171,6 +191,7 @@ fn plain(
             })?;
             Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone))
         }
+        Some(DataType::Time64(_)) => time(at, &text),
         Some(DataType::Binary) => {
             let read = sql::bytea::read(&text).map_err(super::answers::of_sql)?;
             Ok(ScalarValue::Binary(Some(read)))
@@ -180,9 +201,17 @@ fn plain(
     }
 }
 
-/// A number with all its digits, where it stands beside such numbers and has no more than arrow has room for.
-fn decimal(text: &str, wanted: Option<&DataType>) -> Option<ScalarValue> {
-    let Some(DataType::Decimal128(..)) = wanted else { return None };
+/// A time of day in text.
+fn time(at: usize, text: &str) -> PgWireResult<ScalarValue> {
+    let micros = sql::time_of_day(text).ok_or_else(|| {
+        let words = format!("parameter ${}: invalid input syntax for type time: {text:?}", at + 1);
+        error("22007", words)
+    })?;
+    Ok(ScalarValue::Time64Microsecond(Some(micros)))
+}
+
+/// A number with all its digits, where they are no more than arrow has room for.
+fn decimal(text: &str) -> Option<ScalarValue> {
     let unsigned = text.trim_start_matches(['-', '+']);
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
     if !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit()) {
@@ -219,9 +248,16 @@ fn binary(
         None if pg_type == Type::NUMERIC && wanted == Some(&sql::NUMERIC_PARAMETER) => {
             sql::ordinary::numeric_text(bytes).map(ScalarValue::from)
         }
-        None if pg_type == Type::NUMERIC && matches!(wanted, Some(DataType::Decimal128(..))) => {
+        None if pg_type == Type::NUMERIC && wanted.is_some_and(DataType::is_string) => {
+            let plain = sql::ordinary::plain_numeric_text(bytes);
+            plain.or_else(|| sql::ordinary::numeric_text(bytes)).map(ScalarValue::from)
+        }
+        // It is rounded where it is to be a whole number.
+        None if pg_type == Type::NUMERIC
+            && wanted.is_some_and(|one| one.is_decimal() || one.is_integer()) =>
+        {
             let text = sql::ordinary::plain_numeric_text(bytes);
-            let exact = text.and_then(|text| decimal(&text, wanted));
+            let exact = text.and_then(|text| decimal(&text));
             exact.or_else(|| scalar(&pg_type, bytes))
         }
         Some(of) => elements(bytes).and_then(|all| {

@@ -10,6 +10,7 @@ use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::api::stmt::QueryParser;
 use pgwire::api::{ClientInfo, Type};
 use pgwire::error::PgWireResult;
+use sql::Declared;
 use sql::datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use sql::insert::Insert;
 use sql::ordinary::{PlannedWrite, Write};
@@ -66,10 +67,23 @@ pub enum Purpose {
     },
 }
 
+/// What a plan is found by: a text, and what its client says of its parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    text: Arc<str>,
+    declared: Declared,
+}
+
+impl Key {
+    fn new(text: &str, declared: &Declared) -> Key {
+        Key { text: text.into(), declared: declared.clone() }
+    }
+}
+
 /// What is known of a statement that `sql` plans.
 #[derive(Clone, Debug)]
 pub struct Described {
-    text: Arc<str>,
+    key: Key,
     /// What becomes of its rows.
     pub purpose: Purpose,
     /// Its columns.
@@ -108,7 +122,7 @@ impl Described {
 #[derive(Default)]
 pub struct Parser {
     session: OnceLock<Arc<Session>>,
-    plans: Mutex<HashMap<Arc<str>, Kept>>,
+    plans: Mutex<HashMap<Key, Kept>>,
 }
 
 impl Parser {
@@ -133,7 +147,7 @@ impl Parser {
     pub async fn plan(&self, described: &Described) -> PgWireResult<sql::Statement> {
         let known = |parser: &Parser| {
             let plans = parser.plans.lock().unwrap_or_else(PoisonError::into_inner);
-            match plans.get(&described.text) {
+            match plans.get(&described.key) {
                 Some(Kept::Query(plan)) => Some(plan.clone()),
                 _ => None,
             }
@@ -143,14 +157,15 @@ impl Parser {
         {
             return Ok(plan);
         }
-        match self.session()?.sql.parse(&described.text).await.map_err(of_sql)?.pop() {
+        match self.session()?.sql.parse(&described.key.text).await.map_err(of_sql)?.pop() {
             Some(Parsed::Query(query) | Parsed::Insert(Insert { query, .. })) => {
+                let query = query.with_declared(described.key.declared.clone());
                 let plan = self.session()?.sql.plan(query).await.map_err(of_sql)?;
                 // A metric may have labels that it had not when its columns were told.
                 if !is_alike(&plan.schema(), &described.schema) {
                     return Err(error("0A000", "cached plan must not change result type"));
                 }
-                self.remember_query(described.text.clone(), plan.clone());
+                self.remember_query(described.key.clone(), plan.clone());
                 Ok(plan)
             }
             other => Err(error("XX000", format!("{other:?} was prepared as a query"))),
@@ -158,24 +173,24 @@ impl Parser {
     }
 
     /// Plans a query, and keeps of the plan what takes little.
-    async fn describe(&self, text: &str, statement: Query) -> PgWireResult<Described> {
+    async fn describe(&self, key: Key, statement: Query) -> PgWireResult<Described> {
+        let statement = statement.with_declared(key.declared.clone());
         let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
-        let parameters = plan.parameters().map_err(of_sql)?;
-        let (text, schema): (Arc<str>, _) = (text.into(), plan.schema());
-        self.remember_query(text.clone(), plan);
-        Ok(Described { text, purpose: Purpose::Answer, schema, parameters })
+        let (schema, parameters) = (plan.schema(), plan.parameters().map_err(of_sql)?);
+        self.remember_query(key.clone(), plan);
+        Ok(Described { key, purpose: Purpose::Answer, schema, parameters })
     }
 
     /// The same of a statement that changes an ordinary table.
-    async fn describe_write(&self, text: &str, write: Write) -> PgWireResult<Described> {
+    async fn describe_write(&self, key: Key, write: Write) -> PgWireResult<Described> {
         let word = write.word();
-        let plan = self.session()?.sql.plan_write(write).await.map_err(of_sql)?;
+        let plan = self.session()?.sql.plan_write(write, key.declared.clone()).await;
+        let plan = plan.map_err(of_sql)?;
         let (returned, parameters) = (plan.returned(), plan.parameters());
         let purpose = Purpose::Write { word, has_rows: returned.is_some() };
-        let text: Arc<str> = text.into();
-        self.remember(text.clone(), Kept::Write(plan));
+        self.remember(key.clone(), Kept::Write(plan));
         let schema = returned.unwrap_or_else(|| SchemaRef::new(Schema::empty()));
-        Ok(Described { text, purpose, schema, parameters })
+        Ok(Described { key, purpose, schema, parameters })
     }
 
     /// Plans a statement that changes an ordinary table and was prepared.
@@ -185,7 +200,7 @@ impl Parser {
     pub async fn plan_write(&self, described: &Described) -> PgWireResult<PlannedWrite> {
         let known = |parser: &Parser| {
             let plans = parser.plans.lock().unwrap_or_else(PoisonError::into_inner);
-            match plans.get(&described.text) {
+            match plans.get(&described.key) {
                 Some(Kept::Write(plan)) => Some(plan.clone()),
                 _ => None,
             }
@@ -195,14 +210,16 @@ impl Parser {
         {
             return Ok(plan);
         }
-        match self.session()?.sql.parse(&described.text).await.map_err(of_sql)?.pop() {
+        match self.session()?.sql.parse(&described.key.text).await.map_err(of_sql)?.pop() {
             Some(Parsed::Write(write)) => {
-                let plan = self.session()?.sql.plan_write(write).await.map_err(of_sql)?;
+                let declared = described.key.declared.clone();
+                let plan = self.session()?.sql.plan_write(write, declared).await;
+                let plan = plan.map_err(of_sql)?;
                 let returned = plan.returned();
                 if returned.is_some_and(|returned| !is_alike(&returned, &described.schema)) {
                     return Err(error("0A000", "cached plan must not change result type"));
                 }
-                self.remember(described.text.clone(), Kept::Write(plan.clone()));
+                self.remember(described.key.clone(), Kept::Write(plan.clone()));
                 Ok(plan)
             }
             other => Err(error("XX000", format!("{other:?} was prepared as a change"))),
@@ -213,9 +230,11 @@ impl Parser {
     ///
     /// # Errors
     /// When it is none.
-    pub async fn describe_text(&self, text: &str) -> PgWireResult<Described> {
+    pub async fn describe_text(&self, text: &str, declared: &Declared) -> PgWireResult<Described> {
         match self.session()?.sql.parse(text).await.map_err(of_sql)?.pop() {
-            Some(Parsed::Query(statement)) => self.describe(text, statement).await,
+            Some(Parsed::Query(statement)) => {
+                self.describe(Key::new(text, declared), statement).await
+            }
             _ => Err(error("42601", "a cursor is for a query")),
         }
     }
@@ -234,18 +253,18 @@ impl Parser {
         }
     }
 
-    fn remember_query(&self, text: Arc<str>, plan: sql::Statement) {
+    fn remember_query(&self, key: Key, plan: sql::Statement) {
         if plan.is_reusable() {
-            self.remember(text, Kept::Query(plan));
+            self.remember(key, Kept::Query(plan));
         }
     }
 
-    fn remember(&self, text: Arc<str>, plan: Kept) {
+    fn remember(&self, key: Key, plan: Kept) {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if PLANS_MAX <= plans.len() {
             plans.clear();
         }
-        plans.insert(text, plan);
+        plans.insert(key, plan);
     }
 }
 
@@ -257,7 +276,7 @@ impl QueryParser for Parser {
         &self,
         _: &C,
         text: &str,
-        _: &[Option<Type>],
+        types: &[Option<Type>],
     ) -> PgWireResult<Option<Prepared>>
     where
         C: ClientInfo + Unpin + Send + Sync,
@@ -276,22 +295,23 @@ impl QueryParser for Parser {
             }
             other => other,
         };
-        let text = text.as_ref();
+        let declared = super::parameters::declared(types);
+        let key = Key::new(text.as_ref(), &declared);
         Ok(match parsed {
             Some(Parsed::Query(statement)) => {
-                Some(Prepared::Query(self.describe(text, statement).await?))
+                Some(Prepared::Query(self.describe(key, statement).await?))
             }
             Some(Parsed::Declare { name, text }) => {
-                let described = self.describe_text(&text).await?;
+                let described = self.describe_text(&text, &declared).await?;
                 Some(Prepared::Query(described.with_purpose(Purpose::Cursor(name))))
             }
             Some(Parsed::Insert(insert)) => {
                 let target = Target { columns: insert.columns(), table: insert.table };
-                let described = self.describe(text, insert.query).await?;
+                let described = self.describe(key, insert.query).await?;
                 Some(Prepared::Query(described.with_purpose(Purpose::Insert(target))))
             }
             Some(Parsed::Write(write)) => {
-                Some(Prepared::Query(self.describe_write(text, write).await?))
+                Some(Prepared::Query(self.describe_write(key, write).await?))
             }
             Some(other) => Some(Prepared::Other(other)),
             None => None,

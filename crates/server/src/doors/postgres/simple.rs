@@ -123,7 +123,7 @@ impl Queries {
         }
         match &parsed {
             Parsed::Declare { name, text } => {
-                let described = self.parser.describe_text(text).await?;
+                let described = self.parser.describe_text(text, &sql::Declared::default()).await?;
                 let status = client.transaction_status();
                 self.declare(client, status, (name, &described), None)?;
                 return send_execution_response(client, Tag::new("DECLARE CURSOR")).await;

@@ -1,0 +1,159 @@
+//! What clients say of the types of parameters. Such a parameter is planned as a value of its type; one of which nothing
+//! is said is taken for what stands beside it, as PostgreSQL does.
+//!
+//! DataFusion's planner is told of the types of the first parameters, `$1` and so on, up to some. So those that are
+//! declared are called by the first numbers while it plans.
+
+use crate::context::Context;
+use crate::hidden::Hidden;
+use crate::rewrite::text_array;
+use crate::statements::Query;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::Result;
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, LogicalPlan, Statement as Planned};
+use datafusion::sql::parser;
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Ident, Statement, TimezoneInfo, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// A `numeric` that does not say how many digits it has.
+const NUMERIC: (u64, i64) = (38, 10);
+
+/// Types of parameters, by their names: `$1` and so on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Declared(Arc<BTreeMap<String, DataType>>);
+
+impl Declared {
+    /// Those of the first, the second and so on, where they are said and known here.
+    pub fn new(types: impl IntoIterator<Item = Option<DataType>>) -> Declared {
+        let named = types.into_iter().enumerate();
+        let named = named.filter_map(|(at, ty)| Some((format!("${}", at + 1), ty?)));
+        Declared(Arc::new(named.filter(|(_, ty)| sql_type(ty).is_some()).collect()))
+    }
+
+    /// Whether anything is said of a parameter.
+    pub fn says(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// A statement that says the types, and what its parameters are called otherwise.
+    fn said(
+        &self,
+        mut statement: Statement,
+        parameters: &BTreeSet<String>,
+    ) -> (Statement, BTreeMap<String, String>) {
+        let (said, others): (Vec<&String>, Vec<&String>) =
+            parameters.iter().partition(|name| self.says(name));
+        let types = said.iter().filter_map(|name| sql_type(self.0.get(*name)?));
+        let data_types: Vec<SqlType> = types.collect();
+        if data_types.is_empty() {
+            return (statement, BTreeMap::new());
+        }
+        let numbered = said.into_iter().chain(others).enumerate();
+        let named = numbered.map(|(at, name)| (name.clone(), format!("${}", at + 1)));
+        let mut names = Names(named.collect());
+        let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut names);
+        let (name, statement) = (Ident::new("parameters"), Box::new(statement));
+        let back = names.0.into_iter().map(|(own, other)| (other, own)).collect();
+        (Statement::Prepare { name, data_types, statement }, back)
+    }
+}
+
+/// New names of parameters.
+struct Names(BTreeMap<String, String>);
+
+impl VisitorMut for Names {
+    type Break = ();
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<()> {
+        if let Value::Placeholder(name) = &mut value.value
+            && let Some(other) = self.0.get(name)
+        {
+            name.clone_from(other);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Plans a query; what it is told of its parameters holds.
+///
+/// # Errors
+/// When it makes no sense.
+pub(crate) async fn planned(context: &Hidden<Context>, query: &Query) -> Result<LogicalPlan> {
+    let rephrased = query.rephrased();
+    let said = query.declared().said(rephrased.statement.clone(), &rephrased.parameters);
+    let (statement, names) = said;
+    let statement = parser::Statement::Statement(Box::new(statement));
+    let plan = match rephrased.is_reusable {
+        true => context.state().statement_to_plan(statement).await?,
+        // Arguments of functions in FROM are worked out while it is planned, `now()` among them.
+        false => context.plan_now(statement).await?,
+    };
+    match plan {
+        LogicalPlan::Statement(Planned::Prepare(prepare)) => {
+            renamed(Arc::unwrap_or_clone(prepare.input), &names)
+        }
+        other => Ok(other),
+    }
+}
+
+/// Gives parameters their names again.
+fn renamed(plan: LogicalPlan, names: &BTreeMap<String, String>) -> Result<LogicalPlan> {
+    if names.iter().all(|(other, own)| other == own) {
+        return Ok(plan);
+    }
+    let named = |expr: Expr| match expr {
+        Expr::Placeholder(Placeholder { id, field }) => {
+            let id = names.get(&id).cloned().unwrap_or(id);
+            Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
+        }
+        other => Ok(Transformed::no(other)),
+    };
+    plan.transform_up_with_subqueries(|node| {
+        let kept = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = kept.save(&expr);
+            Ok(expr.transform_up(named)?.update_data(|expr| name.restore(expr)))
+        })
+    })
+    .data()
+}
+
+/// A type in SQL's words; none of those that are read as what they stand beside.
+fn sql_type(ty: &DataType) -> Option<SqlType> {
+    Some(match ty {
+        DataType::Boolean => SqlType::Boolean,
+        DataType::Int16 => SqlType::SmallInt(None),
+        DataType::Int32 => SqlType::Int(None),
+        DataType::Int64 => SqlType::BigInt(None),
+        DataType::Float32 => SqlType::Real,
+        DataType::Float64 => SqlType::DoublePrecision,
+        DataType::Decimal128(..) => {
+            SqlType::Numeric(ExactNumberInfo::PrecisionAndScale(NUMERIC.0, NUMERIC.1))
+        }
+        DataType::Date32 => SqlType::Date,
+        DataType::Timestamp(_, zone) => {
+            let zone = match zone {
+                Some(_) => TimezoneInfo::WithTimeZone,
+                None => TimezoneInfo::WithoutTimeZone,
+            };
+            SqlType::Timestamp(None, zone)
+        }
+        DataType::Time64(_) => SqlType::Time(None, TimezoneInfo::None),
+        DataType::Interval(_) => SqlType::Interval { fields: None, precision: None },
+        DataType::Binary => SqlType::Bytea,
+        DataType::List(of) if of.data_type().is_string() => text_array(),
+        DataType::List(of) => {
+            let of = Box::new(sql_type(of.data_type())?);
+            SqlType::Array(ArrayElemTypeDef::SquareBracket(of, None))
+        }
+        _ => return None,
+    })
+}
