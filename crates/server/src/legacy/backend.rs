@@ -178,8 +178,8 @@ impl Backend {
                 return Err(Fault::Away(reason));
             }
         };
-        // Gives the place back whatever happens.
-        let place = Place(self);
+        // Gives the place back whatever happens, and not before what came of it is noted.
+        let _place = Place(self);
         let opened = client.map_or_else(|| self.client(), Ok);
         let answer = opened.and_then(|client| {
             let mut request = Request { backend: self, client, deadline };
@@ -189,7 +189,6 @@ impl Backend {
             }
             answer
         });
-        drop(place);
         let fault = match answer {
             Ok(answer) => {
                 self.note_heard();
@@ -273,7 +272,8 @@ struct Place<'b>(&'b Backend);
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.state().running -= 1;
-        self.0.over.notify_one();
+        // All of them: one alone might find that nobody may ask any more, and the others would wait on.
+        self.0.over.notify_all();
     }
 }
 
@@ -283,17 +283,14 @@ impl<'b> Request<'b> {
         self.backend.rule.kind
     }
 
+    /// When nobody waits any longer.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// What the request may take.
     pub fn bounds(&self) -> Bounds<'b> {
         Bounds { limits: self.backend.limits, counters: &self.backend.counters }
-    }
-
-    /// Fails when there are more series than may be.
-    ///
-    /// # Errors
-    /// The limit.
-    pub fn check_series(&self, count: usize, asked: &Asked<'_>) -> anyhow::Result<()> {
-        self.bounds().check_series(count, asked)
     }
 
     /// An answer that is read as a whole.
@@ -400,13 +397,18 @@ impl Bounds<'_> {
         check(count as u64, asked.series_max as u64, (Limit::Series, "series of a legacy backend"))
     }
 
-    /// Counts samples that came.
+    /// Counts samples that came, and what they take of memory: in samples of 16 bytes, as the limit is.
     ///
     /// # Errors
     /// The limit, when there are more than may be.
-    pub fn note_samples(&self, count: usize, asked: &Asked<'_>) -> anyhow::Result<()> {
+    pub fn note_samples(
+        &self,
+        count: usize,
+        weight: usize,
+        asked: &Asked<'_>,
+    ) -> anyhow::Result<()> {
         self.counters.samples.add(count as u64);
-        let all = asked.taken.add_samples(count as u64);
+        let all = asked.taken.add_samples(weight as u64);
         let what = "samples from legacy backends";
         check(all, self.limits.samples_max, (Limit::ElsewhereSamples, what))
     }
@@ -449,5 +451,31 @@ impl Elsewhere for Backend {
 
     fn label_values(&self, name: &str, asked: &Asked<'_>) -> Answer<Vec<String>> {
         self.answer(asked, |request| catalogue::label_values(request, name, asked))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_turn_is_told_at_once_that_there_is_none() {
+        let rule = "url=http://127.0.0.1:1 kind=prometheus until=1";
+        let rule = crate::legacy::rule::parse(rule).expect("a rule").remove(0);
+        let backend = Backend::new(rule, TakenLimits::default()).expect("a backend");
+        let (began, wait) = (Instant::now(), Duration::from_secs(60));
+        std::thread::scope(|scope| {
+            for _ in 0..3 * REQUESTS_MAX {
+                scope.spawn(|| {
+                    let answer = backend.with(began + wait, |_| -> anyhow::Result<()> {
+                        std::thread::sleep(Duration::from_millis(500));
+                        bail!("nobody is there")
+                    });
+                    assert!(matches!(answer, Err(Fault::Away(_))));
+                });
+            }
+        });
+        assert!(began.elapsed() < wait / 2, "{:?}", began.elapsed());
+        assert_eq!(backend.state().running, 0);
     }
 }

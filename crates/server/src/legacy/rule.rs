@@ -86,7 +86,8 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
             "password-file" => rule.password_file = owned,
             "bearer-token-file" => rule.bearer_token_file = owned,
             "ca" => rule.ca = owned,
-            _ => return Err(format!("{word:?} is none of NAME=VALUE with a name of: {WORDS}")),
+            // Without its value, which may be a password: errors stand in logs.
+            _ => return Err(format!("{name:?} is none of the words {WORDS}")),
         }
     }
     rule.url = url.ok_or_else(|| lacks(text, "url=http://HOST:PORT"))?;
@@ -179,11 +180,13 @@ mod tests {
             ("url=http://a?b=c kind=prometheus until=1", "neither a query"),
             ("url=http://a kind=prometheus until=now-1d", "is no time such as"),
             ("url=http://a kind=prometheus until=1 timeout=0", "no time to answer"),
-            ("url=http://a kind=prometheus until=1 speed=9", "none of NAME=VALUE"),
+            ("url=http://a kind=prometheus until=1 speed=9", "none of the words"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
+        let secret = parse("url=http://a kind=prometheus until=1 password=hunter2");
+        assert!(secret.is_err_and(|error| !error.contains("hunter2")), "secrets stay out of logs");
         assert!(parse(&"url=http://a kind=prometheus until=1;".repeat(17)).is_err(), "a limit");
     }
 }

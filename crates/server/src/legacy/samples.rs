@@ -11,6 +11,7 @@ use anyhow::{Context as _, ensure};
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange};
 use std::collections::HashMap;
+use std::time::Instant;
 use store::{Asked, FoundSeries};
 use wire::remote_read::ReadQuery;
 
@@ -59,7 +60,7 @@ fn export(
     let bounds = request.bounds();
     let mut take = |line: &[u8]| {
         let (labels, samples) = wire::json_lines::read_line(line)?;
-        bounds.note_samples(samples.len(), asked)?;
+        bounds.note_samples(samples.len(), samples.len(), asked)?;
         // It has no samples that are no number: they mark where it had none.
         let numbers = samples.iter().filter(|one| !one.value.is_nan());
         let series = gathered.series(labels);
@@ -81,12 +82,13 @@ fn read(
     let (first, last) = days::millis(&asked.range);
     let range =
         TimeRange::new(first.saturating_mul(NANOS_PER_MILLI), last.saturating_mul(NANOS_PER_MILLI));
-    let bounds = request.bounds();
+    let (bounds, deadline) = (request.bounds(), request.deadline());
     for matchers in selector::sets_of(asked.sets) {
         let question = question(&ReadQuery { matchers, range })?;
         let mut take = |found: wire::remote_read::decode::ReadSeries| {
+            ensure!(Instant::now() < deadline, "not within its time");
             let count = found.chunks.iter().map(Vec::len).sum::<usize>();
-            bounds.note_samples(count + found.histograms.len(), asked)?;
+            bounds.note_samples(count + found.histograms.len(), found.weight(), asked)?;
             let series = gathered.series(found.labels);
             for one in found.chunks.iter().flatten() {
                 series.times.push(one.millis.saturating_mul(NANOS_PER_MILLI));
