@@ -235,12 +235,12 @@ impl Backend {
         (state.silent, state.rests_until) = (0, None);
     }
 
-    fn note_silent(&self, error: &anyhow::Error) {
+    fn note_silent(&self, reason: &str) {
         let mut state = self.state();
         state.silent = state.silent.saturating_add(1);
         if state.silent == SILENT_MAX {
             tracing::warn!(
-                "{} has not answered {SILENT_MAX} requests in a row: {error:#}; answers that need \
+                "{} has not answered {SILENT_MAX} requests in a row: {reason}; answers that need \
                  it are not whole, and say so",
                 self.name
             );
@@ -255,14 +255,17 @@ impl Backend {
             self.note_heard();
             return fault.clone();
         }
+        // Some of it is the backend's: one line, and short.
+        let text = format!("{error:#}");
+        let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let reason: String =
+            line.chars().filter(|c| !c.is_control()).take(REASON_SIZE_MAX).collect();
         if error.downcast_ref::<Refusal>().is_some() {
             self.note_heard();
         } else {
-            self.note_silent(error);
+            self.note_silent(&reason);
         }
-        let text = format!("{error:#}");
-        let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Fault::Away(line.chars().filter(|c| !c.is_control()).take(REASON_SIZE_MAX).collect())
+        Fault::Away(reason)
     }
 }
 

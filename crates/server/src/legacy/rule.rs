@@ -56,6 +56,11 @@ pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
     if RULES_MAX < rules.len() {
         return Err(format!("{} backends, the limit is {RULES_MAX}", rules.len()));
     }
+    // Metrics and warnings tell them apart by it.
+    let is_twice = |rule: &&Rule| 1 < rules.iter().filter(|one| one.url == rule.url).count();
+    if let Some(rule) = rules.iter().find(is_twice) {
+        return Err(format!("{} is there twice", rule.url));
+    }
     Ok(rules)
 }
 
@@ -180,6 +185,10 @@ mod tests {
             ("url=http://a?b=c kind=prometheus until=1", "neither a query"),
             ("url=http://a kind=prometheus until=now-1d", "is no time such as"),
             ("url=http://a kind=prometheus until=1 timeout=0", "no time to answer"),
+            (
+                "url=http://a kind=prometheus until=1; url=http://a/ kind=prometheus until=2",
+                "is there twice",
+            ),
             ("url=http://a kind=prometheus until=1 speed=9", "none of the words"),
         ] {
             let error = parse(text).expect_err(text);
