@@ -61,6 +61,7 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     // Without a slash at its end, behind which the progress would be within.
     let output: PathBuf = Path::new(output).components().collect();
     let (checkpoint, shown) = (Checkpoint::of(&output), output.display().to_string());
+    let duration = block_duration(matches)?;
     std::fs::create_dir_all(&output).with_context(|| shown.clone())?;
     // First: another run may write down how far it is.
     let _lock = lock_directory(&output)?;
@@ -69,12 +70,12 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     let mut progress = match found {
         Some(mut found) => {
             found.asked.go_on(matches, &shown)?;
-            if found.block_duration != block_duration(matches)? {
+            if found.block_duration != duration {
                 bail!("{shown} was begun with another --block-duration; remove its .progress")
             }
             found
         }
-        None => begin(matches, client, &output)?,
+        None => begin(matches, client, (output.as_path(), duration))?,
     };
     // Without a log, which Prometheus makes when it starts, promtool does not look at blocks.
     std::fs::create_dir_all(output.join("wal")).with_context(|| shown.clone())?;
@@ -116,12 +117,15 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     Ok(())
 }
 
-fn begin(matches: &ArgMatches, client: &mut Client, output: &Path) -> anyhow::Result<Progress> {
+fn begin(
+    matches: &ArgMatches,
+    client: &mut Client,
+    (output, block_duration): (&Path, i64),
+) -> anyhow::Result<Progress> {
     let is_used = std::fs::read_dir(output).is_ok_and(|mut entries| entries.next().is_some());
     if is_used {
         bail!("{} is there, and not empty: give another --output", output.display());
     }
-    let block_duration = block_duration(matches)?;
     let asked = asked(matches, client)?;
     let next_block = asked.start.div_euclid(block_duration);
     let count = asked.end.div_euclid(block_duration) - next_block;
