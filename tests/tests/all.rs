@@ -17,6 +17,7 @@ mod hosts;
 mod influx_client;
 mod influx_sockets;
 mod legacy;
+mod legacy_bombs;
 mod legacy_faults;
 mod influxql;
 mod metricsql;

@@ -494,7 +494,7 @@ fn line_protocol_goes_back_in() -> Result<()> {
         "infinite numbers",
         "marks of a series' end",
         "a newline in a name or label: 2000",
-        "a name or label that ends in \\: 2000",
+        "a name or label that ends in \\, or has one before , = or a space: 2000",
     ] {
         ensure!(said.stderr.contains(words), "{}", said.stderr);
     }
@@ -538,15 +538,7 @@ fn what_breaks_off_has_no_name_and_goes_on() -> Result<()> {
         ("prometheus-blocks", "d"),
     ] {
         let path = directory.path().join(name);
-        let binary = e2e::launch::binary()?;
-        let script = format!(
-            "ulimit -c 0; ulimit -f 100; exec {} export --format {format} --url {} -o {}",
-            binary.display(),
-            server.url(),
-            path.display()
-        );
-        let cut = run("bash", &["-c", &script])?;
-        ensure!(!cut.status.success(), "{format} fits in");
+        cut_off(&server, &format!("--format {format} -o {}", path.display()))?;
         let whole: Vec<String> = blocks_in(&path);
         ensure!(!path.is_file() && whole.len() < 7, "{format}: {whole:?}");
         must(&server, &["--format", format, "-o", &shown(&path)])?;
@@ -567,6 +559,82 @@ fn what_breaks_off_has_no_name_and_goes_on() -> Result<()> {
     let odd = ["--format", "prometheus-blocks", "-o", "x", "--block-duration", "3h"];
     let odd = export(&server, &odd)?;
     ensure!(odd.code == 1 && odd.stderr.contains("a multiple of 2h"), "{}", odd.stderr);
+    server.stop()
+}
+
+fn joined<'a>(some: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    [some, more].concat()
+}
+
+/// Cuts an export off after a hundred kilobytes.
+fn cut_off(server: &Server, arguments: &str) -> Result<()> {
+    let binary = e2e::launch::binary()?;
+    let (binary, url) = (binary.display(), server.url());
+    let script =
+        format!("ulimit -c 0; ulimit -f 100; exec {binary} export --url {url} {arguments}");
+    ensure!(!run("bash", &["-c", &script])?.status.success(), "{arguments}: it fits in");
+    Ok(())
+}
+
+#[test]
+fn another_run_goes_on_with_what_was_asked_for_alone() -> Result<()> {
+    const TIME: [&str; 4] = ["--start", "2026-08-27", "--end", "2026-09-02"];
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    fill(&server, 6)?;
+    for (format, name) in [("jsonl", "a"), ("influx", "b"), ("prometheus-blocks", "c")] {
+        let path = shown(&directory.path().join(name));
+        let begin = ["--format", format, "-o", path.as_str()];
+        // Windows of an hour, of which some are whole before the cut.
+        cut_off(&server, &format!("{} {} --window 1h", begin.join(" "), TIME.join(" ")))?;
+        ensure!(Path::new(&format!("{path}.progress")).exists(), "{format}: nothing is done");
+        for (more, flag) in [
+            (&["--start", "2026-08-26", TIME[2], TIME[3]][..], "another --start"),
+            (&TIME[2..], "another --start"),
+            (&TIME[..2], "another --end"),
+            (&[TIME[0], TIME[1], TIME[2], TIME[3], "--match", "up"], "other --match"),
+        ] {
+            let said = export(&server, &joined(&begin, more))?;
+            ensure!(said.code == 1 && said.stderr.contains(flag), "{flag}: {}", said.stderr);
+        }
+        if format == "prometheus-blocks" {
+            let said =
+                export(&server, &joined(&begin, &joined(&TIME, &["--block-duration", "2h"])))?;
+            ensure!(said.code == 1 && said.stderr.contains("--block-duration"), "{}", said.stderr);
+        }
+        must(&server, &joined(&begin, &joined(&TIME, &["--window", "2d", "--allow-partial"])))?;
+        if format == "influx" {
+            let straight = must(&server, &joined(&["--format", format], &TIME))?;
+            ensure!(straight.stdout.len() == std::fs::read(&path)?.len(), "{format} differs");
+        }
+    }
+    server.stop()
+}
+
+#[test]
+fn two_runs_do_not_write_one_file() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    server.write("/write", "a,b=c d=1 1788048000000000000\na,b=c d=2 1788048000000400000\n")?;
+    let said = must(&server, &["--format", "openmetrics"])?;
+    ensure!(said.stderr.contains("Prometheus keeps that: 1"), "{}", said.stderr);
+    let path = directory.path().join("all");
+    let part = std::fs::File::create(directory.path().join("all.part"))?;
+    part.lock()?;
+    let blocks = directory.path().join("blocks");
+    std::fs::create_dir(&blocks)?;
+    let held = std::fs::File::open(&blocks)?;
+    held.lock()?;
+    let all = [("jsonl", &path), ("openmetrics", &path), ("prometheus-blocks", &blocks)];
+    for (format, path) in all {
+        let said = export(&server, &["--format", format, "-o", &shown(path)])?;
+        let is_told = said.stderr.contains("another export to it is under way");
+        ensure!(said.code == 1 && is_told, "{format}: {}", said.stderr);
+    }
+    drop((part, held));
+    for (format, path) in [all[0], all[2]] {
+        must(&server, &["--format", format, "-o", &shown(path)])?;
+    }
     server.stop()
 }
 

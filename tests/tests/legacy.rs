@@ -209,6 +209,29 @@ fn check_away(half: &Server, url: &str) -> Result<()> {
     Ok(())
 }
 
+/// The command exports both sides, and nothing less than that without a word.
+fn check_export(whole: &Server, half: &Server, directory: &Path) -> Result<()> {
+    let export = |server: &Server, more: &[&str]| -> Result<std::process::Output> {
+        let mut command = e2e::launch::quipu(&["export", "--url", server.url()])?;
+        command.args(["--match", "cpu_v", "--match", "gone_v"]).args(more);
+        Ok(command.current_dir(directory).output()?)
+    };
+    let silent = export(half, &[])?;
+    let words = String::from_utf8_lossy(&silent.stderr);
+    ensure!(silent.status.code() == Some(1) && words.contains("say --start"), "{words}");
+    let start = ["--start", "2026-08-30", "--format", "influx"];
+    let lines = |output: std::process::Output| -> Result<Vec<String>> {
+        ensure!(output.status.success(), "{output:?}");
+        let mut lines: Vec<String> =
+            String::from_utf8(output.stdout)?.lines().map(str::to_string).collect();
+        lines.sort();
+        Ok(lines)
+    };
+    let (expected, found) = (lines(export(whole, &start)?)?, lines(export(half, &start)?)?);
+    ensure!(!expected.is_empty() && expected == found, "{expected:?} {found:?}");
+    Ok(())
+}
+
 #[test]
 fn old_samples_of_a_victoriametrics_are_in_every_answer() -> Result<()> {
     let directory = tempfile::tempdir()?;
@@ -228,6 +251,7 @@ fn old_samples_of_a_victoriametrics_are_in_every_answer() -> Result<()> {
     verify.args(["--url", half.url(), "--end", &end]).current_dir(directory.path());
     let output = verify.output()?;
     ensure!(output.status.code() == Some(1), "what is not copied is missing: {output:?}");
+    check_export(&whole, &half, directory.path())?;
     drop(victoria);
     check_away(&half, &url)?;
     let half = half.restart()?;

@@ -74,10 +74,11 @@ fn native(lines: &str) -> Vec<u8> {
 fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
     let mut lines = BufReader::new(stream.try_clone().ok()?).lines().map_while(Result::ok);
     let asked = lines.next()?;
-    let _: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+    let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
     let way = *way.lock().ok()?;
     let is_native = asked.contains("/export/native");
     let body = match (way, asked.contains("/export")) {
+        ("echo", _) => headers.join("\n"),
         ("garbage", _) => "\u{1}\u{2}<html>{{{".to_string(),
         ("another", true) => series("other", 3),
         ("later", true) => series("m", 3).replace(&format!("{START}"), &format!("{}", START + 90_000)),
@@ -102,7 +103,7 @@ fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
         false => body.into_bytes(),
     };
     let status = match way {
-        "500" => "500 Internal Server Error",
+        "500" | "echo" => "500 Internal Server Error",
         "429" => "429 Too Many Requests\r\nRetry-After: 60",
         "422" => "422 Unprocessable Entity",
         _ => "200 OK",
@@ -253,4 +254,31 @@ fn a_flag_that_makes_no_sense_keeps_it_from_starting() -> Result<()> {
         launch("url=http://a kind=prometheus until=1 bearer-token-file=/nowhere").refusal()?;
     ensure!(said.contains("/nowhere") && said.contains("--legacy"), "{said}");
     Ok(())
+}
+
+#[test]
+fn a_secret_that_a_backend_shows_is_not_shown_on() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (port, way) = backend()?;
+    *way.lock().expect("no panic") = "echo";
+    let token = directory.path().join("token");
+    std::fs::write(&token, "hunter2hunter2\n")?;
+    let legacy = format!(
+        "url=http://127.0.0.1:{port} kind=victoriametrics until={} bearer-token-file={}",
+        START + 80_000,
+        token.display()
+    );
+    let server = Launch::new(&directory.path().join("data")).flag("legacy", &legacy).start()?;
+    let (status, json, _) = ask(&server, &query_path("m"))?;
+    let text = json.to_string();
+    ensure!(status == 200 && text.contains("Bearer ***"), "{text}");
+    ensure!(!text.contains("hunter2"), "{text}");
+    // Three of them are a line in the log.
+    ask(&server, &query_path("m"))?;
+    ask(&server, &query_path("m"))?;
+    ensure!(server.log().contains("in a row"), "{}", server.log());
+    ensure!(!server.log().contains("hunter2"), "{}", server.log());
+    let is_its_own = |line: &str| line.starts_with("authorization");
+    ensure!(!server.log().lines().any(is_its_own), "a backend writes lines: {}", server.log());
+    server.stop()
 }

@@ -299,7 +299,7 @@ impl Client {
             }
         }
         self.connection = Some(connection);
-        let error = String::from_utf8_lossy(&error).trim_end().to_string();
+        let error = self.without_secret(String::from_utf8_lossy(&error).trim_end());
         let reply = Reply { status, error };
         let header = response.headers().get(RETRY_AFTER);
         let is_busy = match status {
@@ -313,6 +313,15 @@ impl Client {
             return Ok(Attempt::Busy(reply, text.and_then(|text| text.parse().ok())));
         }
         Ok(Attempt::Answered(reply))
+    }
+
+    /// Some servers show the request in their errors, and these stand in logs and in answers to others.
+    fn without_secret(&self, text: &str) -> String {
+        let secret = self.authorization.as_deref().and_then(|text| text.split_once(' '));
+        match secret.map(|(_, secret)| secret).filter(|secret| !secret.is_empty()) {
+            Some(secret) => text.replace(secret, "***"),
+            None => text.to_string(),
+        }
     }
 
     fn connect(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {

@@ -11,6 +11,7 @@
 
 use super::checkpoint::Checkpoint;
 use super::client::{Client, encode};
+use super::export::file::lock_directory;
 use super::export::metrics::{metric_path, names};
 use super::export::{Asked, asked, reply_of};
 use crate::calendar::rfc3339;
@@ -66,9 +67,14 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     // Without a slash at its end, behind which the progress would be within.
     let output: PathBuf = Path::new(output).components().collect();
     let checkpoint = Checkpoint::of(&output);
+    std::fs::create_dir_all(&output).with_context(|| output.display().to_string())?;
+    // First: another run may write down how far it is.
+    let _lock = lock_directory(&output)?;
     let progress = match checkpoint.read::<Progress>()? {
-        Some(progress) if progress.asked.matchers == super::export::matchers(matches) => progress,
-        Some(_) => bail!("{} was begun with other --match; remove its .progress", output.display()),
+        Some(mut progress) => {
+            progress.asked.go_on(matches, &output.display().to_string())?;
+            progress
+        }
         None => begin(matches, client, &output)?,
     };
     let Asked { start, end, .. } = progress.asked;

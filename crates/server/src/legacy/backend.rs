@@ -181,8 +181,8 @@ impl Backend {
                 return Err(Fault::Away(reason));
             }
         };
-        // Gives the place back whatever happens.
-        let place = Place(self);
+        // Gives the place back whatever happens, and not before what came of it is noted.
+        let _place = Place(self);
         let opened = client.map_or_else(|| self.client(), Ok);
         let answer = opened.and_then(|client| {
             let mut request = Request { backend: self, client, deadline };
@@ -192,7 +192,6 @@ impl Backend {
             }
             answer
         });
-        drop(place);
         let fault = match answer {
             Ok(answer) => {
                 self.note_heard();
@@ -239,12 +238,12 @@ impl Backend {
         (state.silent, state.rests_until) = (0, None);
     }
 
-    fn note_silent(&self, error: &anyhow::Error) {
+    fn note_silent(&self, reason: &str) {
         let mut state = self.state();
         state.silent = state.silent.saturating_add(1);
         if state.silent == SILENT_MAX {
             tracing::warn!(
-                "{} has not answered {SILENT_MAX} requests in a row: {error:#}; answers that need \
+                "{} has not answered {SILENT_MAX} requests in a row: {reason}; answers that need \
                  it are not whole, and say so",
                 self.name
             );
@@ -259,14 +258,17 @@ impl Backend {
             self.note_heard();
             return fault.clone();
         }
+        // Some of it is the backend's: one line, and short.
+        let text = format!("{error:#}");
+        let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let reason: String =
+            line.chars().filter(|c| !c.is_control()).take(REASON_SIZE_MAX).collect();
         if error.downcast_ref::<Refusal>().is_some() {
             self.note_heard();
         } else {
-            self.note_silent(error);
+            self.note_silent(&reason);
         }
-        let text = format!("{error:#}");
-        let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Fault::Away(line.chars().filter(|c| !c.is_control()).take(REASON_SIZE_MAX).collect())
+        Fault::Away(reason)
     }
 }
 
@@ -276,7 +278,8 @@ struct Place<'b>(&'b Backend);
 impl Drop for Place<'_> {
     fn drop(&mut self) {
         self.0.state().running -= 1;
-        self.0.over.notify_one();
+        // All of them: one alone might find that nobody may ask any more, and the others would wait on.
+        self.0.over.notify_all();
     }
 }
 
@@ -284,6 +287,11 @@ impl<'b> Request<'b> {
     /// How the backend is spoken to.
     pub fn kind(&self) -> Kind {
         self.backend.rule.kind
+    }
+
+    /// When nobody waits any longer.
+    pub fn deadline(&self) -> Instant {
+        self.deadline
     }
 
     /// How a VictoriaMetrics is to send its samples: by what the rule says, or its own flags do.
@@ -308,14 +316,6 @@ impl<'b> Request<'b> {
     /// What the request may take.
     pub fn bounds(&self) -> Bounds<'b> {
         Bounds { limits: self.backend.limits, counters: &self.backend.counters }
-    }
-
-    /// Fails when there are more series than may be.
-    ///
-    /// # Errors
-    /// The limit.
-    pub fn check_series(&self, count: usize, asked: &Asked<'_>) -> anyhow::Result<()> {
-        self.bounds().check_series(count, asked)
     }
 
     /// An answer that is read as a whole.
@@ -422,13 +422,18 @@ impl Bounds<'_> {
         check(count as u64, asked.series_max as u64, (Limit::Series, "series of a legacy backend"))
     }
 
-    /// Counts samples that came.
+    /// Counts samples that came, and what they take of memory: in samples of 16 bytes, as the limit is.
     ///
     /// # Errors
     /// The limit, when there are more than may be.
-    pub fn note_samples(&self, count: usize, asked: &Asked<'_>) -> anyhow::Result<()> {
+    pub fn note_samples(
+        &self,
+        count: usize,
+        weight: usize,
+        asked: &Asked<'_>,
+    ) -> anyhow::Result<()> {
         self.counters.samples.add(count as u64);
-        let all = asked.taken.add_samples(count as u64);
+        let all = asked.taken.add_samples(weight as u64);
         let what = "samples from legacy backends";
         check(all, self.limits.samples_max, (Limit::ElsewhereSamples, what))
     }
@@ -486,8 +491,30 @@ impl Elsewhere for Backend {
 }
 
 #[cfg(test)]
-mod export_tests {
-    use super::deduplicates;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_a_turn_is_told_at_once_that_there_is_none() {
+        let rule = "url=http://127.0.0.1:1 kind=prometheus until=1";
+        let rule = crate::legacy::rule::parse(rule).expect("a rule").remove(0);
+        let backend = Backend::new(rule, TakenLimits::default()).expect("a backend");
+        let (began, wait) = (Instant::now(), Duration::from_secs(60));
+        std::thread::scope(|scope| {
+            for _ in 0..3 * REQUESTS_MAX {
+                scope.spawn(|| {
+                    let answer = backend.with(began + wait, |_| -> anyhow::Result<()> {
+                        let (_keep, never) = std::sync::mpsc::channel::<()>();
+                        let _ = never.recv_timeout(Duration::from_millis(500));
+                        bail!("nobody is there")
+                    });
+                    assert!(matches!(answer, Err(Fault::Away(_))));
+                });
+            }
+        });
+        assert!(began.elapsed() < wait / 2, "{:?}", began.elapsed());
+        assert_eq!(backend.state().running, 0);
+    }
 
     #[test]
     fn flags_say_whether_samples_are_taken_away() {

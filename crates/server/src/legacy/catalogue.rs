@@ -1,38 +1,23 @@
 //! Which series, names and values a backend knows: the same JSON of all kinds.
 
 use super::backend::Request;
+use super::lists::{LabelsOf, parse};
 use super::rule::Kind;
 use super::selector;
 use crate::commands::client::encode;
 use crate::commands::migrate::days;
 use crate::commands::migrate::victoriametrics::{FIRST, seconds};
-use anyhow::{Context as _, bail, ensure};
-use model::{Labels, LabelsBuilder, TimeRange};
-use serde::Deserialize;
+use model::{Labels, TimeRange};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeMap;
 use store::Asked;
 
-/// The shape of every answer.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Reply<T> {
-    status: String,
-    #[serde(default)]
-    is_partial: bool,
-    data: Option<T>,
-}
+/// Names of labels that the look at start reads.
+const NAMES_MAX: usize = 1_000_000;
 
 /// The labels of series.
 pub fn series(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Labels>> {
-    let found: Vec<BTreeMap<String, String>> = get(request, "/api/v1/series", asked)?;
-    request.check_series(found.len(), asked)?;
-    let labels = |pairs: BTreeMap<String, String>| {
-        let mut builder = LabelsBuilder::new();
-        pairs.iter().for_each(|(name, value)| builder.push(name, value));
-        builder.finish()
-    };
-    Ok(found.into_iter().map(labels).collect())
+    let found: Vec<LabelsOf> = get(request, "/api/v1/series", asked)?;
+    Ok(found.into_iter().map(|LabelsOf(labels)| labels).collect())
 }
 
 /// The names of their labels.
@@ -52,15 +37,16 @@ pub fn label_values(
 /// Whether there is anything in a time.
 pub fn has_any(request: &mut Request<'_>, range: &TimeRange) -> anyhow::Result<bool> {
     let span = span_of(request.kind(), range);
-    let found: Vec<String> = parse(&request.text("/api/v1/labels", &format!("limit=1&{span}"))?)?;
-    Ok(!found.is_empty())
+    let text = request.text("/api/v1/labels", &format!("limit=1&{span}"))?;
+    // Some do not know this limit.
+    Ok(!parse::<String>(&text, NAMES_MAX)?.is_empty())
 }
 
-fn get<T: DeserializeOwned + Default>(
+fn get<T: DeserializeOwned>(
     request: &mut Request<'_>,
     path: &str,
     asked: &Asked<'_>,
-) -> anyhow::Result<T> {
+) -> anyhow::Result<Vec<T>> {
     let kind = request.kind();
     let mut query = span_of(kind, &asked.range);
     // No selector at all is the quicker question, where it may be asked.
@@ -69,7 +55,10 @@ fn get<T: DeserializeOwned + Default>(
             query.push_str(&format!("&match[]={}", encode(&text)));
         }
     }
-    parse(&request.text(path, &query)?)
+    let text = request.text(path, &query)?;
+    let found = parse(&text, asked.series_max.saturating_add(1))?;
+    request.bounds().check_series(found.len(), asked)?;
+    Ok(found)
 }
 
 /// The parameters that say which time.
@@ -88,18 +77,6 @@ pub fn span_of(kind: Kind, range: &TimeRange) -> String {
     format!("{switches}&start={}&end={}", seconds(first), seconds(last))
 }
 
-fn parse<T: DeserializeOwned + Default>(text: &[u8]) -> anyhow::Result<T> {
-    let reply: Reply<T> = serde_json::from_slice(text).context("not the JSON that was expected")?;
-    ensure!(!reply.is_partial, "a part of its cluster does not answer");
-    match reply.status.as_str() {
-        "success" => Ok(reply.data.unwrap_or_default()),
-        _ => bail!(
-            "it answers with the status {:?}",
-            reply.status.chars().take(32).collect::<String>()
-        ),
-    }
-}
-
 /// A label's name as a piece of a path.
 fn value_path(name: &str) -> String {
     encode(name)
@@ -108,23 +85,6 @@ fn value_path(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn answers_are_read_or_refused() {
-        let names = |text: &str| parse::<Vec<String>>(text.as_bytes());
-        let good = r#"{"status":"success","isPartial":false,"data":["a","b"],"warnings":["x"]}"#;
-        assert_eq!(names(good).expect("names"), ["a", "b"]);
-        assert!(names(r#"{"status":"success","data":null}"#).expect("none").is_empty());
-        for bad in [
-            r#"{"status":"success","isPartial":true,"data":[]}"#,
-            r#"{"status":"error","errorType":"x","error":"y"}"#,
-            r#"{"status":"success","data":{"a":1}}"#,
-            r#"{"status":"success","data":["#,
-            "<html>",
-        ] {
-            assert!(names(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn times_are_seconds() {

@@ -14,6 +14,7 @@
 mod backend;
 mod catalogue;
 mod counters;
+mod lists;
 pub mod rule;
 mod samples;
 mod selector;

@@ -68,6 +68,11 @@ pub fn parse(text: &str) -> Result<Vec<Rule>, String> {
     if RULES_MAX < rules.len() {
         return Err(format!("{} backends, the limit is {RULES_MAX}", rules.len()));
     }
+    // Metrics and warnings tell them apart by it.
+    let is_twice = |rule: &&Rule| 1 < rules.iter().filter(|one| one.url == rule.url).count();
+    if let Some(rule) = rules.iter().find(is_twice) {
+        return Err(format!("{} is there twice", rule.url));
+    }
     Ok(rules)
 }
 
@@ -100,7 +105,8 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
             "bearer-token-file" => rule.bearer_token_file = owned,
             "ca" => rule.ca = owned,
             "export" => rule.export = Some(parse_export(value)?),
-            _ => return Err(format!("{word:?} is none of NAME=VALUE with a name of: {WORDS}")),
+            // Without its value, which may be a password: errors stand in logs.
+            _ => return Err(format!("{name:?} is none of the words {WORDS}")),
         }
     }
     rule.url = url.ok_or_else(|| lacks(text, "url=http://HOST:PORT"))?;
@@ -201,11 +207,17 @@ mod tests {
             ("url=http://a?b=c kind=prometheus until=1", "neither a query"),
             ("url=http://a kind=prometheus until=now-1d", "is no time such as"),
             ("url=http://a kind=prometheus until=1 timeout=0", "no time to answer"),
-            ("url=http://a kind=prometheus until=1 speed=9", "none of NAME=VALUE"),
+            (
+                "url=http://a kind=prometheus until=1; url=http://a/ kind=prometheus until=2",
+                "is there twice",
+            ),
+            ("url=http://a kind=prometheus until=1 speed=9", "none of the words"),
         ] {
             let error = parse(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
+        let secret = parse("url=http://a kind=prometheus until=1 password=hunter2");
+        assert!(secret.is_err_and(|error| !error.contains("hunter2")), "secrets stay out of logs");
         assert!(parse(&"url=http://a kind=prometheus until=1;".repeat(17)).is_err(), "a limit");
     }
 }

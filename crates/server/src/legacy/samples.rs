@@ -13,10 +13,13 @@ use model::{Labels, TimeRange};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::time::Instant;
 use store::{Asked, FoundSeries};
 use wire::remote_read::ReadQuery;
 use wire::vm_native::stream::{Block, BlockReader};
 
+/// Bytes of a sample in memory, in which the limit on samples counts.
+const SAMPLE_SIZE: usize = 16;
 /// Where samples are exported as blocks.
 const BLOCKS_PATH: &str = "/api/v1/export/native";
 /// Where they are as lines.
@@ -94,7 +97,9 @@ fn blocks(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Fo
         if within.is_empty() {
             return Ok(());
         }
-        bounds.note_samples(within.len(), asked)?;
+        // A name may be longer than all samples.
+        let weight = within.len() + block.key().len() / SAMPLE_SIZE;
+        bounds.note_samples(within.len(), weight, asked)?;
         let series = gathered.of(block.key(), || Ok(block.labels()?))?;
         let (millis, values) = (&block.millis[within.clone()], &block.values[within]);
         let nanos = |millis: &i64| millis.saturating_mul(NANOS_PER_MILLI);
@@ -127,7 +132,7 @@ fn lines(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Fou
     let mut gathered: Gathered<Labels> = Gathered::new();
     let mut take = |line: &[u8]| {
         let (labels, samples) = wire::json_lines::read_line(line)?;
-        bounds.note_samples(samples.len(), asked)?;
+        bounds.note_samples(samples.len(), samples.len(), asked)?;
         // It has no samples that are no number: they mark where it had none.
         let numbers = samples.iter().filter(|one| !one.value.is_nan());
         let series = gathered.of(&labels, || Ok(labels.clone()))?;
@@ -147,13 +152,14 @@ fn read(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Foun
     let (first, last) = days::millis(&asked.range);
     let range =
         TimeRange::new(first.saturating_mul(NANOS_PER_MILLI), last.saturating_mul(NANOS_PER_MILLI));
-    let bounds = request.bounds();
+    let (bounds, deadline) = (request.bounds(), request.deadline());
     let mut gathered: Gathered<Labels> = Gathered::new();
     for matchers in selector::sets_of(asked.sets) {
         let question = question(&ReadQuery { matchers, range })?;
         let mut take = |found: wire::remote_read::decode::ReadSeries| {
+            ensure!(Instant::now() < deadline, "not within its time");
             let count = found.chunks.iter().map(Vec::len).sum::<usize>();
-            bounds.note_samples(count + found.histograms.len(), asked)?;
+            bounds.note_samples(count + found.histograms.len(), found.weight(), asked)?;
             let series = gathered.of(&found.labels, || Ok(found.labels.clone()))?;
             for one in found.chunks.iter().flatten() {
                 series.times.push(one.millis.saturating_mul(NANOS_PER_MILLI));

@@ -10,6 +10,7 @@ use super::FoundSeries;
 use crate::narrow::to_u32;
 use crate::{Result, Selection};
 use histogram::Histogram;
+use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange, Timestamp};
 use std::ops::Range;
 
@@ -175,6 +176,13 @@ impl Both {
     }
 }
 
+/// Whether a sample that is here, not before `time`, is the one that another database has at that time:
+/// most know milliseconds alone, and who wrote nanoseconds to both wrote one sample.
+fn is_same(at: Timestamp, time: Timestamp) -> bool {
+    let is_whole = time % NANOS_PER_MILLI == 0;
+    at == time || (is_whole && at.saturating_sub(time) < NANOS_PER_MILLI)
+}
+
 /// Joins two sorted lists; of equal times the first one's counts, and where something is `taken`
 /// the second one's does not.
 fn merge<V>(
@@ -193,7 +201,8 @@ fn merge<V>(
         while taken.first().is_some_and(|at| *at < *time) {
             taken = &taken[1..];
         }
-        if own.peek().is_none_or(|(at, _)| **at != *time) && taken.first() != Some(time) {
+        let is_here = own.peek().is_some_and(|(at, _)| is_same(**at, *time));
+        if !is_here && taken.first() != Some(time) {
             out_times.push(*time);
             out_values.push(copy(value));
         }
@@ -320,7 +329,7 @@ mod tests {
 
     #[test]
     fn of_equal_times_ours_counts() {
-        let mut there = found("a", &[0, 1, 2, 3, 9]);
+        let mut there = found("a", &[-1, 1, 2, 3, 9]);
         there.histogram_times = vec![3, 4, 5];
         there.histograms = vec![histogram(30.0), histogram(40.0), histogram(50.0)];
         let (joined, _) = Joined::new(vec![there], vec![labels("a")]);
@@ -336,9 +345,26 @@ mod tests {
         };
         joined.read(0..1, &mut own, &mut sink).unwrap();
         let (times, values, histogram_times, counts) = seen.remove(0);
-        assert_eq!(times, [0, 1, 3, 9]);
-        assert_eq!(values, [0.0, 1.0, 3.0, -9.0]);
+        assert_eq!(times, [-1, 1, 3, 9]);
+        assert_eq!(values, [1.0, 1.0, 3.0, -9.0]);
         assert_eq!((histogram_times, counts), (vec![2, 4, 5], vec![2.0, 40.0, 5.0]));
+    }
+
+    #[test]
+    fn a_sample_of_nanoseconds_is_the_one_of_its_millisecond() {
+        let milli = NANOS_PER_MILLI;
+        let theirs = [4 * milli, 5 * milli, 6 * milli, 7 * milli + 1, -milli];
+        let own = [5 * milli + 137, 6 * milli + 999_999, 7 * milli + 2, -1];
+        let joined = |theirs: &[i64], own: &[i64]| {
+            let (mut times, mut values) = (Vec::new(), Vec::new());
+            let (zeros, ones) = (vec![0; own.len()], vec![1; theirs.len()]);
+            let out = (&mut times, &mut values);
+            merge((own, &zeros), (theirs, &ones), &[], out, |value| *value);
+            times
+        };
+        let all = [4 * milli, own[0], own[1], theirs[3], own[2]];
+        assert_eq!(joined(&theirs[..4], &own[..3]), all);
+        assert_eq!(joined(&theirs[4..], &own[3..]), [-1]);
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub const FIELD: &str = "value";
 pub enum Unsayable {
     /// A newline ends a line wherever it stands in names and tags.
     Newline,
-    /// A backslash would escape what follows a name or value that ends in it.
+    /// A backslash would escape what follows a name or value that ends in it; and before a comma, an equals
+    /// sign or a space databases read it differently, and some leave the line out.
     Backslash,
     /// A tag called `time`, which the decoders of InfluxDB and Quipu refuse; or no measurement.
     Name,
@@ -36,6 +37,7 @@ pub enum Unsayable {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineHead {
     bytes: Vec<u8>,
+    has_doubled: bool,
 }
 
 impl LineHead {
@@ -47,6 +49,10 @@ impl LineHead {
         let (measurement, field) = names(labels.metric_name(), naming);
         if measurement.is_empty() || measurement.starts_with('#') {
             return Err(Unsayable::Name);
+        }
+        if measurement.contains("\\\"") {
+            // InfluxDB reads it as the quote alone, there and nowhere else.
+            return Err(Unsayable::Backslash);
         }
         let mut bytes = Vec::new();
         push_escaped(&mut bytes, measurement, b", ")?;
@@ -62,7 +68,14 @@ impl LineHead {
         bytes.push(b' ');
         push_escaped(&mut bytes, field, b",= ")?;
         bytes.push(b'=');
-        Ok(LineHead { bytes })
+        let texts = labels.iter().flat_map(|(name, value)| [name, value]);
+        let has_doubled = texts.into_iter().any(|text| text.contains("\\\\"));
+        Ok(LineHead { bytes, has_doubled })
+    }
+
+    /// Whether two backslashes stand side by side in a name or label: VictoriaMetrics reads them as one.
+    pub fn has_doubled_backslash(&self) -> bool {
+        self.has_doubled
     }
 
     /// Appends the line of a number; false of what is no number in line protocol.
@@ -93,7 +106,8 @@ fn names<'a>(metric: &'a str, naming: &'a Naming) -> (&'a str, &'a str) {
 }
 
 fn push_escaped(out: &mut Vec<u8>, text: &str, separators: &[u8]) -> Result<(), Unsayable> {
-    if text.ends_with('\\') {
+    let is_before = |pair: &[u8]| pair.first() == Some(&b'\\') && b",= ".contains(&pair[1]);
+    if text.ends_with('\\') || text.as_bytes().windows(2).any(is_before) {
         return Err(Unsayable::Backslash);
     }
     for &byte in text.as_bytes() {
@@ -163,6 +177,17 @@ mod tests {
         };
         assert_eq!(refused(&[("__name__", "a"), ("b", "c\nd")]), Unsayable::Newline);
         assert_eq!(refused(&[("__name__", "a"), ("b", "c\\")]), Unsayable::Backslash);
+        for text in ["c\\,d", "c\\=d", "c\\ d", "\\\\,"] {
+            assert_eq!(refused(&[("__name__", "a"), ("b", text)]), Unsayable::Backslash);
+            assert_eq!(refused(&[("__name__", "a"), (text, "b")]), Unsayable::Backslash);
+            assert_eq!(refused(&[("__name__", text)]), Unsayable::Backslash);
+        }
+        assert_eq!(refused(&[("__name__", "a\\\"b")]), Unsayable::Backslash);
+        let doubled = |text: &str| {
+            let labels = Labels::from_pairs(&[("__name__", "a"), ("b", text)]);
+            LineHead::new(&labels, &Naming::Split).unwrap().has_doubled_backslash()
+        };
+        assert_eq!(["c:\\d", "\\\\c"].map(doubled), [false, true]);
         assert_eq!(refused(&[("__name__", "a"), ("time", "c")]), Unsayable::Name);
         assert_eq!(refused(&[("__name__", "#a")]), Unsayable::Name);
         assert_eq!(refused(&[("a", "b")]), Unsayable::Name);

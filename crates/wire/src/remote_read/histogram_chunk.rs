@@ -30,9 +30,9 @@ const HEAD_SIZE: usize = 3;
 const CLASSES: [u32; 7] = [3, 6, 9, 12, 18, 25, 56];
 /// Thousandths up to here are written as whole numbers, which may have 25 bits.
 const THOUSANDTHS_MAX: f64 = 33_554_430.0;
-/// Custom bounds of all histograms of a chunk together: each has its own copy in memory, and takes none
-/// of the chunk's bits.
-const BOUNDS_MAX: usize = 8 << 20;
+/// Numbers of the buckets and custom bounds of all histograms of a chunk together: a bound takes none of
+/// the chunk's bits and each histogram has its own copy in memory, and a bucket of one bit has 16 bytes there.
+const NUMBERS_MAX: usize = 8 << 20;
 /// Powers of two that a zero threshold's single byte can say, from 1 to 254.
 const EXPONENT_OFFSET: i32 = 243;
 
@@ -193,7 +193,7 @@ pub fn decode_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> {
     let (mut windows, mut delta) = (Vec::new(), 0i64);
     while found.len() < count {
         let sample = match found.last() {
-            None => reader.first(flags).filter(|(_, first)| check_bounds(first, count).is_some()),
+            None => reader.first(flags).filter(|(_, first)| check_room(first, count).is_some()),
             Some(last) => {
                 windows.resize(values(&last.1).count(), None);
                 reader.next(last, &mut delta, &mut windows)
@@ -220,7 +220,7 @@ pub fn decode_whole_chunk(bytes: &[u8]) -> Result<Vec<(i64, Histogram)>, Error> 
         let sample = match &mut whole {
             None => {
                 let first = Whole::first(&mut reader, flags).ok_or_else(short)?;
-                check_bounds(&first.layout, count).ok_or_else(short)?;
+                check_room(&first.layout, count).ok_or_else(short)?;
                 whole.insert(first).sample()
             }
             Some(whole) => {
@@ -247,9 +247,11 @@ fn head(bytes: &[u8]) -> Option<(usize, u8, Reader<'_>)> {
     (count <= bit_count).then_some((count, flags, reader))
 }
 
-/// Nothing where there is no room for the bounds of so many histograms.
-fn check_bounds(first: &Histogram, count: usize) -> Option<()> {
-    (first.custom_bounds.len().saturating_mul(count) <= BOUNDS_MAX).then_some(())
+/// Nothing where there is no room for so many histograms of this layout.
+fn check_room(first: &Histogram, count: usize) -> Option<()> {
+    let Histogram { positive, negative, custom_bounds, .. } = first;
+    let numbers = 2 * (positive.len() + negative.len()) + custom_bounds.len();
+    (numbers.saturating_mul(count) <= NUMBERS_MAX).then_some(())
 }
 
 /// A number and how it last changed.

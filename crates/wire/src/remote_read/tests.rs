@@ -1,7 +1,7 @@
 //! Requests and answers, against bytes written down and against each other.
 
 use super::chunk::{decode_chunk, push_chunk};
-use super::decode::{ReadSeries, decode_frame, decode_samples, split_frames};
+use super::decode::{ReadSeries, decode_frame, decode_samples, each_series, split_frames};
 use super::*;
 use crate::Error;
 use crate::protobuf::{put_bytes, put_number};
@@ -261,4 +261,42 @@ fn frames_are_bounded_and_come_back() {
     let middle = out.len() / 2;
     out[middle] ^= 1;
     assert!(split_frames(&out).is_err());
+}
+
+/// A message of one query with these bytes as its series.
+fn message(series: &[u8]) -> Vec<u8> {
+    let (mut result, mut message) = (Vec::new(), Vec::new());
+    put_bytes(&mut result, 1, series);
+    put_bytes(&mut message, 1, &result);
+    message
+}
+
+#[test]
+fn who_counts_may_stop_before_all_is_in_memory() {
+    // Two bytes of a message are a sample of sixteen; its labels stand behind them.
+    let mut series = [0x12, 0x00].repeat(100_000);
+    let mut label = Vec::new();
+    put_bytes(&mut label, 1, b"__name__");
+    put_bytes(&mut label, 2, b"a");
+    put_bytes(&mut series, 1, &label);
+    let message = message(&series);
+    let (mut count, mut pieces) = (0, 0);
+    let mut take = |piece: ReadSeries| {
+        assert_eq!(piece.labels.to_string(), "a{}");
+        assert!(piece.weight() <= 1 << 14, "{}", piece.weight());
+        pieces += 1;
+        count += piece.weight();
+        if 50_000 < count { Err(Error::malformed("message", 0, "less")) } else { Ok(()) }
+    };
+    assert!(each_series(&message, &mut take).is_err());
+    assert_eq!((count, pieces), (1 << 16, 4));
+    let all = decode_samples(&message).unwrap();
+    assert_eq!(all.iter().map(ReadSeries::weight).sum::<usize>(), 100_000);
+}
+
+#[test]
+fn a_series_has_labels_in_number() {
+    let few = decode_samples(&message(&[0x0a, 0x00].repeat(4096))).unwrap();
+    assert_eq!(few.len(), 1, "one without samples comes, too");
+    assert!(decode_samples(&message(&[0x0a, 0x00].repeat(4097))).is_err());
 }

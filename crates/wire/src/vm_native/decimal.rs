@@ -60,6 +60,8 @@ fn trimmed(mut digits: i64, mut exponent: i32) -> Decimal {
         digits = digits / 10 + digits % 10 / 5;
         exponent += 1;
     }
+    // Nothing is left of a number that is too small: it must not give its block a power that is no float.
+    exponent = exponent.max(EXPONENT_MIN);
     while digits != 0 && digits % 10 == 0 {
         digits /= 10;
         exponent += 1;

@@ -69,6 +69,18 @@ fn blocks(mut bytes: &[u8]) -> Vec<(Vec<u8>, Vec<MillisSample>)> {
     found
 }
 
+#[test]
+fn a_number_that_is_too_small_takes_no_other_with_it() {
+    let samples = [(1, 1e-305), (2, 5e-324), (3, 2e-308)];
+    let samples = samples.map(|(millis, value)| MillisSample { millis, value });
+    let mut out = Vec::new();
+    push_series(&mut out, Heads::Current, &Labels::from_pairs(&[("__name__", "x")]), &samples);
+    let found: Vec<f64> =
+        blocks(&out).into_iter().flat_map(|block| block.1).map(|one| one.value).collect();
+    assert!((found[0] / 1e-305 - 1.0).abs() < 1e-15, "{found:?}");
+    assert!((found[2] / 2e-308 - 1.0).abs() < 1e-15, "{found:?}");
+}
+
 #[track_caller]
 fn check(values: &[f64], rounded: u64) -> usize {
     let labels = Labels::from_pairs(&[("__name__", "x")]);

@@ -10,10 +10,11 @@
 //! it the name, so no block is there twice.
 
 use super::block::{BlockWriter, UNFINISHED, name};
+use super::file::lock_directory;
 use super::metrics::export_path;
 use super::pieces::{Piece, Pieces};
 use super::told::{Shown, Told};
-use super::{Asked, asked, matchers, reply_of};
+use super::{Asked, asked, reply_of};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
 use crate::quantity::parse_duration;
@@ -60,14 +61,21 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     // Without a slash at its end, behind which the progress would be within.
     let output: PathBuf = Path::new(output).components().collect();
     let (checkpoint, shown) = (Checkpoint::of(&output), output.display().to_string());
+    let duration = block_duration(matches)?;
+    std::fs::create_dir_all(&output).with_context(|| shown.clone())?;
+    // First: another run may write down how far it is.
+    let _lock = lock_directory(&output)?;
     let found = checkpoint.read::<Progress>();
     let found = found.with_context(|| format!("{shown} was begun in another format"))?;
     let mut progress = match found {
-        Some(found) if found.asked.matchers != matchers(matches) => {
-            bail!("{shown} was begun with other --match; remove its .progress")
+        Some(mut found) => {
+            found.asked.go_on(matches, &shown)?;
+            if found.block_duration != duration {
+                bail!("{shown} was begun with another --block-duration; remove its .progress")
+            }
+            found
         }
-        Some(found) => found,
-        None => begin(matches, client, &output)?,
+        None => begin(matches, client, (output.as_path(), duration))?,
     };
     // Without a log, which Prometheus makes when it starts, promtool does not look at blocks.
     std::fs::create_dir_all(output.join("wal")).with_context(|| shown.clone())?;
@@ -109,18 +117,15 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     Ok(())
 }
 
-fn begin(matches: &ArgMatches, client: &mut Client, output: &Path) -> anyhow::Result<Progress> {
+fn begin(
+    matches: &ArgMatches,
+    client: &mut Client,
+    (output, block_duration): (&Path, i64),
+) -> anyhow::Result<Progress> {
     let is_used = std::fs::read_dir(output).is_ok_and(|mut entries| entries.next().is_some());
     if is_used {
         bail!("{} is there, and not empty: give another --output", output.display());
     }
-    let text = matches.get_one::<String>("block-duration").map(String::as_str).unwrap_or("18h");
-    let duration = parse_duration(text).map_err(|why| anyhow!("--block-duration: {why}"))?;
-    let block_duration = i64::try_from(duration)?;
-    ensure!(
-        0 < block_duration && block_duration % SHORTEST == 0,
-        "--block-duration {text}: say a multiple of 2h, best 2h, 6h, 18h, 54h or 162h"
-    );
     let asked = asked(matches, client)?;
     let next_block = asked.start.div_euclid(block_duration);
     let count = asked.end.div_euclid(block_duration) - next_block;
@@ -137,6 +142,18 @@ fn begin(matches: &ArgMatches, client: &mut Client, output: &Path) -> anyhow::Re
         blocks: 0,
         told: Told::default(),
     })
+}
+
+/// Nanoseconds of a block.
+fn block_duration(matches: &ArgMatches) -> anyhow::Result<i64> {
+    let text = matches.get_one::<String>("block-duration").map(String::as_str).unwrap_or("18h");
+    let duration = parse_duration(text).map_err(|why| anyhow!("--block-duration: {why}"))?;
+    let duration = i64::try_from(duration)?;
+    ensure!(
+        0 < duration && duration % SHORTEST == 0,
+        "--block-duration {text}: say a multiple of 2h, best 2h, 6h, 18h, 54h or 162h"
+    );
+    Ok(duration)
 }
 
 /// What an earlier run did not finish comes again.

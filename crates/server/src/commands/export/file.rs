@@ -1,9 +1,11 @@
-//! The file of an export: `FILE.part` until it is whole, cut back to what was complete when a run goes on.
+//! The file of an export: `FILE.part` until it is whole, cut back to what was complete when a run goes on,
+//! and of one run at a time.
 
 use crate::commands::checkpoint::with_suffix;
-use anyhow::{Context as _, ensure};
-use std::fs::{File, OpenOptions};
+use anyhow::{Context as _, bail, ensure};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use vfs::{RealVfs, Vfs as _};
 
@@ -15,29 +17,40 @@ pub struct PartFile {
 }
 
 impl PartFile {
-    /// Opens it, cut back to so many bytes.
+    /// Opens it, for this run alone; what is in it stays.
     ///
     /// # Errors
-    /// When it cannot be opened, or has fewer.
-    pub fn open(output: &Path, size: u64) -> anyhow::Result<PartFile> {
+    /// When it cannot be opened, or another run has it.
+    pub fn open(output: &Path) -> anyhow::Result<PartFile> {
         refuse_special(output)?;
         let part = with_suffix(output, ".part");
-        let there = std::fs::metadata(&part).map_or(0, |found| found.len());
+        let shown = || part.display().to_string();
+        let mut options = OpenOptions::new();
+        let file = options.create(true).write(true).truncate(false).open(&part);
+        let file = file.with_context(shown)?;
+        lock(&file, output)?;
+        // One that ended meanwhile has given it its name.
+        let own = file.metadata().with_context(shown)?.ino();
+        let is_own = |there: Metadata| there.ino() == own;
+        ensure!(std::fs::metadata(&part).is_ok_and(is_own), "{}: {BUSY}", output.display());
+        Ok(PartFile { file, part, output: output.to_path_buf() })
+    }
+
+    /// Cuts it back to so many bytes, behind which it goes on.
+    ///
+    /// # Errors
+    /// When it has fewer.
+    pub fn cut_to(&mut self, size: u64) -> anyhow::Result<()> {
+        let (file, shown) = (&mut self.file, self.part.display().to_string());
+        let there = file.metadata().with_context(|| shown.clone())?.len();
         ensure!(
             size <= there,
-            "{}: {there} bytes, {}.progress says {size}: remove that to begin anew",
-            part.display(),
-            output.display()
+            "{shown}: {there} bytes, {}.progress says {size}: remove that to begin anew",
+            self.output.display()
         );
-        let open = || -> std::io::Result<File> {
-            let mut file =
-                OpenOptions::new().create(true).write(true).truncate(false).open(&part)?;
-            file.set_len(size)?;
-            file.seek(SeekFrom::Start(size))?;
-            Ok(file)
-        };
-        let file = open().with_context(|| part.display().to_string())?;
-        Ok(PartFile { file, part, output: output.to_path_buf() })
+        file.set_len(size).with_context(|| shown.clone())?;
+        file.seek(SeekFrom::Start(size)).with_context(|| shown)?;
+        Ok(())
     }
 
     /// Appends bytes.
@@ -79,6 +92,27 @@ fn refuse_special(output: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What is said to the second of two runs.
+const BUSY: &str = "another export to it is under way; wait until it has ended";
+
+/// Keeps other runs off a directory that is there, for as long as the file lives.
+///
+/// # Errors
+/// When another run has it.
+pub fn lock_directory(directory: &Path) -> anyhow::Result<File> {
+    let file = File::open(directory).with_context(|| directory.display().to_string())?;
+    lock(&file, directory)?;
+    Ok(file)
+}
+
+fn lock(file: &File, output: &Path) -> anyhow::Result<()> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => bail!("{}: {BUSY}", output.display()),
+        // Some file systems have no locks: there nobody can tell.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
 /// Makes the names in a path's directory durable.
 ///
 /// # Errors
@@ -99,10 +133,10 @@ mod tests {
         std::fs::write(&target, "old").expect("written");
         std::os::unix::fs::symlink(&target, &link).expect("linked");
         for output in [link.as_path(), directory.path(), Path::new("/dev/null")] {
-            let error = PartFile::open(output, 0).err().expect("refused").to_string();
+            let error = PartFile::open(output).err().expect("refused").to_string();
             assert!(error.contains("is no file"), "{error}");
         }
-        PartFile::open(&target, 0).expect("opened").finish().expect("finished");
+        PartFile::open(&target).expect("opened").finish().expect("finished");
         assert_eq!(std::fs::read(&target).expect("read"), b"");
     }
 }

@@ -11,7 +11,7 @@
 
 mod block;
 mod blocks;
-mod file;
+pub(super) mod file;
 pub(super) mod metrics;
 mod openmetrics;
 mod pieces;
@@ -22,6 +22,7 @@ use super::arguments::{option, switch};
 use super::client::{BROKE_OFF, Client, Reply, arguments};
 #[cfg(feature = "sql")]
 use super::export_parquet::run as to_parquet;
+use crate::calendar::rfc3339;
 use anyhow::bail;
 use bytes::Bytes;
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -29,6 +30,7 @@ use hyper::Method;
 use model::Timestamp;
 use model::sample::NANOS_PER_MILLI;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use vfs::{RealVfs, Vfs};
 use wire::influx::encode::{FIELD, Naming};
@@ -52,6 +54,39 @@ pub(super) struct Asked {
     /// Whether what is missing from a damaged store may be missing from the file.
     #[serde(default)]
     pub is_partial_fine: bool,
+    /// What was said of its times, by flag: `now-7d` is another time in each run.
+    #[serde(default)]
+    said: Option<BTreeMap<String, String>>,
+}
+
+impl Asked {
+    /// Goes on for another run, which may say alone whether what is missing may be missing.
+    ///
+    /// # Errors
+    /// When it asks for something else.
+    pub fn go_on(&mut self, matches: &ArgMatches, shown: &str) -> anyhow::Result<()> {
+        if self.matchers != matchers(matches) {
+            bail!("{shown} was begun with other --match; remove its .progress")
+        }
+        let now = said(matches);
+        let before = self.said.get_or_insert_with(|| now.clone());
+        for flag in TIMES {
+            if before.get(flag) != now.get(flag) {
+                let said = before.get(flag).map_or("none".to_string(), |text| format!("{text:?}"));
+                bail!("{shown} was begun with another --{flag}, {said}; remove its .progress")
+            }
+        }
+        self.is_partial_fine = matches.get_flag(ALLOW_PARTIAL);
+        Ok(())
+    }
+}
+
+/// The flags that say of which time an export is.
+const TIMES: [&str; 2] = ["start", "end"];
+
+fn said(matches: &ArgMatches) -> BTreeMap<String, String> {
+    let text = |flag: &str| Some((flag.to_string(), matches.get_one::<String>(flag)?.clone()));
+    TIMES.into_iter().filter_map(text).collect()
 }
 
 /// The subcommand.
@@ -68,7 +103,7 @@ pub fn command() -> Command {
              victoriametrics-native is for VictoriaMetrics' /api/v1/import/native. What they cannot say is \
              counted and told at the end: docs/export.md.\n\
              An export that was interrupted goes on where it stopped when it is run again with the \
-             same --output; FILE.progress remembers.\n\
+             same flags; FILE.progress remembers.\n\
              Times: 2026-01-31, 2026-01-31T12:00:00Z, Unix seconds, now-7d.",
         )
         .arg(
@@ -174,7 +209,7 @@ fn to_parquet(_: &ArgMatches, _: &mut Client, _: &str) -> anyhow::Result<()> {
 }
 
 /// The selectors of what is exported.
-pub(super) fn matchers(matches: &ArgMatches) -> Vec<String> {
+fn matchers(matches: &ArgMatches) -> Vec<String> {
     match matches.get_many::<String>("match") {
         Some(given) => given.cloned().collect(),
         None => vec!["{__name__!=\"\"}".to_string()],
@@ -191,19 +226,36 @@ pub(super) fn asked(matches: &ArgMatches, client: &mut Client) -> anyhow::Result
         let text = matches.get_one::<String>(name);
         Ok(text.map(|text| parse_time(text, now)).transpose()?)
     };
-    let (oldest, newest) = span(client)?.unwrap_or((now, now));
+    let Span { known, elsewhere_until } = span(client)?;
+    let (oldest, newest) = known.unwrap_or((now, now));
     // Samples from clocks that are ahead belong to it, too.
     let end = time("end")?.unwrap_or(newest.max(now));
-    let start = time("start")?.unwrap_or(oldest.min(end));
+    let start = match (time("start")?, elsewhere_until) {
+        (Some(start), _) => start,
+        (None, None) => oldest.min(end),
+        (None, Some(until)) => bail!(
+            "this server asks legacy backends for what is before {}, and nobody says since when they \
+             have samples: say --start, as in --start 2026-01-01",
+            rfc3339(until)
+        ),
+    };
     if end < start {
         bail!("--end is before --start");
     }
     let is_partial_fine = matches.get_flag(ALLOW_PARTIAL);
-    Ok(Asked { matchers: matchers(matches), start, end, is_partial_fine })
+    let said = Some(said(matches));
+    Ok(Asked { matchers: matchers(matches), start, end, is_partial_fine, said })
 }
 
-/// The times of the oldest and the newest sample, rounded to whole milliseconds away from each other.
-fn span(client: &mut Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
+/// The time of what a server has.
+struct Span {
+    /// The oldest and the newest sample, rounded to whole milliseconds away from each other.
+    known: Option<(Timestamp, Timestamp)>,
+    /// Up to where it asks others, if it does.
+    elsewhere_until: Option<Timestamp>,
+}
+
+fn span(client: &mut Client) -> anyhow::Result<Span> {
     let mut text = Vec::new();
     let mut collect = |bytes: &[u8]| {
         text.extend_from_slice(bytes);
@@ -216,11 +268,12 @@ fn span(client: &mut Client) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
     }
     let answer: serde_json::Value = serde_json::from_slice(&text)?;
     let millis = |name: &str| answer["data"][name].as_i64();
-    let (Some(oldest), Some(newest)) = (millis("minTimeMs"), millis("maxTimeMs")) else {
-        return Ok(None);
-    };
-    let newest = newest.saturating_add(1).saturating_mul(NANOS_PER_MILLI);
-    Ok(Some((oldest.saturating_mul(NANOS_PER_MILLI), newest)))
+    let nanos = |millis: i64| millis.saturating_mul(NANOS_PER_MILLI);
+    let known = millis("minTimeMs").zip(millis("maxTimeMs"));
+    Ok(Span {
+        known: known.map(|(oldest, newest)| (nanos(oldest), nanos(newest.saturating_add(1)))),
+        elsewhere_until: millis("legacyUntilMs").map(nanos),
+    })
 }
 
 /// Whether a part of an export was answered.

@@ -7,7 +7,7 @@ use super::file::PartFile;
 use super::metrics::{answer, metric_path, names};
 use super::pieces::{Piece, Pieces};
 use super::told::{Shown, Told};
-use super::{Asked, asked, matchers, reply_of};
+use super::{Asked, asked, reply_of};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
 use crate::quantity::format_size;
@@ -15,6 +15,7 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clap::ArgMatches;
 use hyper::Method;
+use model::sample::NANOS_PER_MILLI;
 use model::{Labels, Metadata, MetricKind};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -70,19 +71,22 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     }
     let output = Path::new(output);
     let (checkpoint, shown) = (Checkpoint::of(output), output.display());
+    // First: another run may write down how far it is.
+    let mut file = PartFile::open(output)?;
     let found = checkpoint.read::<Progress>();
     let found = found.with_context(|| format!("{shown} was begun in another format"))?;
     let progress = match found {
-        Some(found) if found.asked.matchers != matchers(matches) => {
-            bail!("{shown} was begun with other --match; remove its .progress")
-        }
         Some(found) if found.openmetrics != names_of(matches) => {
             bail!("{shown} was begun with other --quoted-names; remove its .progress")
         }
-        Some(found) => found,
+        Some(mut found) => {
+            found.asked.go_on(matches, &shown.to_string())?;
+            found
+        }
         None => begin(matches, client)?,
     };
-    let file = RefCell::new(PartFile::open(output, progress.size)?);
+    file.cut_to(progress.size)?;
+    let file = RefCell::new(file);
     let mut export = Export::new(client, progress)?;
     let mut saved = Instant::now();
     let mut save = |progress: &Progress| {
@@ -161,7 +165,8 @@ impl<'a> Export<'a> {
         let Progress { size, told, openmetrics, .. } = &mut self.progress;
         let mut head = Vec::new();
         push_metric(&mut head, name, &self.known, &self.metrics);
-        let mut lines = Lines { names: *openmetrics, head, out: Vec::new(), series: None, told };
+        let mut lines =
+            Lines { names: *openmetrics, head, out: Vec::new(), series: None, millis: None, told };
         let mut count = |bytes: &[u8]| {
             write(bytes)?;
             *size += bytes.len() as u64;
@@ -192,6 +197,8 @@ struct Lines<'a> {
     out: Vec<u8>,
     /// The series of the last piece, and what its lines begin with.
     series: Option<(Labels, Vec<u8>)>,
+    /// The millisecond of its last line.
+    millis: Option<i64>,
     told: &'a mut Told,
 }
 
@@ -206,9 +213,10 @@ impl Lines<'_> {
         }
         if self.series.as_ref().is_none_or(|(labels, _)| *labels != piece.labels) {
             self.series = Some((piece.labels.clone(), line_head(&piece.labels)));
+            self.millis = None;
         }
         let Some((_, line)) = &self.series else { return };
-        let mut ended = 0;
+        let (mut ended, mut hidden) = (0, 0);
         for (time, value) in &piece.samples {
             if model::is_stale_marker(*value) {
                 ended += 1;
@@ -217,7 +225,12 @@ impl Lines<'_> {
             self.out.append(&mut self.head);
             push_line(&mut self.out, line, *value, *time);
             self.told.samples += 1;
+            let millis = Some(time.div_euclid(NANOS_PER_MILLI));
+            hidden += u64::from(self.millis == millis);
+            self.millis = millis;
         }
+        let what = "samples that are there, of a millisecond that has an earlier one: Prometheus keeps that";
+        self.told.leave_out(what, hidden);
         self.told.leave_out("marks of a series' end, which OpenMetrics has none of", ended);
     }
 }

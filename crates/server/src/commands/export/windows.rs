@@ -11,7 +11,7 @@ use super::file::PartFile;
 use super::metrics::export_path;
 use super::pieces::{Piece, Pieces};
 use super::told::{Shown, Told};
-use super::{Asked, asked, matchers, naming, reply_of};
+use super::{Asked, asked, naming, reply_of};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
 use crate::quantity::{format_size, parse_duration};
@@ -117,17 +117,22 @@ fn to_file(
 ) -> anyhow::Result<()> {
     let checkpoint = Checkpoint::of(output);
     let shown = output.display();
+    // First: another run may write down how far it is.
+    let mut file = PartFile::open(output)?;
     let progress = match checkpoint.read::<Progress>()? {
-        Some(progress) if progress.asked.matchers != matchers(matches) => {
-            bail!("{shown} was begun with other --match; remove its .progress")
-        }
         Some(progress) if progress.format != format.words() => {
             bail!("{shown} was begun in another format; remove its .progress")
         }
-        Some(progress) => progress,
+        Some(mut progress) => {
+            progress.asked.go_on(matches, &shown.to_string())?;
+            // Another length does no harm: smaller requests may be why it is run again.
+            progress.window = window(matches, &progress.asked)?;
+            progress
+        }
         None => begin(matches, client, &format)?,
     };
-    let file = std::cell::RefCell::new(PartFile::open(output, progress.size)?);
+    file.cut_to(progress.size)?;
+    let file = std::cell::RefCell::new(file);
     let mut export = Export::new(client, progress, format)?;
     let mut write = |bytes: &[u8]| file.borrow_mut().write(bytes);
     let mut save = |progress: &Progress| {
@@ -146,12 +151,17 @@ fn to_file(
 /// What a new export has to do.
 fn begin(matches: &ArgMatches, client: &mut Client, format: &Format) -> anyhow::Result<Progress> {
     let asked = asked(matches, client)?;
+    let window = window(matches, &asked)?;
+    let (next, told) = (asked.start, Told::default());
+    Ok(Progress { asked, window, next, size: 0, format: format.words(), told })
+}
+
+/// Nanoseconds of a window.
+fn window(matches: &ArgMatches, asked: &Asked) -> anyhow::Result<i64> {
     let text = matches.get_one::<String>("window").map(String::as_str).unwrap_or("1d");
     let window = parse_duration(text).map_err(|reason| anyhow::anyhow!("--window: {reason}"))?;
     let shortest = asked.end.saturating_sub(asked.start) / WINDOWS_MAX + 1;
-    let window = i64::try_from(window)?.max(shortest);
-    let (next, told) = (asked.start, Told::default());
-    Ok(Progress { asked, window, next, size: 0, format: format.words(), told })
+    Ok(i64::try_from(window)?.max(shortest))
 }
 
 /// Takes bytes of the file.
@@ -270,7 +280,7 @@ impl Encoder<'_> {
                 let why = match reason {
                     Unsayable::Newline => "samples of series with a newline in a name or label",
                     Unsayable::Backslash => {
-                        "samples of series with a name or label that ends in \\"
+                        "samples of series with a name or label that ends in \\, or has one before , = or a space"
                     }
                     Unsayable::Name => {
                         "samples of series with a label `time`, or a # before their name"
@@ -279,6 +289,12 @@ impl Encoder<'_> {
                 return told.leave_out(why, count(&piece.samples));
             }
         };
+        if head.has_doubled_backslash() {
+            told.leave_out(
+                "samples that are there, whose \\\\ VictoriaMetrics reads as one \\ (its native format says it)",
+                count(&piece.samples),
+            );
+        }
         let (mut nans, mut ended, mut endless) = (0, 0, 0);
         for (time, value) in &piece.samples {
             match head.push_sample(&mut self.out, *time, *value) {

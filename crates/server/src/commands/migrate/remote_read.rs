@@ -11,7 +11,7 @@ use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
 use model::{MatchOp, Matcher, TimeRange};
 use std::sync::Arc;
 use wire::remote_read::ReadQuery;
-use wire::remote_read::decode::{ReadSeries, decode_frame, decode_samples, first_frame};
+use wire::remote_read::decode::{ReadSeries, each_series, each_series_of_frame, first_frame};
 use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
 
 /// Bytes of an answer in one message: those in frames have no such limit.
@@ -174,7 +174,7 @@ impl Answer {
             };
             self.kind = Some(Kind::Frames);
             let size = rest.len() - behind.len();
-            decode_frame(message)?.into_iter().try_for_each(&mut *sink)?;
+            each_series_of_frame(message, sink)?;
             self.start += size;
         }
         Ok(())
@@ -197,8 +197,7 @@ impl Answer {
         if self.size_max < size {
             bail!("an answer of {size} bytes in one message: ask for less, as with --match");
         }
-        let all = decode_samples(&snap::raw::Decoder::new().decompress_vec(rest)?)?;
-        all.into_iter().try_for_each(sink)
+        each_series(&snap::raw::Decoder::new().decompress_vec(rest)?, sink)
     }
 }
 

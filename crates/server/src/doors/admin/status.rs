@@ -51,6 +51,7 @@ pub fn build(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
 /// `/api/v1/status/runtimeinfo`
 pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     let stats = app.store.stats();
+    let until = app.config.legacy.rules.iter().map(|rule| rule.until).max();
     Ok(Answer::success(json!({
         "startTime": rfc3339(app.started_at),
         "CWD": std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
@@ -69,6 +70,8 @@ pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         "readOnlyReason": stats.read_only_reason,
         "minTimeMs": stats.time_min_max.map(|(min, _)| min.div_euclid(NANOS_PER_MILLI)),
         "maxTimeMs": stats.time_min_max.map(|(_, max)| max.div_euclid(NANOS_PER_MILLI)),
+        // What is before it may be elsewhere, and older than all of this.
+        "legacyUntilMs": until.map(|until| until.div_euclid(NANOS_PER_MILLI)),
     })))
 }
 
