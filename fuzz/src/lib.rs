@@ -37,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     ("tables-file", tables::fuzzing::fuzz_file),
     ("tables-statement", tables::fuzzing::fuzz_statement),
     ("wire-influx", wire::fuzzing::fuzz_influx),
+    ("wire-influx-answer", wire::fuzzing::fuzz_influx_answer),
     ("wire-remote-write-v1", wire::fuzzing::fuzz_remote_write_v1),
     ("wire-remote-write-v2", wire::fuzzing::fuzz_remote_write_v2),
     ("wire-remote-read", wire::fuzzing::fuzz_remote_read),

@@ -141,6 +141,11 @@ pub fn fuzz_influx(data: &[u8]) {
     }
 }
 
+/// Answers of InfluxQL.
+pub fn fuzz_influx_answer(data: &[u8]) {
+    let _ = influx::answer::read_answer(data);
+}
+
 /// Remote write 1.0, uncompressed.
 pub fn fuzz_remote_write_v1(data: &[u8]) {
     let keys = remote_write::RemoteWriteKeys::new(extra());

@@ -173,13 +173,10 @@ impl Copier<'_> {
         let filter = self.filter;
         std::thread::scope(|scope| {
             let reader = scope.spawn(move || -> anyhow::Result<()> {
-                let mut packer = Packer::default();
+                let mut packer = Packer::new(filter);
                 let mut ship =
                     |request| requests.send(request).map_err(|_| anyhow!("nobody sends any more"));
-                source.read(window, &mut |mut series| {
-                    series.labels = filter.relabelled(series.labels);
-                    packer.push(&series, &mut ship)
-                })?;
+                source.read(window, &mut |given| packer.push(given, &mut ship))?;
                 packer.finish(&mut ship)
             });
             for request in arriving {

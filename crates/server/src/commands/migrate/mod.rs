@@ -1,14 +1,16 @@
 //! `quipu migrate`: copies the history of another database to a running Quipu, and compares both.
 //!
 //! ```text
-//! source (a kind each) ─ series ─► filter ─► requests of remote write ─► Quipu ─► FILE.progress
-//!        windows, the newest first                                    204
+//! source (a kind each) ─ series, points ─► filter ─► requests ─► Quipu ─► FILE.progress
+//!        windows, the newest first                            204
 //! ```
 //! The old server answers questions all the while, and so does the new one.
 
 mod blocks;
 mod copy;
 pub mod days;
+mod kinds;
+mod points;
 pub mod remote_read;
 pub mod series;
 mod source;
@@ -18,17 +20,18 @@ pub mod victoriametrics;
 
 use super::arguments::{option, switch};
 use super::checkpoint::Checkpoint;
-use super::client::{Access, Client, arguments};
+use super::client::{Client, arguments};
 use super::sentence;
 use crate::calendar::rfc3339;
 use crate::quantity::format_count;
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgMatches, Command};
 use copy::{Copier, Progress, begin};
+use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
 use series::Filter;
-use source::{Source, Window};
+use source::Window;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,16 +41,10 @@ use wire::params::parse_time;
 
 /// Nanoseconds without samples that are told of.
 const GAP: i64 = 3600 * NANOS_PER_SECOND;
-const KINDS: [&str; 4] = ["victoriametrics", "prometheus", "prometheus-blocks", "quipu"];
 /// Exit code of a comparison that could not be made.
 const COULD_NOT_RUN: u8 = 2;
-/// Words of `--help` about them.
-const ABOUT_KINDS: &str = "\
-victoriametrics URL     a running VictoriaMetrics (of a cluster the URL of a vmselect with its path)
-prometheus URL          a running Prometheus, or whatever answers its remote read
-prometheus-blocks DIR   Prometheus' data directory, a snapshot of it, or Thanos' blocks fetched from a bucket
-quipu URL               another Quipu
-
+/// Words of `--help` behind the kinds.
+const ABOUT: &str = "\
 A copy that was interrupted goes on where it stopped when it is run again: the progress file remembers.
 The newest day, or block, comes first. `quipu migrate verify KIND PLACE` compares both sides then.
 Times: 2026-01-31, 2026-01-31T12:00:00Z, Unix seconds, now-7d.";
@@ -58,8 +55,8 @@ pub fn command() -> Command {
         .about("Compares what the source has with what this Quipu has, series by series and day by day")
         .arg(option("show", "COUNT", "Differences that are named").default_value("20"));
     common(Command::new("migrate"))
-        .about("Copies history from VictoriaMetrics, Prometheus, its blocks or another Quipu to a running server")
-        .after_help(ABOUT_KINDS)
+        .about("Copies the history of another database to a running server")
+        .after_help(format!("Kinds and places:\n{}\n{ABOUT}", kinds::about()))
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true)
         .subcommand(verify)
@@ -69,11 +66,11 @@ pub fn command() -> Command {
 }
 
 fn common(command: Command) -> Command {
-    let kind = Arg::new("kind").value_name("KIND").required(true).value_parser(KINDS);
-    let place = Arg::new("place").value_name("PLACE").required(true);
+    let kind = Arg::new("kind").value_name("KIND").required(true).value_parser(kinds::names());
+    let place = Arg::new("place").value_name("PLACE").required(true).num_args(1..);
     let command = command
         .arg(kind.help("What is copied from"))
-        .arg(place.help("Its URL, or the directory"))
+        .arg(place.help("Its URL, its directory or its files"))
         .arg(option("start", "TIME", "First instant to copy [default: all that there is]"))
         .arg(option("end", "TIME", "Last instant to copy [default: now]"))
         .arg(option("from-user", "NAME", "User of basic authentication at the source"))
@@ -115,42 +112,15 @@ fn time_of(matches: &ArgMatches) -> anyhow::Result<TimeRange> {
     }
 }
 
-/// The source that the arguments name, of that time.
-fn source_of(
-    matches: &ArgMatches,
-    filter: &Arc<Filter>,
-    range: TimeRange,
-) -> anyhow::Result<Box<dyn Source>> {
-    let place = text(matches, "place");
-    let said = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let client = || {
-        let access = Access {
-            user: said("from-user"),
-            password_file: said("from-password-file"),
-            bearer_token_file: said("from-bearer-token-file"),
-            tls_ca: said("from-tls-ca"),
-        };
-        Client::open(place, &access).with_context(|| place.to_string())
-    };
-    let filter = filter.clone();
-    Ok(match text(matches, "kind") {
-        "victoriametrics" => {
-            Box::new(victoriametrics::VictoriaMetrics::new(client()?, filter, range))
-        }
-        "prometheus-blocks" => Box::new(blocks::Blocks::new(Path::new(place), filter, range)),
-        _ => Box::new(remote_read::RemoteRead::new(client()?, filter, range)),
-    })
-}
-
 /// What a copy is told apart from others by.
 fn asked(matches: &ArgMatches) -> BTreeMap<String, String> {
-    let names = ["match", "drop-label", "rename-label", "set-label", "start", "end"];
+    let names = ["place", "match", "drop-label", "rename-label", "set-label", "start", "end"];
     let many = |name: &str| {
         let all: Vec<&String> = matches.get_many(name).into_iter().flatten().collect();
         all.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(" ")
     };
     let said = names.map(|name| (name.to_string(), many(name)));
-    let place = ["kind", "place", "url"].map(|name| (name.to_string(), text(matches, name).into()));
+    let place = ["kind", "url"].map(|name| (name.to_string(), text(matches, name).into()));
     said.into_iter().chain(place).collect()
 }
 
@@ -162,11 +132,11 @@ fn digest(asked: &BTreeMap<String, String>) -> u32 {
 }
 
 fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    let kind = text(matches, "kind");
+    let kind = Kind::of(matches)?;
     let asked = asked(matches);
     let name = match text(matches, "progress") {
         // Each copy has a file of its own.
-        "" => format!("quipu-migrate-{kind}-{:08x}", digest(&asked)),
+        "" => format!("quipu-migrate-{}-{:08x}", kind.name, digest(&asked)),
         name => name.to_string(),
     };
     let rate_max = match text(matches, "rate") {
@@ -182,7 +152,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let (progress, is_going_on) = begin(&checkpoint, new)?;
     // As it was when the copy began: days have the same ends.
     let range = TimeRange::new(progress.time.0, progress.time.1);
-    let mut source = source_of(matches, &filter, range)?;
+    let mut source = kind.open(matches, &filter, range)?;
     let windows = source.windows()?;
     if matches.get_flag("dry-run") {
         tell(&windows, &progress);
@@ -202,9 +172,13 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         "{} samples of {count} windows sent; {} requests had some that were refused",
         copied.samples, copied.refused
     );
-    let (place, url) = (text(matches, "place"), text(matches, "url"));
-    println!("compare both sides: quipu migrate verify {kind} {place} --url {url}");
-    if copier.progress.undone.is_empty() && kind != "prometheus-blocks" {
+    for words in source.left_out() {
+        eprintln!("left out: {words}");
+    }
+    let place = kinds::places(matches).join(" ");
+    let url = text(matches, "url");
+    println!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
+    if copier.progress.undone.is_empty() && kind.is_legacy {
         say_until(matches, &range);
     }
     Ok(finish(&copier))
@@ -217,7 +191,7 @@ fn say_until(matches: &ArgMatches, copied: &TimeRange) {
     if changes.iter().any(|name| matches.get_many::<String>(name).is_some()) {
         return;
     }
-    let (place, end) = (text(matches, "place"), rfc3339(copied.end));
+    let (place, end) = (kinds::places(matches).join(" "), rfc3339(copied.end));
     let advice = match copied.start {
         i64::MIN => "start it without that".to_string(),
         start => format!("until={} is enough", rfc3339(start)),

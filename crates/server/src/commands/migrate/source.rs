@@ -1,6 +1,7 @@
 //! Where history is copied from: what every kind of source can do.
 
-use super::series::Series;
+use super::points::Points;
+use super::series::{Filter, Series};
 use model::TimeRange;
 use std::fmt;
 
@@ -21,8 +22,36 @@ impl fmt::Display for Window {
     }
 }
 
-/// Takes series, each with samples in the order of their times; those of one series may come in pieces.
-pub type Sink<'s> = dyn FnMut(Series) -> anyhow::Result<()> + 's;
+/// A piece of what a source has.
+pub enum Given {
+    /// Samples of a series.
+    Series(Series),
+    /// Rows of a measurement of InfluxDB.
+    Points(Points),
+}
+
+impl From<Series> for Given {
+    fn from(series: Series) -> Given {
+        Given::Series(series)
+    }
+}
+
+impl Given {
+    /// The series that it is, with the labels that they have in the new place.
+    pub fn into_series(self, filter: &Filter) -> Vec<Series> {
+        match self {
+            Given::Series(mut series) => {
+                series.labels = filter.relabelled(series.labels);
+                vec![series]
+            }
+            Given::Points(points) => points.series(filter),
+        }
+    }
+}
+
+/// Takes what a source gives: the samples of a series in the order of their times, in pieces where the
+/// source likes.
+pub type Sink<'s> = dyn FnMut(Given) -> anyhow::Result<()> + 's;
 
 /// A place with samples of the past.
 pub trait Source: Send {
@@ -36,6 +65,17 @@ pub trait Source: Send {
     /// so it is with files.
     fn is_apart(&self) -> bool {
         false
+    }
+
+    /// Whether no two windows have samples of the same series and time, as long as labels stay what they
+    /// are.
+    fn is_disjoint(&self) -> bool {
+        false
+    }
+
+    /// What was left out of the windows that were read, in words.
+    fn left_out(&self) -> Vec<String> {
+        Vec::new()
     }
 
     /// Hands on all series of a window. The same again gives the same, and more where samples came since.

@@ -1,10 +1,10 @@
 //! `quipu migrate verify`: whether both sides have the same samples, series by series and day by day.
 
-use super::days;
+use super::kinds::Kind;
 use super::remote_read::RemoteRead;
 use super::series::{Filter, Series};
 use super::source::{Source, Window};
-use super::{source_of, text, time_of};
+use super::{text, time_of};
 use crate::calendar::rfc3339;
 use crate::commands::client::Client;
 use crate::quantity::format_count;
@@ -14,13 +14,16 @@ use histogram::{Histogram, ResetHint};
 use indicatif::{ProgressBar, ProgressStyle};
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
 use model::{Labels, TimeRange};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use wire::json_lines::histogram_text;
 
 const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;
+
+/// Samples of windows that overlap which are in memory, about: 16 bytes each.
+const SAMPLES_AT_ONCE: u64 = 32 << 20;
 
 /// What is compared of a series on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -104,7 +107,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let show: u64 = show.parse().with_context(|| format!("--show {show}: no number"))?;
     let filter = Arc::new(Filter::of(matches)?);
     let range = time_of(matches)?;
-    let mut there = source_of(matches, &filter, range)?;
+    let mut there = Kind::of(matches)?.open(matches, &filter, range)?;
     // With other labels the selectors mean something else here: then all series are looked at.
     let own_filter = if filter.changes_labels() { Arc::new(Filter::all()) } else { filter.clone() };
     let mut here = RemoteRead::new(Client::new(matches)?, own_filter, range);
@@ -113,29 +116,73 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let bar = ProgressBar::new(groups.len() as u64);
     let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
     bar.set_style(ProgressStyle::with_template(template)?);
-    let (mut compared, mut differing, mut samples) = (0u64, 0u64, 0u64);
+    let mut found = Found::default();
     for group in &groups {
-        let theirs = read_there(there.as_mut(), group, &filter)?;
-        let own = read_here(&mut here, group, &theirs)?;
-        for (key, sums) in &theirs {
-            compared += 1;
-            samples += sums.count;
-            let found = own.get(key).copied().unwrap_or_default();
-            if let Some(words) = sums.difference(&found) {
-                differing += 1;
-                if differing <= show {
-                    let day = rfc3339(key.0 * NANOS_PER_DAY);
-                    let day = day.split('T').next().unwrap_or_default();
-                    bar.suspend(|| println!("{day} {}: {words}", key.1));
+        let parts = parts(group);
+        for part in 0..parts {
+            let look = Look { filter: &filter, part, parts };
+            let theirs = read_there(there.as_mut(), group, &look)?;
+            let own = read_here(&mut here, group, &theirs)?;
+            found.compare(&theirs, &own, &mut |count, words| {
+                if count <= show {
+                    bar.suspend(|| println!("{words}"));
                 }
-            }
+            });
         }
+        let Found { samples, differing, .. } = found;
         bar.set_message(format!("{} samples, {differing} differences", format_count(samples)));
         bar.inc(1);
     }
     bar.finish_and_clear();
+    let Found { compared, differing, samples } = found;
     println!("{compared} series and days with {samples} samples compared; {differing} differ");
     Ok(ExitCode::from(u8::from(0 < differing)))
+}
+
+/// What was compared so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    compared: u64,
+    differing: u64,
+    samples: u64,
+}
+
+impl Found {
+    /// Compares; `say` gets each difference and its number.
+    fn compare(&mut self, theirs: &Side, own: &Side, say: &mut dyn FnMut(u64, String)) {
+        for (key, sums) in theirs {
+            self.compared += 1;
+            self.samples += sums.count;
+            let found = own.get(key).copied().unwrap_or_default();
+            if let Some(words) = sums.difference(&found) {
+                self.differing += 1;
+                let day = rfc3339(key.0 * NANOS_PER_DAY);
+                let day = day.split('T').next().unwrap_or_default();
+                say(self.differing, format!("{day} {}: {words}", key.1));
+            }
+        }
+    }
+}
+
+/// Which series are looked at in one go.
+struct Look<'a> {
+    filter: &'a Filter,
+    /// Series fall into so many parts, and this is one.
+    part: u128,
+    parts: u128,
+}
+
+impl Look<'_> {
+    /// By the labels that a series has in the new place.
+    fn takes(&self, labels: &Labels) -> bool {
+        self.parts == 1 || labels.fingerprint() % self.parts == self.part
+    }
+}
+
+/// How often a group is read: its samples may have to be in memory.
+fn parts(group: &[&Window]) -> u128 {
+    let samples: u64 = group.iter().filter_map(|one| one.samples).sum();
+    if group.len() == 1 { 1 } else { u128::from(1 + samples / SAMPLES_AT_ONCE) }
 }
 
 /// Windows whose times overlap are one to compare, as blocks of several Prometheis are, or those with
@@ -162,46 +209,61 @@ fn groups(windows: &[Window]) -> Vec<Vec<&Window>> {
     groups.into_iter().rev().map(in_order).collect()
 }
 
-fn read_there(there: &mut dyn Source, group: &[&Window], filter: &Filter) -> anyhow::Result<Side> {
+fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> anyhow::Result<Side> {
     let mut side = Side::new();
-    if let [window] = group {
-        there.read(window, &mut |mut series| {
-            series.labels = filter.relabelled(series.labels);
-            add(&mut side, &series, &|_| Some(i64::MAX));
-            Ok(())
-        })?;
+    let all = |_: &Key| Some(i64::MAX);
+    if group.len() == 1 || there.is_disjoint() && !asked.filter.changes_labels() {
+        for window in group {
+            there.read(window, &mut |given| {
+                let mut series = given.into_series(asked.filter);
+                series.retain(|one| asked.takes(&one.labels));
+                series.iter().for_each(|one| add(&mut side, one, &all));
+                Ok(())
+            })?;
+        }
         return Ok(side);
     }
     // Samples of the same time are one here: of all windows together.
     let mut whole: BTreeMap<Labels, Series> = BTreeMap::new();
     for window in group {
-        there.read(window, &mut |mut series| {
-            series.labels = filter.relabelled(series.labels);
-            match whole.entry(series.labels.clone()) {
-                Entry::Vacant(place) => drop(place.insert(series)),
-                Entry::Occupied(mut place) => {
-                    place.get_mut().samples.append(&mut series.samples);
-                    place.get_mut().histograms.append(&mut series.histograms);
+        there.read(window, &mut |given| {
+            for mut series in given.into_series(asked.filter) {
+                if !asked.takes(&series.labels) {
+                    continue;
+                }
+                match whole.entry(series.labels.clone()) {
+                    Entry::Vacant(place) => drop(place.insert(series)),
+                    Entry::Occupied(mut place) => {
+                        place.get_mut().samples.append(&mut series.samples);
+                        place.get_mut().histograms.append(&mut series.histograms);
+                    }
                 }
             }
             Ok(())
         })?;
     }
     for mut series in whole.into_values() {
-        series.tidy(&TimeRange::new(i64::MIN, i64::MAX));
-        add(&mut side, &series, &|_| Some(i64::MAX));
+        series.tidy(&TimeRange::ALL);
+        add(&mut side, &series, &all);
     }
     Ok(side)
 }
 
 /// What Quipu has of series that are there, up to their last sample: clients write to it already.
 fn read_here(here: &mut RemoteRead, group: &[&Window], theirs: &Side) -> anyhow::Result<Side> {
+    let days: BTreeSet<i64> = theirs.keys().map(|(day, _)| *day).collect();
     let start = group.iter().map(|one| one.range.start).min().unwrap_or_default();
     let end = group.iter().map(|one| one.range.end).max().unwrap_or_default();
     let mut own = Side::new();
-    for window in days::windows(&TimeRange::new(start, end)) {
-        here.read(&window, &mut |series| {
-            add(&mut own, &series, &|key| theirs.get(key).map(|sums| sums.last_ms));
+    for day in days {
+        let first = day.saturating_mul(NANOS_PER_DAY);
+        let whole = TimeRange::new(first, first.saturating_add(NANOS_PER_DAY - 1));
+        let range = whole.intersect(&TimeRange::new(start, end));
+        let window = Window { name: String::new(), range, samples: None };
+        here.read(&window, &mut |given| {
+            for series in given.into_series(&Filter::all()) {
+                add(&mut own, &series, &|key| theirs.get(key).map(|sums| sums.last_ms));
+            }
             Ok(())
         })?;
     }
