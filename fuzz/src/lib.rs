@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     ("wire-compression", wire::fuzzing::fuzz_compression),
     ("wire-params", wire::fuzzing::fuzz_params),
     ("wire-resp", wire::resp::fuzzing::requests),
+    ("wire-whisper", wire::fuzzing::fuzz_whisper),
     ("wire-prom-json", wire::fuzzing::fuzz_prom_json),
     ("influxql", influxql::fuzzing::fuzz_influxql),
     ("promql-parse", promql::fuzzing::fuzz_parse),

@@ -1,14 +1,20 @@
 //! What can be copied from: a row for each kind.
 
+use super::files::{self, Files, InfluxLines};
+use super::redistimeseries::{Login, RedisTimeSeries};
 use super::series::Filter;
 use super::source::Source;
-use super::{blocks, remote_read, text, victoriametrics};
+use super::{blocks, influxdb, remote_read, text, victoriametrics, whisper};
 use crate::commands::client::{Access, BEARER, Client};
+use crate::commands::redis::PORT;
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
 use model::TimeRange;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The port of a Redis.
+const REDIS_PORT: u16 = 6379;
 
 /// A kind of source.
 pub struct Kind {
@@ -46,6 +52,24 @@ const KINDS: &[Kind] = &[
     Kind { name: "prometheus-blocks", place: "DIR", is_legacy: false,
            about: "Prometheus' data directory, a snapshot of it, or Thanos' blocks fetched from a bucket",
            open: |asked| Ok(Box::new(blocks::Blocks::new(Path::new(asked.place()?), asked.filter.clone(), asked.range))) },
+    Kind { name: "influxdb", place: "URL", is_legacy: false,
+           about: "a running InfluxDB 1.x, or 2.x with its token and --start",
+           open: influxdb },
+    Kind { name: "influx-lines", place: "FILE..", is_legacy: false,
+           about: "line protocol in files, as influx_inspect export writes it, gzip or not",
+           open: influx_lines },
+    Kind { name: "victoriametrics-files", place: "FILE..", is_legacy: false,
+           about: "what /api/v1/export or /api/v1/export/native answered, gzip or not",
+           open: |asked| Ok(Box::new(Files::new(&asked.places, Box::new(files::victoriametrics), asked.filter.clone(), asked.range))) },
+    Kind { name: "whisper", place: "DIR", is_legacy: false,
+           about: "Graphite's tree of .wsp files; a/b/c.wsp becomes a.b.c",
+           open: |asked| Ok(Box::new(whisper::Whisper::new(Path::new(asked.place()?), asked.filter.clone(), asked.range))) },
+    Kind { name: "redistimeseries", place: "URL", is_legacy: false,
+           about: "a Redis with TS.* (redis://host:6379), without TLS",
+           open: redistimeseries },
+    Kind { name: "parquet", place: "FILE..", is_legacy: false,
+           about: "Parquet files, or directories of them, with the columns of `quipu export --format parquet`",
+           open: parquet },
     Kind { name: "quipu", place: "URL", is_legacy: true,
            about: "another Quipu",
            open: remote_read },
@@ -54,6 +78,48 @@ const KINDS: &[Kind] = &[
 fn remote_read(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
     let client = asked.client(BEARER)?;
     Ok(Box::new(remote_read::RemoteRead::new(client, asked.filter.clone(), asked.range)))
+}
+
+fn influxdb(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let client = asked.client(influxdb::TOKEN)?;
+    let databases = asked.matches.get_many::<String>("database").into_iter().flatten();
+    let databases = databases.cloned().collect();
+    Ok(Box::new(influxdb::InfluxDb::new(client, asked.filter.clone(), asked.range, databases)))
+}
+
+fn influx_lines(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let policy = text(asked.matches, "default-policy").to_string();
+    // Lines without a time have that of the copy's beginning, however often it goes on.
+    let now = asked.range.end;
+    let format_of = move |_: &[u8]| -> anyhow::Result<Box<dyn files::Format>> {
+        Ok(Box::new(InfluxLines::new(&policy, now)))
+    };
+    let (filter, range) = (asked.filter.clone(), asked.range);
+    Ok(Box::new(Files::new(&asked.places, Box::new(format_of), filter, range)))
+}
+
+fn redistimeseries(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let said = |name: &str| asked.matches.try_get_one::<String>(name).ok().flatten().cloned();
+    let of = |url: String, port: u16, user: &str, password_file: &str| Login {
+        url,
+        port,
+        user: said(user).unwrap_or_else(|| "default".to_string()),
+        password_file: said(password_file),
+    };
+    let from = of(asked.place()?.to_string(), REDIS_PORT, "from-user", "from-password-file");
+    let target = said("keys-url").map(|url| of(url, PORT, "user", "password-file"));
+    Ok(Box::new(RedisTimeSeries::new(from, asked.filter.clone(), asked.range, target)))
+}
+
+#[cfg(feature = "sql")]
+fn parquet(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let Asked { places, filter, range, .. } = asked;
+    Ok(Box::new(super::parquet::Parquet::new(places, filter.clone(), *range)))
+}
+
+#[cfg(not(feature = "sql"))]
+fn parquet(_: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    bail!("this build is without the feature sql, and knows no Parquet")
 }
 
 /// The names of all kinds.

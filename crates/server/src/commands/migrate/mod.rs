@@ -9,14 +9,22 @@
 mod blocks;
 mod copy;
 pub mod days;
+mod exact;
+mod files;
+mod influxdb;
 mod kinds;
+mod overlap;
+#[cfg(feature = "sql")]
+mod parquet;
 mod points;
+mod redistimeseries;
 pub mod remote_read;
 pub mod series;
 mod source;
 mod target;
 mod verify;
 pub mod victoriametrics;
+mod whisper;
 
 use super::arguments::{option, switch};
 use super::checkpoint::Checkpoint;
@@ -25,7 +33,7 @@ use super::sentence;
 use crate::calendar::rfc3339;
 use crate::quantity::format_count;
 use anyhow::{Context as _, bail};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use copy::{Copier, Progress, begin};
 use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
@@ -62,10 +70,12 @@ pub fn command() -> Command {
         .subcommand(verify)
         .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
         .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND-.., for each copy its own]"))
+        .arg(option("keys-url", "URL", "Of redistimeseries: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
         .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
 }
 
 fn common(command: Command) -> Command {
+    let many = |name, value, help| option(name, value, help).action(ArgAction::Append);
     let kind = Arg::new("kind").value_name("KIND").required(true).value_parser(kinds::names());
     let place = Arg::new("place").value_name("PLACE").required(true).num_args(1..);
     let command = command
@@ -73,6 +83,19 @@ fn common(command: Command) -> Command {
         .arg(place.help("Its URL, its directory or its files"))
         .arg(option("start", "TIME", "First instant to copy [default: all that there is]"))
         .arg(option("end", "TIME", "Last instant to copy [default: now]"))
+        .arg(many(
+            "database",
+            "NAME",
+            "Of influxdb: copies this database; may be given many times [default: all]",
+        ))
+        .arg(
+            option(
+                "default-policy",
+                "NAME",
+                "Of influx-lines: the retention policy that is called after the database alone",
+            )
+            .default_value("autogen"),
+        )
         .arg(option("from-user", "NAME", "User of basic authentication at the source"))
         .arg(option("from-password-file", "PATH", "File with that user's password"))
         .arg(option("from-bearer-token-file", "PATH", "File with a bearer token for the source"))
@@ -114,7 +137,17 @@ fn time_of(matches: &ArgMatches) -> anyhow::Result<TimeRange> {
 
 /// What a copy is told apart from others by.
 fn asked(matches: &ArgMatches) -> BTreeMap<String, String> {
-    let names = ["place", "match", "drop-label", "rename-label", "set-label", "start", "end"];
+    let names = [
+        "place",
+        "database",
+        "default-policy",
+        "match",
+        "drop-label",
+        "rename-label",
+        "set-label",
+        "start",
+        "end",
+    ];
     let many = |name: &str| {
         let all: Vec<&String> = matches.get_many(name).into_iter().flatten().collect();
         all.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(" ")
@@ -149,15 +182,19 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let checkpoint = Checkpoint::of(Path::new(&name));
     let range = time_of(matches)?;
     let new = Progress { asked, time: (range.start, range.end), ..Progress::default() };
-    let (progress, is_going_on) = begin(&checkpoint, new)?;
+    let (mut progress, is_going_on) = begin(&checkpoint, new)?;
     // As it was when the copy began: days have the same ends.
     let range = TimeRange::new(progress.time.0, progress.time.1);
     let mut source = kind.open(matches, &filter, range)?;
     let windows = source.windows()?;
+    let had = if is_going_on { None } else { had_before(matches, &filter, &windows) };
     if matches.get_flag("dry-run") {
         tell(&windows, &progress);
+        overlap::tell(had.as_ref().unwrap_or(&progress.had), &windows);
+        source.left_out().iter().for_each(|words| println!("left out: {words}"));
         return Ok(ExitCode::SUCCESS);
     }
+    progress.had.extend(had.into_iter().flatten());
     if is_going_on {
         let (done, all) = (progress.done.len(), windows.len());
         let end = rfc3339(progress.time.1);
@@ -167,6 +204,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress };
     let copied = copier.run(source.as_mut(), &windows)?;
     say_gaps(&windows, &copier.progress);
+    overlap::say(&copier.progress);
     let count = windows.len();
     println!(
         "{} samples of {count} windows sent; {} requests had some that were refused",
@@ -182,6 +220,16 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         say_until(matches, &range);
     }
     Ok(finish(&copier))
+}
+
+/// What was here before the copy began; nothing where that cannot be found out, which is said.
+fn had_before(matches: &ArgMatches, filter: &Filter, windows: &[Window]) -> Option<overlap::Days> {
+    let client = Client::new(matches);
+    let counted = client.and_then(|mut client| overlap::count(&mut client, filter, windows));
+    let say = |error: &anyhow::Error| {
+        eprintln!("quipu: what is here already was not counted: {}", sentence(error));
+    };
+    counted.inspect_err(say).ok()
 }
 
 /// Says from when on a server needs its legacy backend no more, where all of a time was copied as it

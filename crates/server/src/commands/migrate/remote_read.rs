@@ -70,6 +70,21 @@ impl Source for RemoteRead {
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let all = vec![vec![Matcher::new(model::METRIC_NAME, MatchOp::NotEqual, "")]];
         let sets = if self.filter.matchers.is_empty() { all } else { self.filter.matchers.clone() };
+        self.read_matching(window, sets, sink)
+    }
+}
+
+impl RemoteRead {
+    /// Hands on the series of a window that one of some sets of matchers chooses.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    pub fn read_matching(
+        &mut self,
+        window: &Window,
+        sets: Vec<Vec<Matcher>>,
+        sink: &mut Sink<'_>,
+    ) -> anyhow::Result<()> {
         let (first, last) = days::millis(&window.range);
         for (set, matchers) in sets.into_iter().enumerate() {
             // Each is asked for by itself: what an earlier one chose has come already.
@@ -78,7 +93,7 @@ impl Source for RemoteRead {
                 Given::Series(series) => {
                     filter.first(&series.labels).is_some_and(|first| first < set)
                 }
-                Given::Points(_) => false,
+                Given::Points(_) | Given::Exact(_) => false,
             };
             let mut only_new = |given| if has_come(&given) { Ok(()) } else { sink(given) };
             let range = TimeRange::new(first * 1_000_000, last * 1_000_000);

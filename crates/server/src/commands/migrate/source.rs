@@ -1,9 +1,12 @@
 //! Where history is copied from: what every kind of source can do.
 
+use super::exact::Exact;
 use super::points::Points;
 use super::series::{Filter, Series};
 use model::TimeRange;
+use model::sample::NANOS_PER_MILLI;
 use std::fmt;
+use wire::influx::answer::AnswerRow;
 
 /// A piece of history that is copied as one: all of its samples are stored before it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +31,8 @@ pub enum Given {
     Series(Series),
     /// Rows of a measurement of InfluxDB.
     Points(Points),
+    /// Samples of a series, with what milliseconds cannot say.
+    Exact(Exact),
 }
 
 impl From<Series> for Given {
@@ -45,6 +50,47 @@ impl Given {
                 vec![series]
             }
             Given::Points(points) => points.series(filter),
+            Given::Exact(mut exact) => {
+                exact.labels = filter.relabelled(exact.labels);
+                vec![exact.into_series()]
+            }
+        }
+    }
+
+    /// Leaves what is of a time and of the series that are copied; whether that is anything.
+    pub fn tidy(&mut self, range: &TimeRange, filter: &Filter) -> bool {
+        match self {
+            Given::Series(series) => {
+                series.tidy(range);
+                !series.is_empty() && filter.takes(&series.labels)
+            }
+            Given::Points(points) => {
+                points.tidy(range, filter);
+                0 < points.len()
+            }
+            Given::Exact(exact) => {
+                exact.tidy(range);
+                0 < exact.len() && filter.takes(&exact.labels)
+            }
+        }
+    }
+
+    /// Tells of every time, in nanoseconds, how many samples there are.
+    pub fn each_time(&self, tell: &mut dyn FnMut(i64, u64)) {
+        let nanos = |millis: i64| millis.saturating_mul(NANOS_PER_MILLI);
+        match self {
+            Given::Series(series) => {
+                series.samples.iter().for_each(|one| tell(nanos(one.millis), 1));
+                series.histograms.iter().for_each(|one| tell(nanos(one.millis), 1));
+            }
+            Given::Points(points) => {
+                let count = |row: &AnswerRow| row.values.iter().flatten().count() as u64;
+                points.rows.iter().for_each(|row| tell(row.time, count(row)));
+            }
+            Given::Exact(exact) => {
+                exact.samples.iter().for_each(|(when, _)| tell(when.nanos, 1));
+                exact.histograms.iter().for_each(|(when, _)| tell(when.nanos, 1));
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where history is copied to: requests to a running Quipu, of Prometheus' remote write, or of lines where
 //! those say more.
 
+use super::exact::Exact;
 use super::points::{Lines, Points};
 use super::series::{Filter, Series};
 use super::source::Given;
@@ -22,6 +23,8 @@ pub enum Door {
     RemoteWrite,
     /// Line protocol, to a database; to none where it has no name.
     Lines(String),
+    /// JSON lines.
+    Json,
 }
 
 /// A request that is ready to be sent.
@@ -43,13 +46,16 @@ pub struct Packer<'f> {
     request: RequestV1,
     samples: u64,
     lines: Lines,
+    json: Vec<u8>,
+    json_samples: u64,
 }
 
 impl Packer<'_> {
     /// With the changes of labels that a filter has.
     pub fn new(filter: &Filter) -> Packer<'_> {
         let lines = Lines { database: String::new(), text: Vec::new(), samples: 0 };
-        Packer { filter, request: RequestV1::default(), samples: 0, lines }
+        let request = RequestV1::default();
+        Packer { filter, request, samples: 0, lines, json: Vec::new(), json_samples: 0 }
     }
 
     /// Takes a piece; hands on every request that is full.
@@ -57,11 +63,11 @@ impl Packer<'_> {
     /// # Errors
     /// Those of `ship`.
     pub fn push(&mut self, given: Given, ship: &mut Ship<'_>) -> anyhow::Result<()> {
-        if let Given::Points(points) = &given
-            && self.push_points(points, ship)?
-        {
-            return Ok(());
-        }
+        let given = match given {
+            Given::Points(points) if self.push_points(&points, ship)? => return Ok(()),
+            Given::Exact(exact) => return self.push_exact(exact, ship),
+            other => other,
+        };
         let all = given.into_series(self.filter);
         all.iter().try_for_each(|series| self.push_series(series, ship))
     }
@@ -77,6 +83,21 @@ impl Packer<'_> {
         self.lines.samples += more.samples;
         self.ship_lines_if(REQUEST_SIZE, ship)?;
         Ok(true)
+    }
+
+    fn push_exact(&mut self, mut exact: Exact, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        exact.labels = self.filter.relabelled(exact.labels);
+        exact.push_lines(&mut self.json);
+        self.json_samples += exact.len() as u64;
+        self.ship_json_if(REQUEST_SIZE, ship)
+    }
+
+    fn ship_json_if(&mut self, size: usize, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        if self.json.len() < size {
+            return Ok(());
+        }
+        let samples = std::mem::take(&mut self.json_samples);
+        ship(Request { door: Door::Json, body: std::mem::take(&mut self.json), samples })
     }
 
     fn push_series(&mut self, series: &Series, ship: &mut Ship<'_>) -> anyhow::Result<()> {
@@ -101,6 +122,7 @@ impl Packer<'_> {
     /// Those of `ship`.
     pub fn finish(&mut self, ship: &mut Ship<'_>) -> anyhow::Result<()> {
         self.ship_lines_if(1, ship)?;
+        self.ship_json_if(1, ship)?;
         self.ship_if(1, ship)
     }
 
@@ -137,6 +159,7 @@ pub fn send(client: &mut Client, request: Request) -> anyhow::Result<Option<Stri
             let database = encode(database);
             (format!("/write?durability=synced&precision=ns&db={database}"), LINES)
         }
+        Door::Json => ("/api/v1/import?durability=synced".to_string(), &[]),
     };
     let body = Bytes::from(request.body);
     let asked = Asked { method: Method::POST, path: &path, headers, body };

@@ -3,7 +3,7 @@
 use super::kinds::Kind;
 use super::remote_read::RemoteRead;
 use super::series::{Filter, Series};
-use super::source::{Source, Window};
+use super::source::{Given, Source, Window};
 use super::{text, time_of};
 use crate::calendar::rfc3339;
 use crate::commands::client::Client;
@@ -13,7 +13,7 @@ use clap::ArgMatches;
 use histogram::{Histogram, ResetHint};
 use indicatif::{ProgressBar, ProgressStyle};
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
-use model::{Labels, TimeRange};
+use model::{Labels, MatchOp, Matcher, TimeRange};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -24,6 +24,13 @@ const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;
 
 /// Samples of windows that overlap which are in memory, about: 16 bytes each.
 const SAMPLES_AT_ONCE: u64 = 32 << 20;
+
+/// Metrics that are asked for by their names, and bytes of the pattern that does it.
+const NAMES_MAX: usize = 200;
+const PATTERN_SIZE_MAX: usize = 8 << 10;
+
+/// Samples that are asked for at once, about, where a day has fewer.
+const SPAN_SAMPLES_MAX: u64 = 1 << 20;
 
 /// What is compared of a series on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -112,7 +119,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let own_filter = if filter.changes_labels() { Arc::new(Filter::all()) } else { filter.clone() };
     let mut here = RemoteRead::new(Client::new(matches)?, own_filter, range);
     let windows = there.windows()?;
-    let groups = groups(&windows);
+    let groups = match there.is_disjoint() && !filter.changes_labels() {
+        true => windows.iter().map(|one| vec![one]).collect(),
+        false => groups(&windows),
+    };
     let bar = ProgressBar::new(groups.len() as u64);
     let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
     bar.set_style(ProgressStyle::with_template(template)?);
@@ -212,15 +222,12 @@ fn groups(windows: &[Window]) -> Vec<Vec<&Window>> {
 fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> anyhow::Result<Side> {
     let mut side = Side::new();
     let all = |_: &Key| Some(i64::MAX);
-    if group.len() == 1 || there.is_disjoint() && !asked.filter.changes_labels() {
-        for window in group {
-            there.read(window, &mut |given| {
-                let mut series = given.into_series(asked.filter);
-                series.retain(|one| asked.takes(&one.labels));
-                series.iter().for_each(|one| add(&mut side, one, &all));
-                Ok(())
-            })?;
-        }
+    if let [window] = group {
+        there.read(window, &mut |given| {
+            let series = given.into_series(asked.filter);
+            series.iter().for_each(|one| add(&mut side, one, &all));
+            Ok(())
+        })?;
         return Ok(side);
     }
     // Samples of the same time are one here: of all windows together.
@@ -251,23 +258,69 @@ fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> an
 
 /// What Quipu has of series that are there, up to their last sample: clients write to it already.
 fn read_here(here: &mut RemoteRead, group: &[&Window], theirs: &Side) -> anyhow::Result<Side> {
-    let days: BTreeSet<i64> = theirs.keys().map(|(day, _)| *day).collect();
     let start = group.iter().map(|one| one.range.start).min().unwrap_or_default();
     let end = group.iter().map(|one| one.range.end).max().unwrap_or_default();
     let mut own = Side::new();
-    for day in days {
-        let first = day.saturating_mul(NANOS_PER_DAY);
-        let whole = TimeRange::new(first, first.saturating_add(NANOS_PER_DAY - 1));
+    for span in spans(theirs) {
+        let nanos = |day: i64| day.saturating_mul(NANOS_PER_DAY);
+        let whole = TimeRange::new(nanos(span.first), nanos(span.last + 1).saturating_sub(1));
         let range = whole.intersect(&TimeRange::new(start, end));
         let window = Window { name: String::new(), range, samples: None };
-        here.read(&window, &mut |given| {
+        let mut take = |given: Given| {
             for series in given.into_series(&Filter::all()) {
                 add(&mut own, &series, &|key| theirs.get(key).map(|sums| sums.last_ms));
             }
             Ok(())
-        })?;
+        };
+        match span.matcher() {
+            Some(matcher) => here.read_matching(&window, vec![vec![matcher]], &mut take)?,
+            None => here.read(&window, &mut take)?,
+        }
     }
     Ok(own)
+}
+
+/// Days that are asked for at once.
+struct Span<'a> {
+    first: i64,
+    last: i64,
+    samples: u64,
+    /// The metrics that are there.
+    names: BTreeSet<&'a str>,
+}
+
+impl<'a> Span<'a> {
+    fn new(day: i64) -> Span<'a> {
+        Span { first: day, last: day, samples: 0, names: BTreeSet::new() }
+    }
+
+    /// What chooses its metrics, where they are few.
+    fn matcher(&self) -> Option<Matcher> {
+        let quoted: Vec<String> = self.names.iter().map(|name| regex::escape(name)).collect();
+        let pattern = quoted.join("|");
+        let is_short = self.names.len() <= NAMES_MAX && pattern.len() <= PATTERN_SIZE_MAX;
+        is_short.then(|| Matcher::new(model::METRIC_NAME, MatchOp::Regex, &pattern))
+    }
+}
+
+/// The days that are there, many together where they have few samples of few metrics.
+fn spans(theirs: &Side) -> Vec<Span<'_>> {
+    let mut spans: Vec<Span<'_>> = Vec::new();
+    for ((day, labels), sums) in theirs {
+        let name = labels.metric_name();
+        let is_full = |span: &Span<'_>| {
+            span.last != *day && (SPAN_SAMPLES_MAX <= span.samples || NAMES_MAX <= span.names.len())
+        };
+        if spans.last().is_none_or(is_full) {
+            spans.push(Span::new(*day));
+        }
+        if let Some(span) = spans.last_mut() {
+            span.last = *day;
+            span.samples += sums.count;
+            span.names.insert(name);
+        }
+    }
+    spans
 }
 
 /// The last millisecond of a series' day that counts; none where none does.
@@ -351,6 +404,26 @@ mod tests {
         add(&mut own, &series, &|(day, _)| (*day != 1).then_some(0));
         let found: Vec<_> = own.iter().map(|((day, _), sums)| (*day, sums.count)).collect();
         assert_eq!(found, [(-1, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn days_of_few_samples_are_asked_for_together() {
+        let mut side = Side::new();
+        let mut put = |day, name: &str, count| {
+            let labels = Labels::from_pairs(&[("__name__", name)]);
+            side.insert((day, labels), Sums { count, ..Sums::default() });
+        };
+        put(1, "a.b", 5);
+        put(3, "c", SPAN_SAMPLES_MAX);
+        put(3, "d", 1);
+        put(9, "a.b", 1);
+        (0..=NAMES_MAX).for_each(|name| put(20, &format!("m{name}"), 1));
+        put(21, "z", 1);
+        let found: Vec<(i64, i64)> =
+            spans(&side).iter().map(|span| (span.first, span.last)).collect();
+        assert_eq!(found, [(1, 3), (9, 20), (21, 21)]);
+        assert_eq!(spans(&side)[0].matcher().unwrap().value, "a\\.b|c|d");
+        assert!(spans(&side)[1].matcher().is_none());
     }
 
     #[test]
