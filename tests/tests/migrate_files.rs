@@ -98,7 +98,7 @@ def make(path, archives, points):
             if value is not None and edge <= first + i * step:
                 if seconds == archives[0][0] or first + i * step < now - now % archives[0][0] - archives[0][0] * (archives[0][1] - 1):
                     seen[first + i * step] = value
-    return sorted(seen.items())
+    return [(at, repr(value)) for at, value in sorted(seen.items())]
 points = [(start + i * 60, i / 7.0) for i in range(4000) if i % 100 != 3]
 tagged = '_tagged/9f0/0a1/disk_DOT_used;host=a;rack=r1.wsp'
 print(json.dumps({
@@ -133,7 +133,7 @@ fn a_tree_of_whisper_is_copied() -> Result<()> {
             .as_array()
             .context("points")?
             .iter()
-            .filter_map(|pair| Some((pair[0].as_i64()? * 1000, pair[1].as_f64()?)))
+            .filter_map(|pair| Some((pair[0].as_i64()? * 1000, pair[1].as_str()?.parse().ok()?)))
             .collect();
         ensure!(
             !points.is_empty() && found == points,

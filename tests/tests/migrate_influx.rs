@@ -29,6 +29,8 @@ fn fleet(seed: i64) -> String {
         text +=
             &format!("plain value={row} {}\nodd,t=\\=x n\\ m={}i {at}\n", at + 1, i64::MAX - row);
     }
+    // Within a millisecond, in lines of different fields.
+    text += &format!("twice v=1,w=2 {}\ntwice v=3 {}\n", START + 2, START + 3);
     text + &format!("once,host=a v=-0.0,w=1e300,tiny=5e-324 {}\n", START + 1)
 }
 
@@ -151,9 +153,33 @@ fn check_parts(server: &Server, directory: &Path, url: &str) -> Result<()> {
     );
     let two = migrate(server, directory, &["influxdb", url, url])?;
     ensure!(two.code == 1 && two.text.contains("2 places"), "{}", two.text);
-    // A Quipu answers in InfluxQL as well, and says no shards: as a version 2.
+    // A Quipu answers in InfluxQL as well, and says no shards: as a version 2 does.
     let said = migrate(&other, directory, &["influxdb", server.url()])?;
     ensure!(said.code == 1 && said.text.contains("say --start"), "{}", said.text);
+    Ok(())
+}
+
+/// A server that says no shards and wants a token, as a version 2; here a Quipu, which answers the same.
+#[test]
+fn a_server_with_a_token_is_asked_from_a_start_on() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let directory = directory.path();
+    let old = Launch::new(&directory.join("old")).flag("bearer-token", "secret").start()?;
+    let token = ("authorization", "Token secret");
+    let written = old.post_with("/write?db=x", &[token], fleet(0))?;
+    ensure!(written.status == 204, "{}", written.excerpt());
+    std::fs::write(directory.join("token"), "secret\n")?;
+    let server = Launch::new(&directory.join("new")).start()?;
+    let start = ["influxdb", old.url(), "--start", "2026-08-25", "--end", "2026-09-10"];
+    let said = migrate(&server, directory, &start)?;
+    ensure!(said.code == 1 && said.text.contains("401"), "{}", said.text);
+    let with_token = [&start[..], &["--from-bearer-token-file", "token"]].concat();
+    must(&server, directory, &with_token)?;
+    let found = lines(&server)?;
+    ensure!(found.len() == 16, "{}: {found:?}", found.len());
+    ensure!(fields(&server, "x")?.contains("integer"), "types");
+    let said = must(&server, directory, &[&["verify"], &with_token[..]].concat())?;
+    ensure!(said.contains("; 0 differ"), "{said}");
     Ok(())
 }
 
@@ -233,6 +259,13 @@ fn check_large_file(directory: &Path) -> Result<()> {
     let said = must(&server, directory, &["influx-lines", "large"])?;
     ensure!(said.contains("going on: 1 of 2 windows are done"), "{said}");
     ensure!(server.export("m_v")?.len() == 160_000, "all of it");
+    // What stands before the end of a file that is cut short comes.
+    gzip(&directory.join("whole.gz"), fleet(0).as_bytes())?;
+    let packed = std::fs::read(directory.join("whole.gz"))?;
+    std::fs::write(directory.join("short.gz"), &packed[..packed.len() / 2])?;
+    let said = migrate(&server, directory, &["influx-lines", "short.gz"])?;
+    ensure!(said.code == 1 && said.text.contains("short.gz@"), "{}", said.text);
+    ensure!(100 < server.export("plain_value")?.len(), "the first half");
     std::fs::write(directory.join("cut.gz"), [0x1f, 0x8b, 8, 0, 0])?;
     let said = migrate(&server, directory, &["influx-lines", "cut.gz"])?;
     ensure!(said.code == 1 && said.text.contains("cut.gz"), "{}", said.text);

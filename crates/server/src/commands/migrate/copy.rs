@@ -185,11 +185,13 @@ impl Copier<'_> {
                 let mut packer = Packer::new(filter);
                 let mut ship =
                     |request| requests.send(request).map_err(|_| anyhow!("nobody sends any more"));
-                source.read(window, &mut |given| {
+                let read = source.read(window, &mut |given| {
                     counting.iter_mut().for_each(|counter| counter.take(&given));
                     packer.push(given, &mut ship)
-                })?;
-                packer.finish(&mut ship)
+                });
+                // What was read before something was wrong is stored, too.
+                let finished = packer.finish(&mut ship);
+                read.and(finished)
             });
             for request in arriving {
                 let samples = request.samples;

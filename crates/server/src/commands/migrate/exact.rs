@@ -54,20 +54,34 @@ impl Exact {
         writer.push_histograms(out, &self.labels, times, &histograms);
     }
 
+    /// The same of samples in milliseconds.
+    pub fn of_series(series: Series) -> Exact {
+        let when =
+            |millis: i64| When { nanos: millis.saturating_mul(NANOS_PER_MILLI), start_ms: 0 };
+        let samples = series.samples.into_iter().map(|one| (when(one.millis), one.value));
+        let histograms = series.histograms.into_iter().map(|one| (when(one.millis), one.histogram));
+        Exact {
+            labels: series.labels,
+            samples: samples.collect(),
+            histograms: histograms.collect(),
+        }
+    }
+
     /// The same in milliseconds, of equal ones the last.
-    pub fn into_series(self) -> Series {
-        let millis = |when: &When| when.nanos.div_euclid(NANOS_PER_MILLI);
-        let sample =
-            |(when, value): &(When, f64)| MillisSample { millis: millis(when), value: *value };
-        let histogram = |(when, histogram): &(When, Histogram)| MillisHistogram {
+    pub fn into_series(mut self) -> Series {
+        self.samples.sort_by_key(|(when, _)| when.nanos);
+        self.histograms.sort_by_key(|(when, _)| when.nanos);
+        let millis = |when: When| when.nanos.div_euclid(NANOS_PER_MILLI);
+        let sample = |(when, value)| MillisSample { millis: millis(when), value };
+        let histogram = |(when, histogram)| MillisHistogram {
             millis: millis(when),
-            histogram: histogram.clone(),
+            histogram,
             form: CountForm::Float,
         };
         let mut series = Series {
-            samples: self.samples.iter().map(sample).collect(),
-            histograms: self.histograms.iter().map(histogram).collect(),
             labels: self.labels,
+            samples: self.samples.into_iter().map(sample).collect(),
+            histograms: self.histograms.into_iter().map(histogram).collect(),
         };
         series.tidy(&TimeRange::ALL);
         series
@@ -76,4 +90,23 @@ impl Exact {
 
 fn split(whens: impl Iterator<Item = When>) -> (Vec<i64>, Vec<i64>) {
     whens.map(|when| (when.nanos, when.start_ms)).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_millisecond_the_last_sample_counts() {
+        let at = |nanos, value| (When { nanos, start_ms: 0 }, value);
+        let samples = vec![at(2_000_001, 3.0), at(1_999_999, 1.0), at(2_000_000, 2.0)];
+        let exact = Exact { samples, ..Exact::default() };
+        let series = exact.clone().into_series();
+        let sample = |(millis, value)| MillisSample { millis, value };
+        assert_eq!(series.samples, [(1, 1.0), (2, 3.0)].map(sample));
+        assert_eq!(Exact::of_series(series).samples, [at(1_000_000, 1.0), at(2_000_000, 3.0)]);
+        let mut lines = Vec::new();
+        exact.push_lines(&mut lines);
+        assert!(String::from_utf8(lines).unwrap().contains("[2.000001,1.999999,2]"));
+    }
 }

@@ -187,6 +187,8 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let range = TimeRange::new(progress.time.0, progress.time.1);
     let mut source = kind.open(matches, &filter, range)?;
     let windows = source.windows()?;
+    // A file that was mended may have other pieces behind that place.
+    progress.undone.retain(|name, _| windows.iter().any(|one| one.name == *name));
     let had = if is_going_on { None } else { had_before(matches, &filter, &windows) };
     if matches.get_flag("dry-run") {
         tell(&windows, &progress);

@@ -51,11 +51,12 @@ pub fn count(client: &mut Client, filter: &Filter, windows: &[Window]) -> anyhow
         _ => vec![EVERYTHING.to_string()],
     };
     for selector in selectors {
+        // MetricsQL counts series of different names that are alike but for those.
         let query = encode(&format!("sum(count_over_time({selector}[1d]))"));
         // A day ends before its midnight.
         let at = |day: i64| (day + 1) * (NANOS_PER_DAY / NANOS_PER_SECOND) - 1;
         let path = format!(
-            "/api/v1/query_range?nolegacy=1&query={query}&start={}.999&end={}.999&step=86400",
+            "/api/v1/query_range?nolegacy=1&dialect=metricsql&query={query}&start={}.999&end={}.999&step=86400",
             at(first),
             at(last)
         );

@@ -148,6 +148,10 @@ impl Source for Parquet {
         true
     }
 
+    fn is_scattered(&self) -> bool {
+        true
+    }
+
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let files = self.files.get(&window.name).context("a window of no files")?;
         let (mut faults, mut count) = (Vec::new(), 0);

@@ -2,13 +2,12 @@
 //! somebody had written them to Quipu's own door: names of `measurement_field`, the label `db`, nanoseconds,
 //! and the types of fields.
 
-use super::series::{Filter, Series};
-use model::sample::NANOS_PER_MILLI;
+use super::exact::{Exact, When};
+use super::series::Filter;
 use model::{Labels, METRIC_NAME, TimeRange};
 use wire::influx::FieldType;
 use wire::influx::answer::AnswerRow;
 use wire::influx::encode::{push_field_name, push_field_value, push_key};
-use wire::remote_write::encode::MillisSample;
 
 /// The label that Quipu's door gives to what was written with `db=`.
 pub const DATABASE: &str = "db";
@@ -72,20 +71,18 @@ impl Points {
     }
 
     /// Their series, with the labels that they have in the new place.
-    pub fn series(&self, filter: &Filter) -> Vec<Series> {
+    pub fn exact(&self, filter: &Filter) -> Vec<Exact> {
         let series = |(at, (field, _)): (usize, &(String, FieldType))| {
             let value = |row: &AnswerRow| {
                 let value = row.values.get(at).copied().flatten()?;
-                Some(MillisSample { millis: row.time.div_euclid(NANOS_PER_MILLI), value })
+                Some((When { nanos: row.time, start_ms: 0 }, value))
             };
             let samples = self.rows.iter().filter_map(value).collect();
             let labels = filter.relabelled(self.labels(field));
-            let mut series = Series { labels, samples, histograms: Vec::new() };
-            series.tidy(&TimeRange::ALL);
-            series
+            Exact { labels, samples, histograms: Vec::new() }
         };
         let all = self.fields.iter().enumerate().map(series);
-        all.filter(|one| !one.is_empty()).collect()
+        all.filter(|one| 0 < one.len()).collect()
     }
 
     /// The same as lines; nothing where lines cannot say it: names of metrics are changed on the way, or the
@@ -130,8 +127,10 @@ impl Points {
 
 #[cfg(test)]
 mod tests {
+    use super::super::series::Series;
     use super::*;
     use clap::Command;
+    use wire::remote_write::encode::MillisSample;
 
     fn points() -> Points {
         let row = |time, values: [Option<f64>; 3]| AnswerRow { time, values: values.to_vec() };
@@ -177,7 +176,8 @@ mod tests {
 
     #[test]
     fn rows_are_series_of_their_fields() {
-        let series = points().series(&Filter::all());
+        let series: Vec<Series> =
+            points().exact(&Filter::all()).into_iter().map(Exact::into_series).collect();
         assert_eq!(series.len(), 3);
         let pairs = [("__name__", "m,x_n"), ("db", "d b"), ("host", "a b")];
         assert_eq!(series[1].labels, Labels::from_pairs(&pairs));
@@ -189,6 +189,6 @@ mod tests {
             &filter(&["--match", "{__name__=~\"m,x_n|m,x_on\"}"]),
         );
         assert_eq!((some.fields.len(), some.rows.len(), some.len()), (2, 2, 1));
-        assert_eq!(some.series(&Filter::all()).len(), 1);
+        assert_eq!(some.exact(&Filter::all()).len(), 1);
     }
 }

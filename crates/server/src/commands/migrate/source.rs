@@ -49,12 +49,19 @@ impl Given {
                 series.labels = filter.relabelled(series.labels);
                 vec![series]
             }
-            Given::Points(points) => points.series(filter),
-            Given::Exact(mut exact) => {
-                exact.labels = filter.relabelled(exact.labels);
-                vec![exact.into_series()]
-            }
+            other => other.into_exact(filter).into_iter().map(Exact::into_series).collect(),
         }
+    }
+
+    /// The same with every nanosecond.
+    pub fn into_exact(self, filter: &Filter) -> Vec<Exact> {
+        let mut exact = match self {
+            Given::Series(series) => Exact::of_series(series),
+            Given::Points(points) => return points.exact(filter),
+            Given::Exact(exact) => exact,
+        };
+        exact.labels = filter.relabelled(exact.labels);
+        vec![exact]
     }
 
     /// Leaves what is of a time and of the series that are copied; whether that is anything.
@@ -116,6 +123,12 @@ pub trait Source: Send {
     /// Whether no two windows have samples of the same series and time, as long as labels stay what they
     /// are.
     fn is_disjoint(&self) -> bool {
+        false
+    }
+
+    /// Whether a series may come several times within a window, with samples of the same time: so it is with
+    /// files that nobody has sorted.
+    fn is_scattered(&self) -> bool {
         false
     }
 

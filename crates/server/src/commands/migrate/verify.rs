@@ -1,5 +1,6 @@
 //! `quipu migrate verify`: whether both sides have the same samples, series by series and day by day.
 
+use super::exact::Exact;
 use super::kinds::Kind;
 use super::remote_read::RemoteRead;
 use super::series::{Filter, Series};
@@ -22,7 +23,7 @@ use wire::json_lines::histogram_text;
 
 const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;
 
-/// Samples of windows that overlap which are in memory, about: 16 bytes each.
+/// Samples of windows that overlap which are in memory, about: 24 bytes each.
 const SAMPLES_AT_ONCE: u64 = 32 << 20;
 
 /// Metrics that are asked for by their names, and bytes of the pattern that does it.
@@ -128,7 +129,10 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     bar.set_style(ProgressStyle::with_template(template)?);
     let mut found = Found::default();
     for group in &groups {
-        let parts = parts(group);
+        let parts = match group.len() == 1 && !there.is_scattered() {
+            true => 1,
+            false => parts(group),
+        };
         for part in 0..parts {
             let look = Look { filter: &filter, part, parts };
             let theirs = read_there(there.as_mut(), group, &look)?;
@@ -192,7 +196,7 @@ impl Look<'_> {
 /// How often a group is read: its samples may have to be in memory.
 fn parts(group: &[&Window]) -> u128 {
     let samples: u64 = group.iter().filter_map(|one| one.samples).sum();
-    if group.len() == 1 { 1 } else { u128::from(1 + samples / SAMPLES_AT_ONCE) }
+    u128::from(1 + samples / SAMPLES_AT_ONCE)
 }
 
 /// Windows whose times overlap are one to compare, as blocks of several Prometheis are, or those with
@@ -222,7 +226,7 @@ fn groups(windows: &[Window]) -> Vec<Vec<&Window>> {
 fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> anyhow::Result<Side> {
     let mut side = Side::new();
     let all = |_: &Key| Some(i64::MAX);
-    if let [window] = group {
+    if let ([window], false) = (group, there.is_scattered()) {
         there.read(window, &mut |given| {
             let series = given.into_series(asked.filter);
             series.iter().for_each(|one| add(&mut side, one, &all));
@@ -231,34 +235,35 @@ fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> an
         return Ok(side);
     }
     // Samples of the same time are one here: of all windows together.
-    let mut whole: BTreeMap<Labels, Series> = BTreeMap::new();
+    let mut whole: BTreeMap<Labels, Exact> = BTreeMap::new();
     for window in group {
         there.read(window, &mut |given| {
-            for mut series in given.into_series(asked.filter) {
-                if !asked.takes(&series.labels) {
+            for mut exact in given.into_exact(asked.filter) {
+                if !asked.takes(&exact.labels) {
                     continue;
                 }
-                match whole.entry(series.labels.clone()) {
-                    Entry::Vacant(place) => drop(place.insert(series)),
+                match whole.entry(exact.labels.clone()) {
+                    Entry::Vacant(place) => drop(place.insert(exact)),
                     Entry::Occupied(mut place) => {
-                        place.get_mut().samples.append(&mut series.samples);
-                        place.get_mut().histograms.append(&mut series.histograms);
+                        place.get_mut().samples.append(&mut exact.samples);
+                        place.get_mut().histograms.append(&mut exact.histograms);
                     }
                 }
             }
             Ok(())
         })?;
     }
-    for mut series in whole.into_values() {
-        series.tidy(&TimeRange::ALL);
-        add(&mut side, &series, &all);
+    for exact in whole.into_values() {
+        add(&mut side, &exact.into_series(), &all);
     }
     Ok(side)
 }
 
 /// What Quipu has of series that are there, up to their last sample: clients write to it already.
 fn read_here(here: &mut RemoteRead, group: &[&Window], theirs: &Side) -> anyhow::Result<Side> {
-    let start = group.iter().map(|one| one.range.start).min().unwrap_or_default();
+    // It answers in milliseconds: the one that a window begins in is of it.
+    let start = group.iter().map(|one| one.range.start.div_euclid(NANOS_PER_MILLI)).min();
+    let start = start.unwrap_or_default().saturating_mul(NANOS_PER_MILLI);
     let end = group.iter().map(|one| one.range.end).max().unwrap_or_default();
     let mut own = Side::new();
     for span in spans(theirs) {

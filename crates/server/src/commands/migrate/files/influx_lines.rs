@@ -3,7 +3,7 @@
 
 use super::super::points::Points;
 use super::super::source::Given;
-use super::{Cut, Format, LOOKAHEAD, Out, PIECE_SIZE, Piece};
+use super::{Behind, Cut, Format, LOOKAHEAD, Out, PIECE_SIZE, Piece};
 use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, WriteBatch};
 use std::collections::HashMap;
 use wire::influx::answer::AnswerRow;
@@ -70,11 +70,11 @@ fn is_said(line: &[u8]) -> bool {
 }
 
 impl Format for InfluxLines {
-    fn cut(&mut self, coming: &[u8], is_all: bool) -> anyhow::Result<Cut> {
+    fn cut(&mut self, coming: &[u8], behind: Behind) -> anyhow::Result<Cut> {
         let (mut at, mut records) = (0, 0u32);
         while at < coming.len().min(PIECE_SIZE) {
             // A string that is open here may have newlines, and ends further behind.
-            if !is_all && coming.len() - at < LOOKAHEAD {
+            if behind == Behind::More && coming.len() - at < LOOKAHEAD {
                 break;
             }
             let rest = coming.get(at..).unwrap_or_default();
@@ -217,7 +217,7 @@ mod tests {
         let mut format = InfluxLines::new("autogen", 0);
         let (mut found, mut at, mut first) = (Vec::new(), 0, 1);
         while at < text.len() {
-            let cut = format.cut(&text.as_bytes()[at..], true).unwrap();
+            let cut = format.cut(&text.as_bytes()[at..], Behind::Nothing).unwrap();
             let bytes = &text.as_bytes()[at..at + cut.size];
             if let Some(context) = cut.context {
                 let piece = Piece {

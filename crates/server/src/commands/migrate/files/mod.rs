@@ -34,12 +34,11 @@ const FAULTS_SHOWN: usize = 10;
 
 /// How records stand in a file.
 pub trait Format: Send {
-    /// The next piece of what comes, which begins with a record. Of no bytes where more have to be seen first,
-    /// which there are unless it is all of the file that is left.
+    /// The next piece of what comes, which begins with a record. Of no bytes where more have to be seen first.
     ///
     /// # Errors
     /// When the file cannot be read any further.
-    fn cut(&mut self, coming: &[u8], is_all: bool) -> anyhow::Result<Cut>;
+    fn cut(&mut self, coming: &[u8], behind: Behind) -> anyhow::Result<Cut>;
 
     /// Hands on what a piece has.
     ///
@@ -50,6 +49,15 @@ pub trait Format: Send {
 
 /// Makes the reader of a file by what it begins with.
 pub type FormatOf = Box<dyn Fn(&[u8]) -> anyhow::Result<Box<dyn Format>> + Send>;
+
+/// What of a file stands behind bytes that have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Behind {
+    /// There may be more.
+    More,
+    /// They are all that is left.
+    Nothing,
+}
 
 /// Where a piece ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -184,17 +192,10 @@ impl Files {
     fn look(&mut self, file: usize) -> anyhow::Result<Vec<(Piece, Seen)>> {
         let mut open = self.open(file, 0)?;
         let mut found = Vec::new();
-        let (mut coming, mut is_all, mut first) = (Vec::new(), false, 1u32);
-        let mut wanted = PIECE_SIZE + LOOKAHEAD;
+        let mut coming = Coming { bytes: Vec::new(), behind: Behind::More, failed: None };
+        let (mut wanted, mut first) = (PIECE_SIZE + LOOKAHEAD, 1u32);
         loop {
-            let missing = wanted.saturating_sub(coming.len());
-            let read = open.reader.by_ref().take(missing as u64).read_to_end(&mut coming);
-            is_all |= read.as_ref().is_ok_and(|size| *size < missing);
-            let cut = match read {
-                Ok(_) if is_all && coming.is_empty() => return Ok(found),
-                Ok(_) => open.format.cut(&coming, is_all),
-                Err(error) => Err(error.into()),
-            };
+            coming.fill(&mut open.reader, wanted);
             let piece = |cut: Cut, broken| Piece {
                 file,
                 offset: open.at,
@@ -203,36 +204,64 @@ impl Files {
                 context: cut.context.unwrap_or_default(),
                 broken,
             };
-            match cut {
-                Ok(Cut { size: 0, .. }) if !is_all && wanted < RECORD_SIZE_MAX => wanted *= 2,
-                Ok(cut) if 0 < cut.size => {
-                    let bytes = coming.get(..cut.size).context("a piece of more than there is")?;
-                    if cut.context.is_some() {
-                        let piece = piece(cut.clone(), None);
-                        let seen = see(open.format.as_ref(), &piece, bytes);
-                        if seen.samples + seen.faults + seen.strings != 0 {
+            let is_last = coming.behind == Behind::Nothing;
+            let why = if is_last && coming.bytes.is_empty() {
+                let Some(why) = coming.failed else { return Ok(found) };
+                why
+            } else {
+                match open.format.cut(&coming.bytes, coming.behind) {
+                    Ok(Cut { size: 0, .. }) if !is_last && wanted < RECORD_SIZE_MAX => {
+                        wanted *= 2;
+                        continue;
+                    }
+                    Ok(Cut { size: 0, .. }) => {
+                        format!("a record of more than {RECORD_SIZE_MAX} bytes, or without an end")
+                    }
+                    Ok(cut) => {
+                        let bytes = coming.bytes.get(..cut.size).context("a piece too long")?;
+                        if cut.context.is_some() {
+                            let piece = piece(cut.clone(), None);
+                            let seen = see(open.format.as_ref(), &piece, bytes);
                             found.push((piece, seen));
                         }
+                        coming.bytes.drain(..cut.size);
+                        open.at += cut.size as u64;
+                        first = first.saturating_add(cut.records);
+                        wanted = PIECE_SIZE + LOOKAHEAD;
+                        continue;
                     }
-                    coming.drain(..cut.size);
-                    open.at += cut.size as u64;
-                    first = first.saturating_add(cut.records);
-                    wanted = PIECE_SIZE + LOOKAHEAD;
+                    Err(error) => coming.failed.unwrap_or_else(|| format!("{error:#}")),
                 }
-                bad => {
-                    // What stood before it is good.
-                    let why = match bad {
-                        Err(error) => format!("{error:#}"),
-                        Ok(_) => format!(
-                            "a record of more than {RECORD_SIZE_MAX} bytes, or without an end"
-                        ),
-                    };
-                    found.push((
-                        piece(Cut::default(), Some(why)),
-                        Seen { faults: 1, ..Seen::default() },
-                    ));
-                    return Ok(found);
-                }
+            };
+            // What stood before it is good.
+            let broken = piece(Cut::default(), Some(why));
+            found.push((broken, Seen { faults: 1, ..Seen::default() }));
+            return Ok(found);
+        }
+    }
+}
+
+/// What has come of a file and was not cut yet.
+struct Coming {
+    bytes: Vec<u8>,
+    behind: Behind,
+    /// Why nothing more comes.
+    failed: Option<String>,
+}
+
+impl Coming {
+    /// Reads until so much is there, or nothing more comes.
+    fn fill(&mut self, reader: &mut dyn Read, wanted: usize) {
+        let missing = wanted.saturating_sub(self.bytes.len());
+        if self.behind == Behind::Nothing {
+            return;
+        }
+        match reader.take(missing as u64).read_to_end(&mut self.bytes) {
+            Ok(size) if size < missing => self.behind = Behind::Nothing,
+            Ok(_) => {}
+            Err(error) => {
+                self.failed = Some(error.to_string());
+                self.behind = Behind::Nothing;
             }
         }
     }
@@ -306,6 +335,10 @@ impl Source for Files {
     }
 
     fn is_apart(&self) -> bool {
+        true
+    }
+
+    fn is_scattered(&self) -> bool {
         true
     }
 

@@ -2,8 +2,8 @@
 
 use super::super::series::Series;
 use super::super::source::Given;
-use super::{Cut, Format, Out, PIECE_SIZE, Piece};
-use anyhow::{Context as _, bail, ensure};
+use super::{Behind, Cut, Format, Out, PIECE_SIZE, Piece};
+use anyhow::{bail, ensure};
 use model::sample::NANOS_PER_MILLI;
 use model::{KeyHasher, LabelError, Labels, LabelsBuilder, METRIC_NAME, Row, WriteBatch};
 use wire::remote_write::encode::MillisSample;
@@ -23,35 +23,34 @@ pub fn format_of(head: &[u8]) -> anyhow::Result<Box<dyn Format>> {
     if head.trim_ascii_start().first().is_none_or(|byte| *byte == b'{') {
         return Ok(Box::new(JsonLines));
     }
-    let head: &[u8; HEAD_SIZE] =
-        head.first_chunk().context("neither JSON lines nor an export in the native format")?;
-    let size = |at: usize| {
+    // Two times, then the size of a name.
+    let word = |at: usize| {
         let bytes = head.get(at..at + 8).and_then(|bytes| bytes.try_into().ok());
-        u64::from_be_bytes(bytes.unwrap_or_default())
+        bytes.map(u64::from_be_bytes)
     };
-    let time = |zigzag: u64| (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64);
-    let (first, last) = (time(size(0)), time(size(8)));
-    ensure!(
-        first <= last,
-        "neither JSON lines nor an export in the native format, which begins with two times"
-    );
+    let time = |at: usize| word(at).map(|zigzag| (zigzag >> 1) as i64 ^ -((zigzag & 1) as i64));
+    let size = head.get(HEAD_SIZE..).and_then(|rest| rest.first_chunk().copied());
+    let is_size = |bytes| u32::from_be_bytes(bytes) as usize <= PIECE_SIZE_MAX;
+    let is_native = matches!((time(0), time(8)), (Some(first), Some(last)) if first <= last)
+        && size.is_none_or(is_size);
+    ensure!(is_native, "neither JSON lines nor an export in the native format");
     Ok(Box::new(Native { is_begun: false }))
 }
 
 struct JsonLines;
 
 impl Format for JsonLines {
-    fn cut(&mut self, coming: &[u8], is_all: bool) -> anyhow::Result<Cut> {
+    fn cut(&mut self, coming: &[u8], behind: Behind) -> anyhow::Result<Cut> {
         let is_end = |byte: &u8| *byte == b'\n';
         let some = coming.get(..PIECE_SIZE).unwrap_or(coming);
-        let end = if is_all && coming.len() <= PIECE_SIZE {
+        let end = if behind == Behind::Nothing && coming.len() <= PIECE_SIZE {
             coming.len()
         } else if let Some(at) = some.iter().rposition(is_end) {
             at + 1
         } else {
             // A long line.
             let at = coming.iter().position(is_end).map(|at| at + 1);
-            at.unwrap_or(if is_all { coming.len() } else { 0 })
+            at.unwrap_or(if behind == Behind::Nothing { coming.len() } else { 0 })
         };
         let records = coming.iter().take(end).filter(|byte| is_end(byte)).count();
         let records = u32::try_from(records).unwrap_or(u32::MAX);
@@ -82,7 +81,7 @@ struct Native {
 }
 
 impl Format for Native {
-    fn cut(&mut self, coming: &[u8], is_all: bool) -> anyhow::Result<Cut> {
+    fn cut(&mut self, coming: &[u8], behind: Behind) -> anyhow::Result<Cut> {
         if !self.is_begun {
             self.is_begun = true;
             return Ok(Cut { size: HEAD_SIZE, records: 0, context: None });
@@ -93,7 +92,7 @@ impl Format for Native {
             at = end;
             records += 1;
         }
-        if at == 0 && is_all {
+        if at == 0 && behind == Behind::Nothing {
             bail!("the file ends within a block");
         }
         Ok(Cut { size: at, records, context: Some(String::new()) })
