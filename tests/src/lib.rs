@@ -14,7 +14,9 @@
 pub mod clients;
 pub mod answers;
 pub mod http;
+pub mod influx;
 pub mod launch;
+pub mod migration;
 pub mod postgres;
 pub mod programs;
 pub mod prometheus;

@@ -2,7 +2,7 @@
 //! what happens when sources break off or lie.
 
 use anyhow::{Context, Result, ensure};
-use e2e::launch::quipu;
+use e2e::migration::{lines, migrate, must};
 use e2e::victoria::start_victoria;
 use e2e::{Client, Launch, Prometheus, Server};
 use histogram::{Bucket, Histogram, ResetHint};
@@ -18,28 +18,6 @@ use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
 
 /// 2026-08-30 00:00:00 UTC in seconds.
 const START: i64 = 1_788_048_000;
-
-/// What the command said.
-struct Said {
-    code: i32,
-    text: String,
-}
-
-/// `quipu migrate` with arguments, to a server, with its progress file in a directory.
-fn migrate(server: &Server, directory: &Path, arguments: &[&str]) -> Result<Said> {
-    let mut command = quipu(&["migrate"])?;
-    command.args(arguments).args(["--url", server.url()]).current_dir(directory);
-    let output = command.output()?;
-    let text = [output.stdout, output.stderr].concat();
-    let code = output.status.code().context("a signal")?;
-    Ok(Said { code, text: String::from_utf8_lossy(&text).into_owned() })
-}
-
-fn must(server: &Server, directory: &Path, arguments: &[&str]) -> Result<String> {
-    let said = migrate(server, directory, arguments)?;
-    ensure!(said.code == 0, "{arguments:?}: {}", said.text);
-    Ok(said.text)
-}
 
 /// What VictoriaMetrics shows as no JSON does, and a place where it is not.
 fn check_odd_answers(
@@ -190,15 +168,6 @@ fn start_prometheus(directory: &Path) -> Result<Prometheus> {
     let answer = Client::new(prometheus.authority()).post("/api/v1/write", &headers, &body)?;
     ensure!(answer.status == 204, "{}", answer.excerpt());
     Ok(prometheus)
-}
-
-/// All that a server has, line by line.
-fn lines(server: &Server) -> Result<Vec<String>> {
-    let answer = server.get("/api/v1/export?match[]=%7B__name__!%3D%22%22%7D")?;
-    let text = String::from_utf8(answer.body)?;
-    let mut lines: Vec<String> = text.lines().map(str::to_string).collect();
-    lines.sort();
-    Ok(lines)
 }
 
 /// What every path that Prometheus knows brings.

@@ -55,10 +55,11 @@ const PYTHON_PACKAGES: &[&str] = &[
     "pyarrow==26.0.1",
     "duckdb==2.0.0",
     "moto[server]==5.2.5",
+    "whisper==1.1.10",
 ];
 /// Their modules, at those versions.
 const PYTHON_CHECK: &str = "import influxdb_client, influxdb, redis, celery, kombu.transport.redis, psycopg, sqlalchemy, asyncpg, \
-                            pyarrow, duckdb, moto.server; assert redis.__version__ == '8.1.0' and \
+                            pyarrow, duckdb, moto.server, whisper; assert redis.__version__ == '8.1.0' and \
                             psycopg.__version__ == '3.3.9'";
 /// Where they are installed.
 const PYTHON_ENVIRONMENT: &str = "target/test-python";

@@ -141,6 +141,18 @@ pub fn fuzz_influx(data: &[u8]) {
     }
 }
 
+/// Answers of InfluxQL.
+pub fn fuzz_influx_answer(data: &[u8]) {
+    let _ = influx::answer::read_answer(data);
+}
+
+/// Files of Graphite.
+pub fn fuzz_whisper(data: &[u8]) {
+    if let Ok(points) = crate::whisper::read(data) {
+        assert!(points.len() <= data.len() / 12);
+    }
+}
+
 /// Remote write 1.0, uncompressed.
 pub fn fuzz_remote_write_v1(data: &[u8]) {
     let keys = remote_write::RemoteWriteKeys::new(extra());
@@ -323,6 +335,12 @@ pub const TARGETS: &[Target] = &[
     ("influx", fuzz_influx, &[
         b"cpu,host=a,re\\ gion=b\\,c a=1i,b=2.5,c=t,d=\"x\\\"\n\" 1451606400000000000\n#c\n",
         b"m a=1u,time=3,a=2 5\r\nm b=.5e-3,c=F\n,x y\nm  a=\"\n",
+    ]),
+    ("influx_answer", fuzz_influx_answer, &[
+        br#"{"results":[{"statement_id":0,"series":[{"name":"a","tags":{"h":"x"},"columns":["time","v"],"values":[[1,1.5],[2,null]]}]}]}"#,
+    ]),
+    ("whisper", fuzz_whisper, &[
+        b"\0\0\0\x01\0\0\0\x0a\0\0\0\0\0\0\0\x01\0\0\0\x1c\0\0\0\x0a\0\0\0\x01\0\0\0\x0a?\xf0\0\0\0\0\0\0",
     ]),
     ("remote_write_v1", fuzz_remote_write_v1, &[
         b"\x0a\x21\x0a\x0d\x0a\x08__name__\x12\x01a\x12\x10\x09\0\0\0\0\0\0\xf0?\x10\x80\x80\x80\x80\x80\x04",

@@ -38,6 +38,7 @@ pub mod remote_read;
 pub mod remote_write;
 pub mod resp;
 pub mod vm_native;
+pub mod whisper;
 
 pub use decoded::{Counts, Decoded, LineError, LineErrors, Start};
 pub use error::{Error, Limit};

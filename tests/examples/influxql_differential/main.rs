@@ -8,12 +8,11 @@ mod generator;
 
 use anyhow::{Context, Result, ensure};
 use e2e::answers::percent;
-use e2e::{Client, Launch, Program, free_port, poll};
+use e2e::{Client, Launch, Program};
 use generator::{Queries, lines};
 use random::Random;
 use serde_json::Value;
 use std::path::Path;
-use std::time::Duration;
 
 /// Queries, unless the environment says otherwise.
 const QUERIES: usize = 400;
@@ -23,23 +22,8 @@ const SHOWN_MAX: usize = 10;
 const TOLERANCE: f64 = 1e-12;
 
 fn start_influx(directory: &Path) -> Result<(Program, Client)> {
-    let authority = format!("127.0.0.1:{}", free_port()?);
-    let at = directory.display();
-    let settings = format!(
-        "reporting-disabled = true\nbind-address = \"127.0.0.1:{}\"\n[meta]\ndir = \"{at}/meta\"\n[data]\n\
-         dir = \"{at}/data\"\nwal-dir = \"{at}/wal\"\nquery-log-enabled = false\n[http]\n\
-         bind-address = \"{authority}\"\nlog-enabled = false\n[monitor]\nstore-enabled = false\n",
-        free_port()?
-    );
-    let file = directory.join("influx.conf");
-    std::fs::write(&file, settings)?;
-    let arguments = ["-config".to_string(), file.display().to_string()];
-    let program = Program::start("influxd", &arguments, &directory.join("influx.log"))?;
+    let (program, authority) = e2e::influx::start_influx(directory)?;
     let mut client = Client::new(&authority);
-    poll("influxd", Duration::from_secs(60), || {
-        ensure!(Client::new(&authority).get("/ping")?.status == 204, "not ready");
-        Ok(())
-    })?;
     client.post("/query?q=CREATE%20DATABASE%20x", &[], b"")?;
     Ok((program, client))
 }

@@ -38,6 +38,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// Bytes of an error's text that are kept.
 const ERROR_SIZE_MAX: usize = 16 << 10;
 
+/// What stands before a token.
+pub const BEARER: &str = "Bearer";
+
 /// What an error says first of an answer that ended before its end.
 pub const BROKE_OFF: &str = "the answer broke off";
 
@@ -115,6 +118,8 @@ pub struct Access<'a> {
     pub password_file: Option<&'a str>,
     /// File with a bearer token.
     pub bearer_token_file: Option<&'a str>,
+    /// What stands before the token.
+    pub token_word: &'a str,
     /// PEM file with certificates to trust besides the system's.
     pub tls_ca: Option<&'a str>,
 }
@@ -131,6 +136,7 @@ impl Client {
             user: text("user"),
             password_file: text("password-file"),
             bearer_token_file: text("bearer-token-file"),
+            token_word: BEARER,
             tls_ca: text("tls-ca"),
         };
         let client = Client::open(url, &access).with_context(|| format!("--url {url}"))?;
@@ -397,7 +403,7 @@ fn authorization(access: &Access<'_>) -> anyhow::Result<Option<String>> {
     };
     match (access.user, access.password_file, access.bearer_token_file) {
         (None, None, None) => Ok(None),
-        (None, None, Some(path)) => Ok(Some(format!("Bearer {}", read(path)?))),
+        (None, None, Some(path)) => Ok(Some(format!("{} {}", access.token_word, read(path)?))),
         (Some(user), Some(path), None) => {
             let pair = format!("{user}:{}", read(path)?);
             let encoded = base64::engine::general_purpose::STANDARD.encode(pair);

@@ -77,7 +77,10 @@ pub fn run(client: &mut Client, path: &str, name: &Path) -> anyhow::Result<u64> 
 }
 
 /// Finds files, but those that are hidden or being written. No link is followed out of the directory.
-fn collect(name: &Path, depth: usize, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+///
+/// # Errors
+/// When a directory cannot be read.
+pub fn collect(name: &Path, depth: usize, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let shown = || name.display().to_string();
     if depth == 0 && !name.is_dir() {
         files.push(name.to_path_buf());

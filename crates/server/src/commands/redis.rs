@@ -9,7 +9,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 /// The port of the door.
-const PORT: u16 = 7379;
+pub const PORT: u16 = 7379;
 /// Bytes that are gathered before they are sent, with their answers awaited.
 const BATCH_SIZE: usize = 1 << 20;
 /// Commands of a batch.
@@ -19,7 +19,7 @@ const LINE_SIZE_MAX: u64 = 64 << 10;
 /// Bytes of an answer.
 const ANSWER_SIZE_MAX: u64 = 512 << 20;
 /// Lists within each other in an answer.
-const DEPTH_MAX: u32 = 2;
+const DEPTH_MAX: u32 = 4;
 /// Items of an answer.
 const ITEMS_MAX: usize = 1 << 20;
 /// A server that says nothing for so long is gone.
@@ -67,13 +67,29 @@ impl Connection {
     /// When it cannot be reached, or refuses.
     pub fn open(matches: &ArgMatches) -> anyhow::Result<Connection> {
         let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+        let user = text("user").unwrap_or_default();
         let url = text("url").unwrap_or_default();
-        let uri: Uri = url.parse().with_context(|| format!("--url {url}"))?;
+        let opened = Connection::to(url, PORT, user, text("password-file"));
+        opened.with_context(|| format!("--url {url}"))
+    }
+
+    /// Connects to a server and logs in: as a user with the password of a file, or as the URL says. The
+    /// port is that of a URL without one.
+    ///
+    /// # Errors
+    /// When it cannot be reached, or refuses.
+    pub fn to(
+        url: &str,
+        port: u16,
+        user: &str,
+        password_file: Option<&str>,
+    ) -> anyhow::Result<Connection> {
+        let uri: Uri = url.parse()?;
         if uri.scheme_str() != Some("redis") {
-            bail!("--url {url}: must begin with redis://");
+            bail!("must begin with redis://");
         }
-        let host = uri.host().with_context(|| format!("--url {url}: no host"))?;
-        let port = uri.port_u16().unwrap_or(PORT);
+        let host = uri.host().context("no host")?;
+        let port = uri.port_u16().unwrap_or(port);
         let stream = TcpStream::connect((host.trim_matches(['[', ']']), port))
             .with_context(|| format!("cannot reach {host}:{port}"))?;
         stream.set_nodelay(true)?;
@@ -82,9 +98,8 @@ impl Connection {
         let stream = BufReader::new(stream);
         let mut connection = Connection { stream, batch: Vec::new(), awaited: Vec::new() };
         let login = uri.authority().and_then(|one| one.as_str().rsplit_once('@'));
-        if let Some(path) = text("password-file") {
+        if let Some(path) = password_file {
             let password = std::fs::read_to_string(path).with_context(|| path.to_owned())?;
-            let user = text("user").unwrap_or_default();
             connection.log_in(user, password.trim_end())?;
         } else if let Some((login, _)) = login {
             let (user, password) = login.split_once(':').unwrap_or(("default", login));
@@ -170,7 +185,7 @@ impl Connection {
         Ok(String::from_utf8_lossy(line).into_owned())
     }
 
-    /// An answer whose lists are as deep as that of `SCAN`, at most.
+    /// An answer whose lists are as deep as that of `TS.INFO`, at most.
     fn answer(&mut self) -> anyhow::Result<Answer> {
         self.answer_within(DEPTH_MAX)
     }

@@ -8,7 +8,7 @@
 use super::counters::{Counters, Outcome};
 use super::rule::{Export, Kind, Rule};
 use super::{TakenLimits, catalogue, samples};
-use crate::commands::client::{Access, Asked as Sent, Client, OnBytes, Reply};
+use crate::commands::client::{Access, Asked as Sent, BEARER, Client, OnBytes, Reply};
 use anyhow::{anyhow, bail, ensure};
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -152,6 +152,7 @@ impl Backend {
             user: user.as_deref(),
             password_file: password_file.as_deref(),
             bearer_token_file: bearer_token_file.as_deref(),
+            token_word: BEARER,
             tls_ca: ca.as_deref(),
         };
         Client::open(url, &access).map_err(|error| error.context(url.clone()))

@@ -5,6 +5,7 @@
 //!                 split    cpu,host=a usage=1.5 1451606400000000000
 //! ```
 
+use super::typed::FieldType;
 use crate::prom_json::number::push_value;
 use model::{Labels, METRIC_NAME, Timestamp};
 
@@ -47,27 +48,14 @@ impl LineHead {
     /// Why its labels cannot be said.
     pub fn new(labels: &Labels, naming: &Naming) -> Result<LineHead, Unsayable> {
         let (measurement, field) = names(labels.metric_name(), naming);
-        if measurement.is_empty() || measurement.starts_with('#') {
-            return Err(Unsayable::Name);
-        }
         if measurement.contains("\\\"") {
             // InfluxDB reads it as the quote alone, there and nowhere else.
             return Err(Unsayable::Backslash);
         }
         let mut bytes = Vec::new();
-        push_escaped(&mut bytes, measurement, b", ")?;
-        for (name, value) in labels.iter().filter(|(name, _)| *name != METRIC_NAME) {
-            if name == "time" {
-                return Err(Unsayable::Name);
-            }
-            bytes.push(b',');
-            push_escaped(&mut bytes, name, b",= ")?;
-            bytes.push(b'=');
-            push_escaped(&mut bytes, value, b",= ")?;
-        }
+        push_key(&mut bytes, measurement, labels)?;
         bytes.push(b' ');
-        push_escaped(&mut bytes, field, b",= ")?;
-        bytes.push(b'=');
+        push_field_name(&mut bytes, field)?;
         let texts = labels.iter().flat_map(|(name, value)| [name, value]);
         let has_doubled = texts.into_iter().any(|text| text.contains("\\\\"));
         Ok(LineHead { bytes, has_doubled })
@@ -103,6 +91,59 @@ fn names<'a>(metric: &'a str, naming: &'a Naming) -> (&'a str, &'a str) {
     let parts = cut.and_then(|(at, _)| Some((metric.get(..at)?, metric.get(at + 1..)?)));
     // A field called so would be refused, as the time is no field.
     parts.filter(|(_, field)| !field.is_empty() && *field != "time").unwrap_or((metric, field))
+}
+
+/// Appends what a line begins with: the measurement, and all labels but the metric's name as tags.
+///
+/// # Errors
+/// Why they cannot be said.
+pub fn push_key(out: &mut Vec<u8>, measurement: &str, tags: &Labels) -> Result<(), Unsayable> {
+    if measurement.is_empty() || measurement.starts_with('#') {
+        return Err(Unsayable::Name);
+    }
+    push_escaped(out, measurement, b", ")?;
+    for (name, value) in tags.iter().filter(|(name, _)| *name != METRIC_NAME) {
+        if name == "time" {
+            return Err(Unsayable::Name);
+        }
+        out.push(b',');
+        push_escaped(out, name, b",= ")?;
+        out.push(b'=');
+        push_escaped(out, value, b",= ")?;
+    }
+    Ok(())
+}
+
+/// Appends the name of a field, with what parts it from its value.
+///
+/// # Errors
+/// Why it cannot be said.
+pub fn push_field_name(out: &mut Vec<u8>, field: &str) -> Result<(), Unsayable> {
+    if field.is_empty() || field == "time" {
+        return Err(Unsayable::Name);
+    }
+    push_escaped(out, field, b",= ")?;
+    out.push(b'=');
+    Ok(())
+}
+
+/// Appends a number as a field of that type; one that is no value of the type is written as a float.
+pub fn push_field_value(out: &mut Vec<u8>, kind: FieldType, value: f64) {
+    // What is beyond is a float64 that the text names, too.
+    const TWO_TO_THE_63: f64 = 9_223_372_036_854_775_808.0;
+    match kind {
+        FieldType::Boolean if value == 0.0 => out.push(b'f'),
+        FieldType::Boolean if value == 1.0 => out.push(b't'),
+        FieldType::Integer if value.fract() == 0.0 && value.abs() < TWO_TO_THE_63 => {
+            out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());
+            out.push(b'i');
+        }
+        FieldType::Integer if (TWO_TO_THE_63..2.0 * TWO_TO_THE_63).contains(&value) => {
+            out.extend_from_slice(itoa::Buffer::new().format(value as u64).as_bytes());
+            out.push(b'u');
+        }
+        _ => push_value(out, value),
+    }
 }
 
 fn push_escaped(out: &mut Vec<u8>, text: &str, separators: &[u8]) -> Result<(), Unsayable> {
@@ -191,6 +232,21 @@ mod tests {
         assert_eq!(refused(&[("__name__", "a"), ("time", "c")]), Unsayable::Name);
         assert_eq!(refused(&[("__name__", "#a")]), Unsayable::Name);
         assert_eq!(refused(&[("a", "b")]), Unsayable::Name);
+    }
+
+    #[test]
+    fn fields_are_written_in_their_types() {
+        let shown = |kind, value| {
+            let mut out = Vec::new();
+            push_field_value(&mut out, kind, value);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(shown(FieldType::Integer, -3.0), "-3i");
+        assert_eq!(shown(FieldType::Integer, 1.5), "1.5");
+        assert_eq!(shown(FieldType::Integer, 9_223_372_036_854_775_808.0), "9223372036854775808u");
+        assert_eq!(shown(FieldType::Float, 3.0), "3");
+        assert_eq!(shown(FieldType::Boolean, 1.0), "t");
+        assert_eq!(shown(FieldType::Boolean, 2.0), "2");
     }
 
     #[test]

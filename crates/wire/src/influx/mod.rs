@@ -16,6 +16,7 @@
 //! What differs is in `docs/doors/influx.md`: numbers become float64, booleans 1 or 0, strings are
 //! refused field by field.
 
+pub mod answer;
 pub mod decode;
 pub mod encode;
 mod fault;
@@ -31,7 +32,7 @@ mod typed;
 pub use decode::{Options, decode, decode_pieces};
 pub use keys::InfluxKeys;
 pub use precision::Precision;
-pub use report::{ERROR_LINE_SIZE_MAX, error_text};
+pub use report::{ERROR_LINE_SIZE_MAX, error_text, line_end};
 pub use typed::{FieldType, TypedFields, first_rows, typed_fields};
 
 /// Bytes of measurement, tags and one field name together; InfluxDB's own limit.

@@ -79,7 +79,7 @@ impl<'a> LineFinder<'a> {
 ///
 /// A quote opens a string only right behind a field's `=`. When it is never closed the line ends
 /// at its first newline, so that half a line costs its neighbours nothing.
-pub(super) fn line_end(body: &[u8], start: usize) -> usize {
+pub fn line_end(body: &[u8], start: usize) -> usize {
     let rest = body.get(start..).unwrap_or_default();
     if rest.trim_ascii_start().first() == Some(&b'#') {
         return memchr::memchr(b'\n', rest).map_or(body.len(), |found| start + found);

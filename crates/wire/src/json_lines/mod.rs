@@ -27,7 +27,7 @@ pub mod encode;
 mod histograms;
 pub mod keys;
 mod read;
-mod scan;
+pub(crate) mod scan;
 mod value;
 #[cfg(test)]
 mod tests;

@@ -8,13 +8,13 @@ const DEPTH_MAX: usize = 32;
 /// What is wrong, and where in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected} at byte {offset}")]
-pub(super) struct Fault {
+pub(crate) struct Fault {
     pub offset: usize,
     pub expected: &'static str,
 }
 
 /// Reads JSON from left to right.
-pub(super) struct Scan<'a> {
+pub(crate) struct Scan<'a> {
     pub text: &'a [u8],
     pub at: usize,
 }

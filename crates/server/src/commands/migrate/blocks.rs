@@ -197,7 +197,7 @@ fn hand_on(mut series: Series, range: &TimeRange, sink: &mut Sink<'_>) -> anyhow
     series.tidy(range);
     match series.is_empty() {
         true => Ok(()),
-        false => sink(series),
+        false => sink(series.into()),
     }
 }
 

@@ -3,6 +3,7 @@
 //! A window is done when all of it is stored; the progress file says so, so that a later run begins with
 //! the next. One that broke off is read again from its beginning: what is stored twice is there once.
 
+use super::overlap::{Counter, Days};
 use super::series::Filter;
 use super::source::{Source, Window};
 use super::target::{Packer, Request, send};
@@ -39,6 +40,11 @@ pub struct Progress {
     /// Windows that were looked at and are not done, and why.
     #[serde(default)]
     pub undone: BTreeMap<String, String>,
+    /// Samples of days that were here before the copy began, and those that came to the same days.
+    #[serde(default)]
+    pub had: Days,
+    #[serde(default)]
+    pub came: Days,
 }
 
 /// What a copy did.
@@ -171,16 +177,21 @@ impl Copier<'_> {
     ) -> Result<(), Failure> {
         let (requests, arriving) = sync_channel::<Request>(AHEAD);
         let filter = self.filter;
-        std::thread::scope(|scope| {
+        let mut counter = (!self.progress.had.is_empty()).then(Counter::default);
+        let counting = counter.as_mut();
+        let copied = std::thread::scope(|scope| {
             let reader = scope.spawn(move || -> anyhow::Result<()> {
-                let mut packer = Packer::default();
+                let mut counting = counting;
+                let mut packer = Packer::new(filter);
                 let mut ship =
                     |request| requests.send(request).map_err(|_| anyhow!("nobody sends any more"));
-                source.read(window, &mut |mut series| {
-                    series.labels = filter.relabelled(series.labels);
-                    packer.push(&series, &mut ship)
-                })?;
-                packer.finish(&mut ship)
+                let read = source.read(window, &mut |given| {
+                    counting.iter_mut().for_each(|counter| counter.take(&given));
+                    packer.push(given, &mut ship)
+                });
+                // What was read before something was wrong is stored, too.
+                let finished = packer.finish(&mut ship);
+                read.and(finished)
             });
             for request in arriving {
                 let samples = request.samples;
@@ -199,7 +210,11 @@ impl Copier<'_> {
                 Ok(read) => read.map_err(Failure::Source),
                 Err(_) => Err(Failure::Source(anyhow!("the reader panicked"))),
             }
-        })
+        });
+        if let (Ok(()), Some(counter)) = (&copied, counter) {
+            counter.finish(&mut self.progress);
+        }
+        copied
     }
 
     fn keep_to_rate(&self, samples: u64, start: Instant) {

@@ -1,34 +1,45 @@
 //! `quipu migrate`: copies the history of another database to a running Quipu, and compares both.
 //!
 //! ```text
-//! source (a kind each) ─ series ─► filter ─► requests of remote write ─► Quipu ─► FILE.progress
-//!        windows, the newest first                                    204
+//! source (a kind each) ─ series, points ─► filter ─► requests ─► Quipu ─► FILE.progress
+//!        windows, the newest first                            204
 //! ```
 //! The old server answers questions all the while, and so does the new one.
 
 mod blocks;
 mod copy;
 pub mod days;
+mod exact;
+mod files;
+mod influxdb;
+mod kinds;
+mod overlap;
+#[cfg(feature = "sql")]
+mod parquet;
+mod points;
+mod redistimeseries;
 pub mod remote_read;
 pub mod series;
 mod source;
 mod target;
 mod verify;
 pub mod victoriametrics;
+mod whisper;
 
 use super::arguments::{option, switch};
 use super::checkpoint::Checkpoint;
-use super::client::{Access, Client, arguments};
+use super::client::{Client, arguments};
 use super::sentence;
 use crate::calendar::rfc3339;
 use crate::quantity::format_count;
 use anyhow::{Context as _, bail};
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use copy::{Copier, Progress, begin};
+use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
 use series::Filter;
-use source::{Source, Window};
+use source::Window;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
@@ -38,16 +49,10 @@ use wire::params::parse_time;
 
 /// Nanoseconds without samples that are told of.
 const GAP: i64 = 3600 * NANOS_PER_SECOND;
-const KINDS: [&str; 4] = ["victoriametrics", "prometheus", "prometheus-blocks", "quipu"];
 /// Exit code of a comparison that could not be made.
 const COULD_NOT_RUN: u8 = 2;
-/// Words of `--help` about them.
-const ABOUT_KINDS: &str = "\
-victoriametrics URL     a running VictoriaMetrics (of a cluster the URL of a vmselect with its path)
-prometheus URL          a running Prometheus, or whatever answers its remote read
-prometheus-blocks DIR   Prometheus' data directory, a snapshot of it, or Thanos' blocks fetched from a bucket
-quipu URL               another Quipu
-
+/// Words of `--help` behind the kinds.
+const ABOUT: &str = "\
 A copy that was interrupted goes on where it stopped when it is run again: the progress file remembers.
 The newest day, or block, comes first. `quipu migrate verify KIND PLACE` compares both sides then.
 Times: 2026-01-31, 2026-01-31T12:00:00Z, Unix seconds, now-7d.";
@@ -58,24 +63,39 @@ pub fn command() -> Command {
         .about("Compares what the source has with what this Quipu has, series by series and day by day")
         .arg(option("show", "COUNT", "Differences that are named").default_value("20"));
     common(Command::new("migrate"))
-        .about("Copies history from VictoriaMetrics, Prometheus, its blocks or another Quipu to a running server")
-        .after_help(ABOUT_KINDS)
+        .about("Copies the history of another database to a running server")
+        .after_help(format!("Kinds and places:\n{}\n{ABOUT}", kinds::about()))
         .args_conflicts_with_subcommands(true)
         .subcommand_negates_reqs(true)
         .subcommand(verify)
         .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
         .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND-.., for each copy its own]"))
+        .arg(option("keys-url", "URL", "Of redistimeseries: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
         .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
 }
 
 fn common(command: Command) -> Command {
-    let kind = Arg::new("kind").value_name("KIND").required(true).value_parser(KINDS);
-    let place = Arg::new("place").value_name("PLACE").required(true);
+    let many = |name, value, help| option(name, value, help).action(ArgAction::Append);
+    let kind = Arg::new("kind").value_name("KIND").required(true).value_parser(kinds::names());
+    let place = Arg::new("place").value_name("PLACE").required(true).num_args(1..);
     let command = command
         .arg(kind.help("What is copied from"))
-        .arg(place.help("Its URL, or the directory"))
+        .arg(place.help("Its URL, its directory or its files"))
         .arg(option("start", "TIME", "First instant to copy [default: all that there is]"))
         .arg(option("end", "TIME", "Last instant to copy [default: now]"))
+        .arg(many(
+            "database",
+            "NAME",
+            "Of influxdb: copies this database; may be given many times [default: all]",
+        ))
+        .arg(
+            option(
+                "default-policy",
+                "NAME",
+                "Of influx-lines: the retention policy that is called after the database alone",
+            )
+            .default_value("autogen"),
+        )
         .arg(option("from-user", "NAME", "User of basic authentication at the source"))
         .arg(option("from-password-file", "PATH", "File with that user's password"))
         .arg(option("from-bearer-token-file", "PATH", "File with a bearer token for the source"))
@@ -115,42 +135,25 @@ fn time_of(matches: &ArgMatches) -> anyhow::Result<TimeRange> {
     }
 }
 
-/// The source that the arguments name, of that time.
-fn source_of(
-    matches: &ArgMatches,
-    filter: &Arc<Filter>,
-    range: TimeRange,
-) -> anyhow::Result<Box<dyn Source>> {
-    let place = text(matches, "place");
-    let said = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let client = || {
-        let access = Access {
-            user: said("from-user"),
-            password_file: said("from-password-file"),
-            bearer_token_file: said("from-bearer-token-file"),
-            tls_ca: said("from-tls-ca"),
-        };
-        Client::open(place, &access).with_context(|| place.to_string())
-    };
-    let filter = filter.clone();
-    Ok(match text(matches, "kind") {
-        "victoriametrics" => {
-            Box::new(victoriametrics::VictoriaMetrics::new(client()?, filter, range))
-        }
-        "prometheus-blocks" => Box::new(blocks::Blocks::new(Path::new(place), filter, range)),
-        _ => Box::new(remote_read::RemoteRead::new(client()?, filter, range)),
-    })
-}
-
 /// What a copy is told apart from others by.
 fn asked(matches: &ArgMatches) -> BTreeMap<String, String> {
-    let names = ["match", "drop-label", "rename-label", "set-label", "start", "end"];
+    let names = [
+        "place",
+        "database",
+        "default-policy",
+        "match",
+        "drop-label",
+        "rename-label",
+        "set-label",
+        "start",
+        "end",
+    ];
     let many = |name: &str| {
         let all: Vec<&String> = matches.get_many(name).into_iter().flatten().collect();
         all.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(" ")
     };
     let said = names.map(|name| (name.to_string(), many(name)));
-    let place = ["kind", "place", "url"].map(|name| (name.to_string(), text(matches, name).into()));
+    let place = ["kind", "url"].map(|name| (name.to_string(), text(matches, name).into()));
     said.into_iter().chain(place).collect()
 }
 
@@ -162,11 +165,11 @@ fn digest(asked: &BTreeMap<String, String>) -> u32 {
 }
 
 fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    let kind = text(matches, "kind");
+    let kind = Kind::of(matches)?;
     let asked = asked(matches);
     let name = match text(matches, "progress") {
         // Each copy has a file of its own.
-        "" => format!("quipu-migrate-{kind}-{:08x}", digest(&asked)),
+        "" => format!("quipu-migrate-{}-{:08x}", kind.name, digest(&asked)),
         name => name.to_string(),
     };
     let rate_max = match text(matches, "rate") {
@@ -179,15 +182,21 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let checkpoint = Checkpoint::of(Path::new(&name));
     let range = time_of(matches)?;
     let new = Progress { asked, time: (range.start, range.end), ..Progress::default() };
-    let (progress, is_going_on) = begin(&checkpoint, new)?;
+    let (mut progress, is_going_on) = begin(&checkpoint, new)?;
     // As it was when the copy began: days have the same ends.
     let range = TimeRange::new(progress.time.0, progress.time.1);
-    let mut source = source_of(matches, &filter, range)?;
+    let mut source = kind.open(matches, &filter, range)?;
     let windows = source.windows()?;
+    // A file that was mended may have other pieces behind that place.
+    progress.undone.retain(|name, _| windows.iter().any(|one| one.name == *name));
+    let had = if is_going_on { None } else { had_before(matches, &filter, &windows) };
     if matches.get_flag("dry-run") {
         tell(&windows, &progress);
+        overlap::tell(had.as_ref().unwrap_or(&progress.had), &windows);
+        source.left_out().iter().for_each(|words| println!("left out: {words}"));
         return Ok(ExitCode::SUCCESS);
     }
+    progress.had.extend(had.into_iter().flatten());
     if is_going_on {
         let (done, all) = (progress.done.len(), windows.len());
         let end = rfc3339(progress.time.1);
@@ -197,17 +206,32 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress };
     let copied = copier.run(source.as_mut(), &windows)?;
     say_gaps(&windows, &copier.progress);
+    overlap::say(&copier.progress);
     let count = windows.len();
     println!(
         "{} samples of {count} windows sent; {} requests had some that were refused",
         copied.samples, copied.refused
     );
-    let (place, url) = (text(matches, "place"), text(matches, "url"));
-    println!("compare both sides: quipu migrate verify {kind} {place} --url {url}");
-    if copier.progress.undone.is_empty() && kind != "prometheus-blocks" {
+    for words in source.left_out() {
+        eprintln!("left out: {words}");
+    }
+    let place = kinds::places(matches).join(" ");
+    let url = text(matches, "url");
+    println!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
+    if copier.progress.undone.is_empty() && kind.is_legacy {
         say_until(matches, &range);
     }
     Ok(finish(&copier))
+}
+
+/// What was here before the copy began; nothing where that cannot be found out, which is said.
+fn had_before(matches: &ArgMatches, filter: &Filter, windows: &[Window]) -> Option<overlap::Days> {
+    let client = Client::new(matches);
+    let counted = client.and_then(|mut client| overlap::count(&mut client, filter, windows));
+    let say = |error: &anyhow::Error| {
+        eprintln!("quipu: what is here already was not counted: {}", sentence(error));
+    };
+    counted.inspect_err(say).ok()
 }
 
 /// Says from when on a server needs its legacy backend no more, where all of a time was copied as it
@@ -217,7 +241,7 @@ fn say_until(matches: &ArgMatches, copied: &TimeRange) {
     if changes.iter().any(|name| matches.get_many::<String>(name).is_some()) {
         return;
     }
-    let (place, end) = (text(matches, "place"), rfc3339(copied.end));
+    let (place, end) = (kinds::places(matches).join(" "), rfc3339(copied.end));
     let advice = match copied.start {
         i64::MIN => "start it without that".to_string(),
         start => format!("until={} is enough", rfc3339(start)),

@@ -2,7 +2,7 @@
 
 use super::days;
 use super::series::{Filter, Series};
-use super::source::{Sink, Source, Window};
+use super::source::{Given, Sink, Source, Window};
 use crate::commands::client::{Asked, Client};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
@@ -70,14 +70,32 @@ impl Source for RemoteRead {
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let all = vec![vec![Matcher::new(model::METRIC_NAME, MatchOp::NotEqual, "")]];
         let sets = if self.filter.matchers.is_empty() { all } else { self.filter.matchers.clone() };
+        self.read_matching(window, sets, sink)
+    }
+}
+
+impl RemoteRead {
+    /// Hands on the series of a window that one of some sets of matchers chooses.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    pub fn read_matching(
+        &mut self,
+        window: &Window,
+        sets: Vec<Vec<Matcher>>,
+        sink: &mut Sink<'_>,
+    ) -> anyhow::Result<()> {
         let (first, last) = days::millis(&window.range);
         for (set, matchers) in sets.into_iter().enumerate() {
             // Each is asked for by itself: what an earlier one chose has come already.
             let filter = self.filter.clone();
-            let mut only_new = |series: Series| match filter.first(&series.labels) {
-                Some(first) if first < set => Ok(()),
-                _ => sink(series),
+            let has_come = |given: &Given| match given {
+                Given::Series(series) => {
+                    filter.first(&series.labels).is_some_and(|first| first < set)
+                }
+                Given::Points(_) | Given::Exact(_) => false,
             };
+            let mut only_new = |given| if has_come(&given) { Ok(()) } else { sink(given) };
             let range = TimeRange::new(first * 1_000_000, last * 1_000_000);
             let query = ReadQuery { matchers, range };
             let mut answer = Answer::new(ANSWER_SIZE_MAX);
@@ -214,7 +232,7 @@ fn give(series: ReadSeries, window: &Window, sink: &mut Sink<'_>) -> anyhow::Res
     series.tidy(&window.range);
     match series.is_empty() {
         true => Ok(()),
-        false => sink(series),
+        false => sink(series.into()),
     }
 }
 

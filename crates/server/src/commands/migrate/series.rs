@@ -5,7 +5,7 @@ use crate::selector::matchers_of;
 use anyhow::{Context as _, bail};
 use clap::{ArgAction, ArgMatches, Command};
 use index::CompiledMatchers;
-use model::{Labels, Matcher, TimeRange};
+use model::{Labels, METRIC_NAME, Matcher, TimeRange};
 use wire::remote_write::encode::MillisSample;
 use wire::remote_write::encode_histograms::MillisHistogram;
 
@@ -135,6 +135,15 @@ impl Filter {
     /// Whether series have other labels in the new place.
     pub fn changes_labels(&self) -> bool {
         !self.edits.is_empty()
+    }
+
+    /// Whether metrics may have other names in the new place.
+    pub fn changes_names(&self) -> bool {
+        let is_name = |name: &String| name == METRIC_NAME;
+        self.edits.iter().any(|edit| match edit {
+            Edit::Drop(name) | Edit::Set(name, _) => is_name(name),
+            Edit::Rename(old, new) => is_name(old) || is_name(new),
+        })
     }
 
     /// The labels that a series has in the new place.

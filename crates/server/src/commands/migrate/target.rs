@@ -1,7 +1,11 @@
-//! Where history is copied to: requests of Prometheus' remote write to a running Quipu.
+//! Where history is copied to: requests to a running Quipu, of Prometheus' remote write, or of lines where
+//! those say more.
 
-use super::series::Series;
-use crate::commands::client::{Asked, Client};
+use super::exact::Exact;
+use super::points::{Lines, Points};
+use super::series::{Filter, Series};
+use super::source::Given;
+use crate::commands::client::{Asked, Client, encode};
 use anyhow::bail;
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -12,31 +16,91 @@ const REQUEST_SIZE: usize = 4 << 20;
 /// Samples of a series in one request, about.
 const SAMPLES_AT_ONCE: usize = 64 << 10;
 
+/// By which door a request goes in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// Prometheus' remote write.
+    RemoteWrite,
+    /// Line protocol, to a database; to none where it has no name.
+    Lines(String),
+    /// JSON lines.
+    Json,
+}
+
 /// A request that is ready to be sent.
 pub struct Request {
-    /// Compressed.
+    /// Where it goes.
+    pub door: Door,
+    /// Compressed, where the door wants that.
     pub body: Vec<u8>,
     /// How many samples it has.
     pub samples: u64,
 }
 
-/// Series become requests.
-#[derive(Default)]
-pub struct Packer {
+/// Takes requests that are full.
+pub type Ship<'a> = dyn FnMut(Request) -> anyhow::Result<()> + 'a;
+
+/// What a source gives becomes requests.
+pub struct Packer<'f> {
+    filter: &'f Filter,
     request: RequestV1,
     samples: u64,
+    lines: Lines,
+    json: Vec<u8>,
+    json_samples: u64,
 }
 
-impl Packer {
-    /// Takes a series; hands on every request that is full.
+impl Packer<'_> {
+    /// With the changes of labels that a filter has.
+    pub fn new(filter: &Filter) -> Packer<'_> {
+        let lines = Lines { database: String::new(), text: Vec::new(), samples: 0 };
+        let request = RequestV1::default();
+        Packer { filter, request, samples: 0, lines, json: Vec::new(), json_samples: 0 }
+    }
+
+    /// Takes a piece; hands on every request that is full.
     ///
     /// # Errors
     /// Those of `ship`.
-    pub fn push(
-        &mut self,
-        series: &Series,
-        ship: &mut dyn FnMut(Request) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    pub fn push(&mut self, given: Given, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        let given = match given {
+            Given::Points(points) if self.push_points(&points, ship)? => return Ok(()),
+            Given::Exact(exact) => return self.push_exact(exact, ship),
+            other => other,
+        };
+        let all = given.into_series(self.filter);
+        all.iter().try_for_each(|series| self.push_series(series, ship))
+    }
+
+    /// Takes points as lines; false where lines cannot say them.
+    fn push_points(&mut self, points: &Points, ship: &mut Ship<'_>) -> anyhow::Result<bool> {
+        let Some(mut more) = points.lines(self.filter) else { return Ok(false) };
+        if more.database != self.lines.database {
+            self.ship_lines_if(1, ship)?;
+            self.lines.database = std::mem::take(&mut more.database);
+        }
+        self.lines.text.append(&mut more.text);
+        self.lines.samples += more.samples;
+        self.ship_lines_if(REQUEST_SIZE, ship)?;
+        Ok(true)
+    }
+
+    fn push_exact(&mut self, mut exact: Exact, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        exact.labels = self.filter.relabelled(exact.labels);
+        exact.push_lines(&mut self.json);
+        self.json_samples += exact.len() as u64;
+        self.ship_json_if(REQUEST_SIZE, ship)
+    }
+
+    fn ship_json_if(&mut self, size: usize, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        if self.json.len() < size {
+            return Ok(());
+        }
+        let samples = std::mem::take(&mut self.json_samples);
+        ship(Request { door: Door::Json, body: std::mem::take(&mut self.json), samples })
+    }
+
+    fn push_series(&mut self, series: &Series, ship: &mut Ship<'_>) -> anyhow::Result<()> {
         let labels: Vec<(&str, &str)> = series.labels.iter().collect();
         for samples in series.samples.chunks(SAMPLES_AT_ONCE) {
             self.request.series(&labels, samples);
@@ -56,18 +120,22 @@ impl Packer {
     ///
     /// # Errors
     /// Those of `ship`.
-    pub fn finish(
-        &mut self,
-        ship: &mut dyn FnMut(Request) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    pub fn finish(&mut self, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        self.ship_lines_if(1, ship)?;
+        self.ship_json_if(1, ship)?;
         self.ship_if(1, ship)
     }
 
-    fn ship_if(
-        &mut self,
-        size: usize,
-        ship: &mut dyn FnMut(Request) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    fn ship_lines_if(&mut self, size: usize, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        let Lines { database, text, samples } = &mut self.lines;
+        if text.len() < size {
+            return Ok(());
+        }
+        let door = Door::Lines(database.clone());
+        ship(Request { door, body: std::mem::take(text), samples: std::mem::take(samples) })
+    }
+
+    fn ship_if(&mut self, size: usize, ship: &mut Ship<'_>) -> anyhow::Result<()> {
         let bytes = self.request.as_bytes();
         if bytes.len() < size {
             return Ok(());
@@ -75,7 +143,7 @@ impl Packer {
         let body = snap::raw::Encoder::new().compress_vec(bytes)?;
         let samples = std::mem::take(&mut self.samples);
         self.request.clear();
-        ship(Request { body, samples })
+        ship(Request { door: Door::RemoteWrite, body, samples })
     }
 }
 
@@ -84,24 +152,31 @@ impl Packer {
 /// # Errors
 /// When the server does not take it.
 pub fn send(client: &mut Client, request: Request) -> anyhow::Result<Option<String>> {
-    let asked = Asked {
-        method: Method::POST,
-        // What is answered is on disk, however the server is set: then a window is done.
-        path: "/api/v1/write?durability=synced",
-        headers: &[
-            ("content-type", "application/x-protobuf"),
-            ("content-encoding", "snappy"),
-            ("x-prometheus-remote-write-version", "0.1.0"),
-        ],
-        body: Bytes::from(request.body),
+    // What is answered is on disk, however the server is set: then a window is done.
+    let (path, headers): (String, &[(&str, &str)]) = match &request.door {
+        Door::RemoteWrite => ("/api/v1/write?durability=synced".to_string(), REMOTE_WRITE),
+        Door::Lines(database) => {
+            let database = encode(database);
+            (format!("/write?durability=synced&precision=ns&db={database}"), LINES)
+        }
+        Door::Json => ("/api/v1/import?durability=synced".to_string(), &[]),
     };
+    let body = Bytes::from(request.body);
+    let asked = Asked { method: Method::POST, path: &path, headers, body };
     let reply = client.ask(&asked, &mut |_| Ok(()))?;
     match reply.status {
         // A page that asks who one is has another status.
         StatusCode::NO_CONTENT => Ok(None),
         StatusCode::BAD_REQUEST => Ok(Some(reply.error)),
         status => {
-            bail!("remote write is answered by {status}, not as a Quipu does: {}", reply.error)
+            bail!("{path} is answered by {status}, not as a Quipu does: {}", reply.error)
         }
     }
 }
+
+const REMOTE_WRITE: &[(&str, &str)] = &[
+    ("content-type", "application/x-protobuf"),
+    ("content-encoding", "snappy"),
+    ("x-prometheus-remote-write-version", "0.1.0"),
+];
+const LINES: &[(&str, &str)] = &[("content-type", "text/plain; charset=utf-8")];

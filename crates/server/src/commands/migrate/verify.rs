@@ -1,10 +1,11 @@
 //! `quipu migrate verify`: whether both sides have the same samples, series by series and day by day.
 
-use super::days;
+use super::exact::Exact;
+use super::kinds::Kind;
 use super::remote_read::RemoteRead;
 use super::series::{Filter, Series};
-use super::source::{Source, Window};
-use super::{source_of, text, time_of};
+use super::source::{Given, Source, Window};
+use super::{text, time_of};
 use crate::calendar::rfc3339;
 use crate::commands::client::Client;
 use crate::quantity::format_count;
@@ -13,14 +14,24 @@ use clap::ArgMatches;
 use histogram::{Histogram, ResetHint};
 use indicatif::{ProgressBar, ProgressStyle};
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
-use model::{Labels, TimeRange};
-use std::collections::BTreeMap;
+use model::{Labels, MatchOp, Matcher, TimeRange};
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
 use wire::json_lines::histogram_text;
 
 const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;
+
+/// Samples of windows that overlap which are in memory, about: 24 bytes each.
+const SAMPLES_AT_ONCE: u64 = 32 << 20;
+
+/// Metrics that are asked for by their names, and bytes of the pattern that does it.
+const NAMES_MAX: usize = 200;
+const PATTERN_SIZE_MAX: usize = 8 << 10;
+
+/// Samples that are asked for at once, about, where a day has fewer.
+const SPAN_SAMPLES_MAX: u64 = 1 << 20;
 
 /// What is compared of a series on one day.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -104,38 +115,88 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let show: u64 = show.parse().with_context(|| format!("--show {show}: no number"))?;
     let filter = Arc::new(Filter::of(matches)?);
     let range = time_of(matches)?;
-    let mut there = source_of(matches, &filter, range)?;
+    let mut there = Kind::of(matches)?.open(matches, &filter, range)?;
     // With other labels the selectors mean something else here: then all series are looked at.
     let own_filter = if filter.changes_labels() { Arc::new(Filter::all()) } else { filter.clone() };
     let mut here = RemoteRead::new(Client::new(matches)?, own_filter, range);
     let windows = there.windows()?;
-    let groups = groups(&windows);
+    let groups = match there.is_disjoint() && !filter.changes_labels() {
+        true => windows.iter().map(|one| vec![one]).collect(),
+        false => groups(&windows),
+    };
     let bar = ProgressBar::new(groups.len() as u64);
     let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
     bar.set_style(ProgressStyle::with_template(template)?);
-    let (mut compared, mut differing, mut samples) = (0u64, 0u64, 0u64);
+    let mut found = Found::default();
     for group in &groups {
-        let theirs = read_there(there.as_mut(), group, &filter)?;
-        let own = read_here(&mut here, group, &theirs)?;
-        for (key, sums) in &theirs {
-            compared += 1;
-            samples += sums.count;
-            let found = own.get(key).copied().unwrap_or_default();
-            if let Some(words) = sums.difference(&found) {
-                differing += 1;
-                if differing <= show {
-                    let day = rfc3339(key.0 * NANOS_PER_DAY);
-                    let day = day.split('T').next().unwrap_or_default();
-                    bar.suspend(|| println!("{day} {}: {words}", key.1));
+        let parts = match group.len() == 1 && !there.is_scattered() {
+            true => 1,
+            false => parts(group),
+        };
+        for part in 0..parts {
+            let look = Look { filter: &filter, part, parts };
+            let theirs = read_there(there.as_mut(), group, &look)?;
+            let own = read_here(&mut here, group, &theirs)?;
+            found.compare(&theirs, &own, &mut |count, words| {
+                if count <= show {
+                    bar.suspend(|| println!("{words}"));
                 }
-            }
+            });
         }
+        let Found { samples, differing, .. } = found;
         bar.set_message(format!("{} samples, {differing} differences", format_count(samples)));
         bar.inc(1);
     }
     bar.finish_and_clear();
+    let Found { compared, differing, samples } = found;
     println!("{compared} series and days with {samples} samples compared; {differing} differ");
     Ok(ExitCode::from(u8::from(0 < differing)))
+}
+
+/// What was compared so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    compared: u64,
+    differing: u64,
+    samples: u64,
+}
+
+impl Found {
+    /// Compares; `say` gets each difference and its number.
+    fn compare(&mut self, theirs: &Side, own: &Side, say: &mut dyn FnMut(u64, String)) {
+        for (key, sums) in theirs {
+            self.compared += 1;
+            self.samples += sums.count;
+            let found = own.get(key).copied().unwrap_or_default();
+            if let Some(words) = sums.difference(&found) {
+                self.differing += 1;
+                let day = rfc3339(key.0 * NANOS_PER_DAY);
+                let day = day.split('T').next().unwrap_or_default();
+                say(self.differing, format!("{day} {}: {words}", key.1));
+            }
+        }
+    }
+}
+
+/// Which series are looked at in one go.
+struct Look<'a> {
+    filter: &'a Filter,
+    /// Series fall into so many parts, and this is one.
+    part: u128,
+    parts: u128,
+}
+
+impl Look<'_> {
+    /// By the labels that a series has in the new place.
+    fn takes(&self, labels: &Labels) -> bool {
+        self.parts == 1 || labels.fingerprint() % self.parts == self.part
+    }
+}
+
+/// How often a group is read: its samples may have to be in memory.
+fn parts(group: &[&Window]) -> u128 {
+    let samples: u64 = group.iter().filter_map(|one| one.samples).sum();
+    u128::from(1 + samples / SAMPLES_AT_ONCE)
 }
 
 /// Windows whose times overlap are one to compare, as blocks of several Prometheis are, or those with
@@ -162,50 +223,109 @@ fn groups(windows: &[Window]) -> Vec<Vec<&Window>> {
     groups.into_iter().rev().map(in_order).collect()
 }
 
-fn read_there(there: &mut dyn Source, group: &[&Window], filter: &Filter) -> anyhow::Result<Side> {
+fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> anyhow::Result<Side> {
     let mut side = Side::new();
-    if let [window] = group {
-        there.read(window, &mut |mut series| {
-            series.labels = filter.relabelled(series.labels);
-            add(&mut side, &series, &|_| Some(i64::MAX));
+    let all = |_: &Key| Some(i64::MAX);
+    if let ([window], false) = (group, there.is_scattered()) {
+        there.read(window, &mut |given| {
+            let series = given.into_series(asked.filter);
+            series.iter().for_each(|one| add(&mut side, one, &all));
             Ok(())
         })?;
         return Ok(side);
     }
     // Samples of the same time are one here: of all windows together.
-    let mut whole: BTreeMap<Labels, Series> = BTreeMap::new();
+    let mut whole: BTreeMap<Labels, Exact> = BTreeMap::new();
     for window in group {
-        there.read(window, &mut |mut series| {
-            series.labels = filter.relabelled(series.labels);
-            match whole.entry(series.labels.clone()) {
-                Entry::Vacant(place) => drop(place.insert(series)),
-                Entry::Occupied(mut place) => {
-                    place.get_mut().samples.append(&mut series.samples);
-                    place.get_mut().histograms.append(&mut series.histograms);
+        there.read(window, &mut |given| {
+            for mut exact in given.into_exact(asked.filter) {
+                if !asked.takes(&exact.labels) {
+                    continue;
+                }
+                match whole.entry(exact.labels.clone()) {
+                    Entry::Vacant(place) => drop(place.insert(exact)),
+                    Entry::Occupied(mut place) => {
+                        place.get_mut().samples.append(&mut exact.samples);
+                        place.get_mut().histograms.append(&mut exact.histograms);
+                    }
                 }
             }
             Ok(())
         })?;
     }
-    for mut series in whole.into_values() {
-        series.tidy(&TimeRange::new(i64::MIN, i64::MAX));
-        add(&mut side, &series, &|_| Some(i64::MAX));
+    for exact in whole.into_values() {
+        add(&mut side, &exact.into_series(), &all);
     }
     Ok(side)
 }
 
 /// What Quipu has of series that are there, up to their last sample: clients write to it already.
 fn read_here(here: &mut RemoteRead, group: &[&Window], theirs: &Side) -> anyhow::Result<Side> {
-    let start = group.iter().map(|one| one.range.start).min().unwrap_or_default();
+    // It answers in milliseconds: the one that a window begins in is of it.
+    let start = group.iter().map(|one| one.range.start.div_euclid(NANOS_PER_MILLI)).min();
+    let start = start.unwrap_or_default().saturating_mul(NANOS_PER_MILLI);
     let end = group.iter().map(|one| one.range.end).max().unwrap_or_default();
     let mut own = Side::new();
-    for window in days::windows(&TimeRange::new(start, end)) {
-        here.read(&window, &mut |series| {
-            add(&mut own, &series, &|key| theirs.get(key).map(|sums| sums.last_ms));
+    for span in spans(theirs) {
+        let nanos = |day: i64| day.saturating_mul(NANOS_PER_DAY);
+        let whole = TimeRange::new(nanos(span.first), nanos(span.last + 1).saturating_sub(1));
+        let range = whole.intersect(&TimeRange::new(start, end));
+        let window = Window { name: String::new(), range, samples: None };
+        let mut take = |given: Given| {
+            for series in given.into_series(&Filter::all()) {
+                add(&mut own, &series, &|key| theirs.get(key).map(|sums| sums.last_ms));
+            }
             Ok(())
-        })?;
+        };
+        match span.matcher() {
+            Some(matcher) => here.read_matching(&window, vec![vec![matcher]], &mut take)?,
+            None => here.read(&window, &mut take)?,
+        }
     }
     Ok(own)
+}
+
+/// Days that are asked for at once.
+struct Span<'a> {
+    first: i64,
+    last: i64,
+    samples: u64,
+    /// The metrics that are there.
+    names: BTreeSet<&'a str>,
+}
+
+impl<'a> Span<'a> {
+    fn new(day: i64) -> Span<'a> {
+        Span { first: day, last: day, samples: 0, names: BTreeSet::new() }
+    }
+
+    /// What chooses its metrics, where they are few.
+    fn matcher(&self) -> Option<Matcher> {
+        let quoted: Vec<String> = self.names.iter().map(|name| regex::escape(name)).collect();
+        let pattern = quoted.join("|");
+        let is_short = self.names.len() <= NAMES_MAX && pattern.len() <= PATTERN_SIZE_MAX;
+        is_short.then(|| Matcher::new(model::METRIC_NAME, MatchOp::Regex, &pattern))
+    }
+}
+
+/// The days that are there, many together where they have few samples of few metrics.
+fn spans(theirs: &Side) -> Vec<Span<'_>> {
+    let mut spans: Vec<Span<'_>> = Vec::new();
+    for ((day, labels), sums) in theirs {
+        let name = labels.metric_name();
+        let is_full = |span: &Span<'_>| {
+            span.last != *day && (SPAN_SAMPLES_MAX <= span.samples || NAMES_MAX <= span.names.len())
+        };
+        if spans.last().is_none_or(is_full) {
+            spans.push(Span::new(*day));
+        }
+        if let Some(span) = spans.last_mut() {
+            span.last = *day;
+            span.samples += sums.count;
+            span.names.insert(name);
+        }
+    }
+    spans
 }
 
 /// The last millisecond of a series' day that counts; none where none does.
@@ -289,6 +409,26 @@ mod tests {
         add(&mut own, &series, &|(day, _)| (*day != 1).then_some(0));
         let found: Vec<_> = own.iter().map(|((day, _), sums)| (*day, sums.count)).collect();
         assert_eq!(found, [(-1, 1), (0, 1)]);
+    }
+
+    #[test]
+    fn days_of_few_samples_are_asked_for_together() {
+        let mut side = Side::new();
+        let mut put = |day, name: &str, count| {
+            let labels = Labels::from_pairs(&[("__name__", name)]);
+            side.insert((day, labels), Sums { count, ..Sums::default() });
+        };
+        put(1, "a.b", 5);
+        put(3, "c", SPAN_SAMPLES_MAX);
+        put(3, "d", 1);
+        put(9, "a.b", 1);
+        (0..=NAMES_MAX).for_each(|name| put(20, &format!("m{name}"), 1));
+        put(21, "z", 1);
+        let found: Vec<(i64, i64)> =
+            spans(&side).iter().map(|span| (span.first, span.last)).collect();
+        assert_eq!(found, [(1, 3), (9, 20), (21, 21)]);
+        assert_eq!(spans(&side)[0].matcher().unwrap().value, "a\\.b|c|d");
+        assert!(spans(&side)[1].matcher().is_none());
     }
 
     #[test]

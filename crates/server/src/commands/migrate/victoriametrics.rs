@@ -176,7 +176,7 @@ fn give(line: &[u8], window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()>
     series.tidy(&window.range);
     match series.is_empty() {
         true => Ok(()),
-        false => sink(series),
+        false => sink(series.into()),
     }
 }
 

@@ -1,0 +1,269 @@
+//! Line protocol in files, as `influx_inspect export` writes it: comments say to which database and retention
+//! policy lines belong, and what stands before `# DML` is no line.
+
+use super::super::points::Points;
+use super::super::source::Given;
+use super::{Behind, Cut, Format, LOOKAHEAD, Out, PIECE_SIZE, Piece};
+use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, WriteBatch};
+use std::collections::HashMap;
+use wire::influx::answer::AnswerRow;
+use wire::influx::{
+    FieldType, InfluxKeys, Options, Precision, decode, first_rows, line_end, typed_fields,
+};
+use wire::{ExtraLabels, Start};
+
+/// What comments begin with that say something.
+const DATABASE: &[u8] = b"# CONTEXT-DATABASE:";
+const POLICY: &[u8] = b"# CONTEXT-RETENTION-POLICY:";
+const DEFINITIONS: &[u8] = b"# DDL";
+const LINES: &[u8] = b"# DML";
+/// Rows of a series that are handed on at once.
+const ROWS_AT_ONCE: usize = 16 << 10;
+
+/// Lines, and what was said before them.
+pub struct InfluxLines {
+    /// The retention policy that a database has without being asked.
+    default_policy: String,
+    database: String,
+    policy: String,
+    is_in_definitions: bool,
+    /// The time of lines that have none.
+    now: i64,
+}
+
+impl InfluxLines {
+    /// At the beginning of a file.
+    pub fn new(default_policy: &str, now: i64) -> InfluxLines {
+        InfluxLines {
+            default_policy: default_policy.to_string(),
+            database: String::new(),
+            policy: String::new(),
+            is_in_definitions: false,
+            now,
+        }
+    }
+
+    /// The database as Quipu's label `db` says it.
+    fn context(&self) -> String {
+        match self.policy.is_empty() || self.policy == self.default_policy {
+            true => self.database.clone(),
+            false => format!("{}.{}", self.database, self.policy),
+        }
+    }
+
+    fn hear(&mut self, line: &[u8]) {
+        let said = |rest: &[u8]| String::from_utf8_lossy(rest).trim().to_string();
+        if let Some(rest) = line.strip_prefix(DATABASE) {
+            self.database = said(rest);
+            self.policy.clear();
+        } else if let Some(rest) = line.strip_prefix(POLICY) {
+            self.policy = said(rest);
+        } else {
+            self.is_in_definitions = line.starts_with(DEFINITIONS);
+        }
+    }
+}
+
+/// Whether a line says something of those behind it.
+fn is_said(line: &[u8]) -> bool {
+    [DATABASE, POLICY, DEFINITIONS, LINES].iter().any(|start| line.starts_with(start))
+}
+
+impl Format for InfluxLines {
+    fn cut(&mut self, coming: &[u8], behind: Behind) -> anyhow::Result<Cut> {
+        let (mut at, mut records) = (0, 0u32);
+        while at < coming.len().min(PIECE_SIZE) {
+            // A string that is open here may have newlines, and ends further behind.
+            if behind == Behind::More && coming.len() - at < LOOKAHEAD {
+                break;
+            }
+            let rest = coming.get(at..).unwrap_or_default();
+            let is_comment = is_said(rest);
+            if is_comment && 0 < at {
+                break;
+            }
+            let end = match self.is_in_definitions {
+                true => at + plain_end(rest),
+                false => line_end(coming, at),
+            };
+            let line = coming.get(at..end).unwrap_or_default();
+            records += 1 + newlines(line);
+            at = (end + 1).min(coming.len());
+            if is_comment {
+                self.hear(line);
+                return Ok(Cut { size: at, records, context: None });
+            }
+            if self.is_in_definitions {
+                return Ok(Cut { size: at, records, context: None });
+            }
+        }
+        Ok(Cut { size: at, records, context: Some(self.context()) })
+    }
+
+    fn read(&self, piece: &Piece, bytes: &[u8], out: &mut Out<'_>) -> anyhow::Result<()> {
+        let keys = InfluxKeys::new(ExtraLabels::none());
+        let hasher = KeyHasher::new(1);
+        let options = Options { precision: Precision::Nanosecond, now: self.now };
+        let mut start = Start { offset: 0, line: piece.first };
+        loop {
+            let decoded = decode(bytes, start, &options, &hasher, &keys)?;
+            out.strings += decoded.counts.strings;
+            let kept = decoded.errors.kept();
+            for error in kept {
+                out.fault(error.position, &error.reason);
+            }
+            let others = decoded.errors.count() - kept.len() as u64;
+            out.faults(others, || "..".to_string());
+            give(&decoded.batch, bytes, &piece.context, out)?;
+            match decoded.rest {
+                Some(next) => start = next,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+/// The types of the fields of each measurement and list of fields.
+type Types = HashMap<(Vec<u8>, u32), HashMap<String, FieldType>>;
+
+/// Hands on the rows of a batch, series by series.
+fn give(
+    batch: &WriteBatch<'_>,
+    bytes: &[u8],
+    database: &str,
+    out: &mut Out<'_>,
+) -> anyhow::Result<()> {
+    let mut types = Types::new();
+    for (measurement, row) in first_rows(batch) {
+        if let Some(line) = typed_fields(bytes, row) {
+            types.insert((measurement.to_vec(), row.shape), line.fields.into_iter().collect());
+        }
+    }
+    let mut known: HashMap<u128, Option<usize>> = HashMap::new();
+    let mut all: Vec<Points> = Vec::new();
+    for row in &batch.rows {
+        let at = match known.get(&row.hash) {
+            Some(at) => *at,
+            None => {
+                let made = points_of(batch, row, &types, database);
+                let made = made.map_err(|why| out.fault(row.position, why)).ok();
+                let at = made.map(|points| {
+                    all.push(points);
+                    all.len() - 1
+                });
+                known.insert(row.hash, at);
+                at
+            }
+        };
+        let Some(points) = at.and_then(|at| all.get_mut(at)) else { continue };
+        let values = batch.row_values(row).iter().map(|value| Some(*value)).collect();
+        points.rows.push(AnswerRow { time: row.timestamp, values });
+        if ROWS_AT_ONCE <= points.rows.len() {
+            let next = Points { rows: Vec::new(), ..points.clone() };
+            out.give(Given::Points(std::mem::replace(points, next)))?;
+        }
+    }
+    for mut points in all {
+        points.rows.sort_by_key(|row| row.time);
+        out.give(Given::Points(points))?;
+    }
+    Ok(())
+}
+
+/// A series of a batch, without its rows.
+fn points_of(
+    batch: &WriteBatch<'_>,
+    row: &model::Row,
+    types: &Types,
+    database: &str,
+) -> Result<Points, String> {
+    let key = batch.key(row);
+    let (mut builder, mut measurement) = (LabelsBuilder::new(), String::new());
+    batch.decoder.tags(key, &mut builder).map_err(|error| error.to_string())?;
+    batch.decoder.metric_name(key, "", &mut measurement).map_err(|error| error.to_string())?;
+    // The decoder puts the field behind it.
+    measurement.pop();
+    builder.remove(METRIC_NAME);
+    let tags: Labels = builder.finish();
+    let of = types.get(&(raw_measurement(key).to_vec(), row.shape));
+    let shape = batch.shapes.get(row.shape as usize).ok_or("a row of no shape")?;
+    let kind = |name: &str| of.and_then(|of| of.get(name)).copied().unwrap_or(FieldType::Float);
+    let fields = shape.fields.iter().map(|name| (name.to_string(), kind(name))).collect();
+    Ok(Points { database: database.to_string(), measurement, tags, fields, rows: Vec::new() })
+}
+
+/// The measurement of a key as it stands there.
+fn raw_measurement(key: &[u8]) -> &[u8] {
+    let is_end = |at: &usize| key[*at] == b',' && (*at == 0 || key[*at - 1] != b'\\');
+    &key[..(0..key.len()).find(is_end).unwrap_or(key.len())]
+}
+
+/// Newlines of a text.
+fn newlines(text: &[u8]) -> u32 {
+    u32::try_from(text.iter().filter(|byte| **byte == b'\n').count()).unwrap_or(u32::MAX)
+}
+
+/// Where the line that a text begins with ends.
+fn plain_end(text: &[u8]) -> usize {
+    text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the pieces of a text say: their contexts, and what they have.
+    fn pieces(text: &str) -> Vec<(String, Vec<String>)> {
+        let mut format = InfluxLines::new("autogen", 0);
+        let (mut found, mut at, mut first) = (Vec::new(), 0, 1);
+        while at < text.len() {
+            let cut = format.cut(&text.as_bytes()[at..], Behind::Nothing).unwrap();
+            let bytes = &text.as_bytes()[at..at + cut.size];
+            if let Some(context) = cut.context {
+                let piece = Piece {
+                    file: 0,
+                    offset: 0,
+                    size: 0,
+                    first,
+                    context: context.clone(),
+                    broken: None,
+                };
+                let mut lines = Vec::new();
+                let mut sink = |given: Given| {
+                    let Given::Points(points) = given else { unreachable!("points") };
+                    let text = points.lines(&super::super::Filter::all()).unwrap().text;
+                    lines.push(String::from_utf8(text).unwrap());
+                    Ok(())
+                };
+                let mut out =
+                    Out { sink: &mut sink, strings: 0, faults: Vec::new(), fault_count: 0 };
+                format.read(&piece, bytes, &mut out).unwrap();
+                let faults = std::mem::take(&mut out.faults);
+                lines.extend(faults);
+                found.push((context, lines));
+            }
+            (at, first) = (at + cut.size, first + cut.records);
+        }
+        found
+    }
+
+    #[test]
+    fn comments_say_where_lines_belong() {
+        let text = "# INFLUXDB EXPORT: a - b\n# DDL\nCREATE DATABASE x WITH NAME autogen\n# DML\n\
+                    # CONTEXT-DATABASE:x\n# CONTEXT-RETENTION-POLICY:autogen\n# writing tsm data\n\
+                    m,h=a v=1i 1\nm,h=a v=2i 2\nm,h=a s=\"# CONTEXT-DATABASE:z\n\" 3\nm,h=b v=t 1\n\
+                    # CONTEXT-RETENTION-POLICY:long\nm v=0.5 7\n\
+                    # CONTEXT-DATABASE:y\nm bad 1\n";
+        let found = pieces(text);
+        let shown: Vec<(&str, &[String])> =
+            found.iter().map(|(context, lines)| (context.as_str(), lines.as_slice())).collect();
+        let lines = |texts: &[&str]| texts.iter().map(|one| one.to_string()).collect::<Vec<_>>();
+        assert_eq!(
+            shown[1],
+            ("x", lines(&["m,h=a v=1i 1\nm,h=a v=2i 2\n", "m,h=b v=t 1\n"]).as_slice())
+        );
+        assert_eq!(shown[2], ("x.long", lines(&["m v=0.5 7\n"]).as_slice()));
+        assert_eq!(shown[3].0, "y");
+        assert!(shown[3].1[0].starts_with("16: unable to parse 'm bad 1'"), "{shown:?}");
+    }
+}

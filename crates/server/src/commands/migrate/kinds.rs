@@ -1,0 +1,196 @@
+//! What can be copied from: a row for each kind.
+
+use super::files::{self, Files, InfluxLines};
+use super::redistimeseries::{Login, RedisTimeSeries};
+use super::series::Filter;
+use super::source::Source;
+use super::{blocks, influxdb, remote_read, text, victoriametrics, whisper};
+use crate::commands::client::{Access, BEARER, Client};
+use crate::commands::redis::PORT;
+use anyhow::{Context as _, bail};
+use clap::ArgMatches;
+use model::TimeRange;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The port of a Redis.
+const REDIS_PORT: u16 = 6379;
+
+/// A kind of source.
+pub struct Kind {
+    /// What it is called.
+    pub name: &'static str,
+    /// What stands behind it on the command line.
+    place: &'static str,
+    /// What it is, for `--help`.
+    about: &'static str,
+    /// Whether `--legacy` can ask it while it is copied.
+    pub is_legacy: bool,
+    open: fn(&Asked<'_>) -> anyhow::Result<Box<dyn Source>>,
+}
+
+/// What a source is opened with.
+pub struct Asked<'a> {
+    /// All that was said.
+    pub matches: &'a ArgMatches,
+    /// URLs, files or directories; at least one.
+    pub places: Vec<&'a str>,
+    /// Which series.
+    pub filter: Arc<Filter>,
+    /// Of which time.
+    pub range: TimeRange,
+}
+
+#[rustfmt::skip] // a table
+const KINDS: &[Kind] = &[
+    Kind { name: "victoriametrics", place: "URL", is_legacy: true,
+           about: "a running VictoriaMetrics (of a cluster the URL of a vmselect with its path)",
+           open: |asked| Ok(Box::new(victoriametrics::VictoriaMetrics::new(asked.client(BEARER)?, asked.filter.clone(), asked.range))) },
+    Kind { name: "prometheus", place: "URL", is_legacy: true,
+           about: "a running Prometheus, or whatever answers its remote read",
+           open: remote_read },
+    Kind { name: "prometheus-blocks", place: "DIR", is_legacy: false,
+           about: "Prometheus' data directory, a snapshot of it, or Thanos' blocks fetched from a bucket",
+           open: |asked| Ok(Box::new(blocks::Blocks::new(Path::new(asked.place()?), asked.filter.clone(), asked.range))) },
+    Kind { name: "influxdb", place: "URL", is_legacy: false,
+           about: "a running InfluxDB 1.x, or 2.x with its token and --start",
+           open: influxdb },
+    Kind { name: "influx-lines", place: "FILE..", is_legacy: false,
+           about: "line protocol in files, as influx_inspect export writes it, gzip or not",
+           open: influx_lines },
+    Kind { name: "victoriametrics-files", place: "FILE..", is_legacy: false,
+           about: "what /api/v1/export or /api/v1/export/native answered, gzip or not",
+           open: |asked| Ok(Box::new(Files::new(&asked.places, Box::new(files::victoriametrics), asked.filter.clone(), asked.range))) },
+    Kind { name: "whisper", place: "DIR", is_legacy: false,
+           about: "Graphite's tree of .wsp files; a/b/c.wsp becomes a.b.c",
+           open: |asked| Ok(Box::new(whisper::Whisper::new(Path::new(asked.place()?), asked.filter.clone(), asked.range))) },
+    Kind { name: "redistimeseries", place: "URL", is_legacy: false,
+           about: "a Redis with TS.* (redis://host:6379), without TLS",
+           open: redistimeseries },
+    Kind { name: "parquet", place: "FILE..", is_legacy: false,
+           about: "Parquet files, or directories of them, with the columns of `quipu export --format parquet`",
+           open: parquet },
+    Kind { name: "quipu", place: "URL", is_legacy: true,
+           about: "another Quipu",
+           open: remote_read },
+];
+
+fn remote_read(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let client = asked.client(BEARER)?;
+    Ok(Box::new(remote_read::RemoteRead::new(client, asked.filter.clone(), asked.range)))
+}
+
+fn influxdb(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let client = asked.client(influxdb::TOKEN)?;
+    let databases = asked.matches.get_many::<String>("database").into_iter().flatten();
+    let databases = databases.cloned().collect();
+    Ok(Box::new(influxdb::InfluxDb::new(client, asked.filter.clone(), asked.range, databases)))
+}
+
+fn influx_lines(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let policy = text(asked.matches, "default-policy").to_string();
+    // Lines without a time have that of the copy's beginning, however often it goes on.
+    let now = asked.range.end;
+    let format_of = move |_: &[u8]| -> anyhow::Result<Box<dyn files::Format>> {
+        Ok(Box::new(InfluxLines::new(&policy, now)))
+    };
+    let (filter, range) = (asked.filter.clone(), asked.range);
+    Ok(Box::new(Files::new(&asked.places, Box::new(format_of), filter, range)))
+}
+
+fn redistimeseries(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let said = |name: &str| asked.matches.try_get_one::<String>(name).ok().flatten().cloned();
+    let of = |url: String, port: u16, user: &str, password_file: &str| Login {
+        url,
+        port,
+        user: said(user).unwrap_or_else(|| "default".to_string()),
+        password_file: said(password_file),
+    };
+    let from = of(asked.place()?.to_string(), REDIS_PORT, "from-user", "from-password-file");
+    let target = said("keys-url").map(|url| of(url, PORT, "user", "password-file"));
+    Ok(Box::new(RedisTimeSeries::new(from, asked.filter.clone(), asked.range, target)))
+}
+
+#[cfg(feature = "sql")]
+fn parquet(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let Asked { places, filter, range, .. } = asked;
+    Ok(Box::new(super::parquet::Parquet::new(places, filter.clone(), *range)))
+}
+
+#[cfg(not(feature = "sql"))]
+fn parquet(_: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    bail!("this build is without the feature sql, and knows no Parquet")
+}
+
+/// The names of all kinds.
+pub fn names() -> Vec<&'static str> {
+    KINDS.iter().map(|kind| kind.name).collect()
+}
+
+/// A line for each kind.
+pub fn about() -> String {
+    let line = |kind: &Kind| {
+        let said = format!("{} {}", kind.name, kind.place);
+        format!("{said:<27} {}\n", kind.about)
+    };
+    KINDS.iter().map(line).collect()
+}
+
+impl Kind {
+    /// The kind that the arguments name.
+    ///
+    /// # Errors
+    /// Never, after the arguments were checked.
+    pub fn of(matches: &ArgMatches) -> anyhow::Result<&'static Kind> {
+        let name = text(matches, "kind");
+        KINDS.iter().find(|kind| kind.name == name).with_context(|| format!("no kind {name}"))
+    }
+
+    /// The source that the arguments name, of a time.
+    ///
+    /// # Errors
+    /// When an argument makes no sense.
+    pub fn open(
+        &self,
+        matches: &ArgMatches,
+        filter: &Arc<Filter>,
+        range: TimeRange,
+    ) -> anyhow::Result<Box<dyn Source>> {
+        (self.open)(&Asked { matches, places: places(matches), filter: filter.clone(), range })
+    }
+}
+
+/// URLs, files or directories that the arguments name.
+pub fn places(matches: &ArgMatches) -> Vec<&str> {
+    matches.get_many::<String>("place").into_iter().flatten().map(String::as_str).collect()
+}
+
+impl<'a> Asked<'a> {
+    /// The one place.
+    ///
+    /// # Errors
+    /// When there are several.
+    pub fn place(&self) -> anyhow::Result<&'a str> {
+        match self.places.as_slice() {
+            [place] => Ok(place),
+            _ => bail!("{} places: this kind is copied from one", self.places.len()),
+        }
+    }
+
+    /// A client for the server at the one place, whose token stands behind a word.
+    ///
+    /// # Errors
+    /// A URL or a file that cannot be used.
+    pub fn client(&self, token_word: &str) -> anyhow::Result<Client> {
+        let said = |name: &str| self.matches.get_one::<String>(name).map(String::as_str);
+        let access = Access {
+            user: said("from-user"),
+            password_file: said("from-password-file"),
+            bearer_token_file: said("from-bearer-token-file"),
+            token_word,
+            tls_ca: said("from-tls-ca"),
+        };
+        let place = self.place()?;
+        Client::open(place, &access).with_context(|| place.to_string())
+    }
+}

@@ -1,0 +1,194 @@
+//! Rows of InfluxDB on their way: they become lines again, so that what they are here is what they were if
+//! somebody had written them to Quipu's own door: names of `measurement_field`, the label `db`, nanoseconds,
+//! and the types of fields.
+
+use super::exact::{Exact, When};
+use super::series::Filter;
+use model::{Labels, METRIC_NAME, TimeRange};
+use wire::influx::FieldType;
+use wire::influx::answer::AnswerRow;
+use wire::influx::encode::{push_field_name, push_field_value, push_key};
+
+/// The label that Quipu's door gives to what was written with `db=`.
+pub const DATABASE: &str = "db";
+
+/// Rows of a measurement that have the same tags.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Points {
+    /// What they are written to; nothing for none.
+    pub database: String,
+    /// The measurement.
+    pub measurement: String,
+    /// Without the metric's name and the database.
+    pub tags: Labels,
+    /// Names and types of their fields.
+    pub fields: Vec<(String, FieldType)>,
+    /// Times in nanoseconds, and a value for each field.
+    pub rows: Vec<AnswerRow>,
+}
+
+/// Lines for one database.
+pub struct Lines {
+    /// What is said as `db=`.
+    pub database: String,
+    /// The lines.
+    pub text: Vec<u8>,
+    /// How many values they have.
+    pub samples: u64,
+}
+
+impl Points {
+    /// The labels of the series of a field.
+    fn labels(&self, field: &str) -> Labels {
+        let mut labels = self.tags.to_builder();
+        if !self.database.is_empty() {
+            labels.set(DATABASE, &self.database);
+        }
+        labels.set(METRIC_NAME, &format!("{}_{field}", self.measurement));
+        labels.finish()
+    }
+
+    /// Leaves what is of a time, and of the series that are copied.
+    pub fn tidy(&mut self, range: &TimeRange, filter: &Filter) {
+        self.rows.retain(|row| range.contains(row.time));
+        let takes: Vec<bool> =
+            self.fields.iter().map(|(name, _)| filter.takes(&self.labels(name))).collect();
+        if takes.iter().all(|takes| *takes) {
+            return;
+        }
+        let kept = |at: usize| takes.get(at).copied().unwrap_or(false);
+        let mut at = 0..;
+        self.fields.retain(|_| at.next().is_some_and(kept));
+        for row in &mut self.rows {
+            let mut at = 0..;
+            row.values.retain(|_| at.next().is_some_and(kept));
+        }
+    }
+
+    /// How many values there are.
+    pub fn len(&self) -> usize {
+        self.rows.iter().map(|row| row.values.iter().flatten().count()).sum()
+    }
+
+    /// Their series, with the labels that they have in the new place.
+    pub fn exact(&self, filter: &Filter) -> Vec<Exact> {
+        let series = |(at, (field, _)): (usize, &(String, FieldType))| {
+            let value = |row: &AnswerRow| {
+                let value = row.values.get(at).copied().flatten()?;
+                Some((When { nanos: row.time, start_ms: 0 }, value))
+            };
+            let samples = self.rows.iter().filter_map(value).collect();
+            let labels = filter.relabelled(self.labels(field));
+            Exact { labels, samples, histograms: Vec::new() }
+        };
+        let all = self.fields.iter().enumerate().map(series);
+        all.filter(|one| 0 < one.len()).collect()
+    }
+
+    /// The same as lines; nothing where lines cannot say it: names of metrics are changed on the way, or the
+    /// new labels have what no tag has.
+    pub fn lines(&self, filter: &Filter) -> Option<Lines> {
+        if filter.changes_names() {
+            return None;
+        }
+        // Those of all fields have the same changes.
+        let mut labels = filter.relabelled(self.labels("")).to_builder();
+        let database = labels.get(DATABASE).unwrap_or_default().to_string();
+        labels.remove(DATABASE);
+        let mut key = Vec::new();
+        push_key(&mut key, &self.measurement, &labels.finish()).ok()?;
+        let mut names = Vec::new();
+        for (name, kind) in &self.fields {
+            let mut text = Vec::new();
+            push_field_name(&mut text, name).ok()?;
+            names.push((text, *kind));
+        }
+        let mut lines = Lines { database, text: Vec::new(), samples: 0 };
+        for row in &self.rows {
+            let mut parts_by = b' ';
+            for ((name, kind), value) in names.iter().zip(&row.values) {
+                let Some(value) = value else { continue };
+                if parts_by == b' ' {
+                    lines.text.extend_from_slice(&key);
+                }
+                lines.text.push(parts_by);
+                lines.text.extend_from_slice(name);
+                push_field_value(&mut lines.text, *kind, *value);
+                parts_by = b',';
+                lines.samples += 1;
+            }
+            if parts_by == b',' {
+                lines.text.extend_from_slice(format!(" {}\n", row.time).as_bytes());
+            }
+        }
+        Some(lines)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::series::Series;
+    use super::*;
+    use clap::Command;
+    use wire::remote_write::encode::MillisSample;
+
+    fn points() -> Points {
+        let row = |time, values: [Option<f64>; 3]| AnswerRow { time, values: values.to_vec() };
+        Points {
+            database: "d b".to_string(),
+            measurement: "m,x".to_string(),
+            tags: Labels::from_pairs(&[("host", "a b")]),
+            fields: [
+                ("f", FieldType::Float),
+                ("n", FieldType::Integer),
+                ("on", FieldType::Boolean),
+            ]
+            .map(|(name, kind)| (name.to_string(), kind))
+            .to_vec(),
+            rows: vec![
+                row(1_999_999, [Some(0.1), Some(3.0), Some(1.0)]),
+                row(2_000_001, [None, Some(4.0), None]),
+                row(3_000_000, [None, None, None]),
+            ],
+        }
+    }
+
+    fn filter(arguments: &[&str]) -> Filter {
+        let command = super::super::series::arguments(Command::new("x"));
+        Filter::of(&command.try_get_matches_from([&["x"], arguments].concat()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn rows_are_lines_in_their_types() {
+        let lines = points().lines(&Filter::all()).unwrap();
+        assert_eq!((lines.database.as_str(), lines.samples), ("d b", 4));
+        let expected = "m\\,x,host=a\\ b f=0.1,n=3i,on=t 1999999\nm\\,x,host=a\\ b n=4i 2000001\n";
+        assert_eq!(String::from_utf8(lines.text).unwrap(), expected);
+        let changed = filter(&["--rename-label", "db=base", "--drop-label", "host"]);
+        let lines = points().lines(&changed).unwrap();
+        assert_eq!(lines.database, "");
+        assert!(lines.text.starts_with(b"m\\,x,base=d\\ b f=0.1"));
+        assert!(points().lines(&filter(&["--set-label", "__name__=x"])).is_none());
+        let mut odd = points();
+        odd.tags = Labels::from_pairs(&[("host", "a\nb")]);
+        assert!(odd.lines(&Filter::all()).is_none());
+    }
+
+    #[test]
+    fn rows_are_series_of_their_fields() {
+        let series: Vec<Series> =
+            points().exact(&Filter::all()).into_iter().map(Exact::into_series).collect();
+        assert_eq!(series.len(), 3);
+        let pairs = [("__name__", "m,x_n"), ("db", "d b"), ("host", "a b")];
+        assert_eq!(series[1].labels, Labels::from_pairs(&pairs));
+        let sample = |(millis, value)| MillisSample { millis, value };
+        assert_eq!(series[1].samples, [(1, 3.0), (2, 4.0)].map(sample));
+        let mut some = points();
+        some.tidy(
+            &TimeRange::new(2_000_000, 9_000_000),
+            &filter(&["--match", "{__name__=~\"m,x_n|m,x_on\"}"]),
+        );
+        assert_eq!((some.fields.len(), some.rows.len(), some.len()), (2, 2, 1));
+        assert_eq!(some.exact(&Filter::all()).len(), 1);
+    }
+}

@@ -1,0 +1,195 @@
+//! Answers of InfluxQL as a client reads them: a line of a chunked one, with every digit of its numbers.
+//!
+//! ```text
+//! {"results":[{"statement_id":0,"series":[{"name":"cpu","tags":{"host":"a"},"columns":["time","v"],
+//!              "values":[[1451606400000000000,1.5]],"partial":true}],"partial":true}]}
+//! ```
+
+use crate::Error;
+use crate::json_lines::scan::{Fault, Scan};
+use crate::number;
+
+/// A part of a series.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AnswerSeries {
+    /// The measurement.
+    pub name: String,
+    /// Its tags; those that it has not are empty.
+    pub tags: Vec<(String, String)>,
+    /// Times in nanoseconds, where the question said so, and the numbers behind them: a boolean is 1 or 0,
+    /// text is none.
+    pub rows: Vec<AnswerRow>,
+}
+
+/// A row of one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AnswerRow {
+    /// What stands in its first column.
+    pub time: i64,
+    /// What stands in the others.
+    pub values: Vec<Option<f64>>,
+}
+
+/// What a line says of one statement.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct AnswerPart {
+    /// Which statement of the question it is.
+    pub statement: u64,
+    /// Parts of series.
+    pub series: Vec<AnswerSeries>,
+}
+
+/// Reads a line.
+///
+/// # Errors
+/// When it is none, or says that something went wrong: then in the server's words.
+pub fn read_answer(line: &[u8]) -> Result<Vec<AnswerPart>, Error> {
+    let (mut parts, mut wrong, mut is_answer) = (Vec::new(), None, false);
+    let mut scan = Scan::new(line);
+    let read = scan.members(|scan, name| match name {
+        "results" => {
+            is_answer = true;
+            scan.elements(|scan| {
+                parts.push(part(scan, &mut wrong)?);
+                Ok(())
+            })
+        }
+        "error" => {
+            wrong = Some(scan.string()?.into_owned());
+            Ok(())
+        }
+        _ => scan.skip(0),
+    });
+    let bad = |Fault { offset, expected }| Error::malformed("answer of InfluxQL", offset, expected);
+    read.map_err(bad)?;
+    match wrong {
+        Some(words) => Err(Error::Invalid(words)),
+        None if !is_answer => Err(bad(Fault { offset: 0, expected: "results" })),
+        None => Ok(parts),
+    }
+}
+
+fn part(scan: &mut Scan<'_>, wrong: &mut Option<String>) -> Result<AnswerPart, Fault> {
+    let mut part = AnswerPart::default();
+    scan.members(|scan, name| {
+        match name {
+            "statement_id" => part.statement = u64::try_from(integer(scan)?).unwrap_or_default(),
+            "error" => *wrong = Some(scan.string()?.into_owned()),
+            "series" => scan.elements(|scan| {
+                part.series.push(series(scan)?);
+                Ok(())
+            })?,
+            _ => scan.skip(0)?,
+        }
+        Ok(())
+    })?;
+    Ok(part)
+}
+
+fn series(scan: &mut Scan<'_>) -> Result<AnswerSeries, Fault> {
+    let mut series = AnswerSeries::default();
+    scan.members(|scan, name| {
+        match name {
+            "name" => series.name = scan.string()?.into_owned(),
+            "tags" => scan.members(|scan, name| {
+                series.tags.push((name.to_string(), scan.string()?.into_owned()));
+                Ok(())
+            })?,
+            "values" => scan.elements(|scan| {
+                series.rows.push(row(scan)?);
+                Ok(())
+            })?,
+            _ => scan.skip(0)?,
+        }
+        Ok(())
+    })?;
+    Ok(series)
+}
+
+fn row(scan: &mut Scan<'_>) -> Result<AnswerRow, Fault> {
+    let mut row = AnswerRow::default();
+    let mut is_first = true;
+    scan.elements(|scan| {
+        match std::mem::take(&mut is_first) {
+            true => row.time = integer(scan)?,
+            false => row.values.push(cell(scan)?),
+        }
+        Ok(())
+    })?;
+    match is_first {
+        true => scan.fault("a row with a time"),
+        false => Ok(row),
+    }
+}
+
+fn integer(scan: &mut Scan<'_>) -> Result<i64, Fault> {
+    // Behind a comma there may be a space.
+    scan.peek();
+    let found = number::decimal(scan.text, scan.at);
+    let whole = found
+        .as_ref()
+        .and_then(|one| one.integer.and_then(|size| number::signed_of(size, one.is_negative)));
+    match (found, whole) {
+        (Some(found), Some(whole)) => {
+            scan.at = found.end;
+            Ok(whole)
+        }
+        _ => scan.fault("a whole number"),
+    }
+}
+
+fn cell(scan: &mut Scan<'_>) -> Result<Option<f64>, Fault> {
+    let words: [(&[u8], Option<f64>); 3] =
+        [(b"null", None), (b"true", Some(1.0)), (b"false", Some(0.0))];
+    if scan.peek() == Some(b'"') {
+        return scan.raw_string().map(|_| None);
+    }
+    let rest = scan.text.get(scan.at..).unwrap_or_default();
+    if let Some((word, value)) = words.iter().find(|(word, _)| rest.starts_with(word)) {
+        scan.at += word.len();
+        return Ok(*value);
+    }
+    match number::decimal(scan.text, scan.at) {
+        Some(number) => {
+            scan.at = number.end;
+            Ok(Some(number.value))
+        }
+        None => scan.fault("a number, a boolean, text or null"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_have_tags_and_every_digit() {
+        let line = br#"{"results":[{"statement_id":3,"series":[{"name":"a b","tags":{"host":"x\u003c","zone":""},
+            "columns":["time","v","n","on"],"values":[[-1451606400000000001,0.1,9007199254740993,true],
+            [1, null, 1e-7,"text"]],"partial":true}],"partial":true}]}"#;
+        let parts = read_answer(line).unwrap();
+        assert_eq!((parts.len(), parts[0].statement), (1, 3));
+        let series = &parts[0].series[0];
+        assert_eq!(series.name, "a b");
+        assert_eq!(series.tags[1], ("zone".to_string(), String::new()));
+        let row = |time, values: [Option<f64>; 3]| AnswerRow { time, values: values.to_vec() };
+        let expected = [
+            row(-1_451_606_400_000_000_001, [Some(0.1), Some(9_007_199_254_740_992.0), Some(1.0)]),
+            row(1, [None, Some(1e-7), None]),
+        ];
+        assert_eq!(series.rows, expected);
+        assert!(read_answer(b"{\"results\":[{\"statement_id\":0}]}").unwrap()[0].series.is_empty());
+    }
+
+    #[test]
+    fn what_went_wrong_is_said() {
+        let words = |line: &[u8]| read_answer(line).unwrap_err().to_string();
+        assert_eq!(words(br#"{"error":"no database"}"#), "no database");
+        assert_eq!(words(br#"{"results":[{"statement_id":0,"error":"timeout"}]}"#), "timeout");
+        assert!(words(b"{}").contains("results"));
+        assert!(words(br#"{"results":[{"series":[{"values":[[]]}]}]}"#).contains("a time"));
+        assert!(words(br#"{"results":[{"series":[{"values":[[1.5]]}]}]}"#).contains("whole"));
+        let whole = br#"{"results":[{"series":[{"name":"a","values":[[1,2]]}]}]}"#;
+        assert!((0..whole.len()).all(|size| read_answer(&whole[..size]).is_err()));
+    }
+}

@@ -1,0 +1,275 @@
+//! `quipu migrate influxdb` from a real InfluxDB, and `influx-lines` from files as its tools write them: what
+//! comes is what the same lines would have been at Quipu's own door.
+
+use anyhow::{Context, Result, ensure};
+use e2e::influx::start_influx;
+use e2e::migration::{lines, migrate, must};
+use e2e::{Client, Launch, Server, percent};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use std::io::Write;
+use std::path::Path;
+
+/// 2026-08-30 00:00:00 UTC in nanoseconds.
+const START: i64 = 1_788_048_000_000_000_000;
+const DAY: i64 = 86_400_000_000_000;
+
+/// Lines for one database or policy: three days of a fleet, with all that fields and names can be.
+fn fleet(seed: i64) -> String {
+    let mut text = String::new();
+    for row in 0..300i64 {
+        let at = START - 2 * DAY + row * 600_000_000_000 * 14 / 10 + seed;
+        for host in 0..3 {
+            let value = (row * (host + 2) + seed) as f64 / 7.0;
+            text += &format!(
+                "cpu\\ load,host=h{host},zone=é\\,\\ {host} user={value},n={row}i,on={},note=\"a \\\"b\\\"\" {at}\n",
+                row % 2 == 0
+            );
+        }
+        text +=
+            &format!("plain value={row} {}\nodd,t=\\=x n\\ m={}i {at}\n", at + 1, i64::MAX - row);
+    }
+    // Within a millisecond, in lines of different fields.
+    text += &format!("twice v=1,w=2 {}\ntwice v=3 {}\n", START + 2, START + 3);
+    text + &format!("once,host=a v=-0.0,w=1e300,tiny=5e-324 {}\n", START + 1)
+}
+
+/// What is where: the database as both sides call it, and what is said to InfluxDB.
+const PLACES: [(&str, &str); 4] =
+    [("x", "db=x"), ("x.long", "db=x&rp=long"), ("my db", "db=my%20db"), ("mixed", "db=mixed")];
+
+/// Shards of different weeks that say different types.
+fn mixed() -> String {
+    let old = START - 30 * DAY;
+    format!("m f=1i,b=t {old}\nm f=1.5,b=\"text\" {}\n", START - DAY)
+}
+
+fn ask(influx: &mut Client, question: &str) -> Result<()> {
+    let answer = influx.post(&format!("/query?q={}", percent(question)), &[], b"")?;
+    ensure!(answer.status == 200 && !answer.excerpt().contains("error"), "{}", answer.excerpt());
+    Ok(())
+}
+
+/// Writes the same to an InfluxDB and to Quipu's own door.
+fn fill(influx: &mut Client, truth: &Server) -> Result<()> {
+    for name in ["x", "my db", "mixed"] {
+        ask(influx, &format!("CREATE DATABASE \"{name}\""))?;
+    }
+    ask(influx, "CREATE RETENTION POLICY long ON x DURATION 0s REPLICATION 1")?;
+    for ((label, place), seed) in PLACES.iter().zip(0..) {
+        let text = if *label == "mixed" { mixed() } else { fleet(seed) };
+        let answer = influx.post(&format!("/write?{place}"), &[], text.as_bytes())?;
+        ensure!(answer.status == 204, "{place}: {}", answer.excerpt());
+        truth.write(&format!("/write?db={}", percent(label)), text)?;
+    }
+    Ok(())
+}
+
+/// The fields and types that a server knows of a database.
+fn fields(server: &Server, database: &str) -> Result<String> {
+    let path = format!("/query?db={}&q=SHOW%20FIELD%20KEYS", percent(database));
+    Ok(String::from_utf8(server.get(&path)?.body)?)
+}
+
+#[test]
+fn an_influxdb_becomes_what_its_lines_would_have_been() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let directory = directory.path();
+    let (_influx, authority) = start_influx(directory)?;
+    let mut influx = Client::new(&authority);
+    let truth = Launch::new(&directory.join("truth")).start()?;
+    fill(&mut influx, &truth)?;
+    let url = format!("http://{authority}");
+
+    let server = Launch::new(&directory.join("quipu")).start()?;
+    server.write("/write?db=x", format!("once,host=b v=1 {START}\n"))?;
+    let told = must(&server, directory, &["influxdb", &url, "--dry-run"])?;
+    ensure!(told.contains("x/long/2026-08-30: ") && told.contains("nothing was copied"), "{told}");
+    ensure!(told.contains("2026-08-30: 1 are here"), "{told}");
+    let said = must(&server, directory, &["influxdb", &url])?;
+    ensure!(said.contains("0 requests had some that were refused"), "{said}");
+    ensure!(said.contains("2701 values of text fields"), "{said}");
+    ensure!(said.contains("days of which both had samples:\n2026-08-30: "), "{said}");
+    truth.write("/write?db=x", format!("once,host=b v=1 {START}\n"))?;
+    let (here, there) = (lines(&server)?, lines(&truth)?);
+    ensure!(here.len() == there.len(), "{} and {} series", here.len(), there.len());
+    for (here, there) in here.iter().zip(&there) {
+        ensure!(here == there, "{here}\n{there}");
+    }
+    for (database, _) in PLACES {
+        let (here, there) = (fields(&server, database)?, fields(&truth, database)?);
+        ensure!(here == there && here.contains("fieldKey"), "{database}: {here}\n{there}");
+    }
+
+    let verify = ["verify", "influxdb", &url];
+    let said = must(&server, directory, &verify)?;
+    ensure!(said.contains("; 0 differ"), "{said}");
+    server.post("/api/v1/admin/tsdb/delete_series?match[]=once_w", "")?;
+    server.write("/write?db=x", format!("plain value=7 {}\n", START - 2 * DAY + 1))?;
+    let said = migrate(&server, directory, &verify)?;
+    ensure!(said.code == 1 && said.text.contains("1 samples there, 0 here"), "{}", said.text);
+    check_parts(&server, directory, &url)
+}
+
+/// A part of it, under other labels; what is not there.
+fn check_parts(server: &Server, directory: &Path, url: &str) -> Result<()> {
+    let other = Launch::new(&directory.join("other")).start()?;
+    let some = [
+        "influxdb",
+        url,
+        "--database",
+        "my db",
+        "--match",
+        "{__name__=~\"cpu load_.*\",host=\"h1\"}",
+        "--rename-label",
+        "db=from",
+        "--set-label",
+        "site=a b",
+        "--start",
+        "2026-08-29",
+    ];
+    let said = must(&other, directory, &some)?;
+    ensure!(!said.contains("x/"), "{said}");
+    let found = lines(&other)?;
+    ensure!(found.len() == 3, "{found:?}");
+    ensure!(
+        found
+            .iter()
+            .all(|one| one.contains("\"from\":\"my db\"") && one.contains("\"site\":\"a b\"")),
+        "{found:?}"
+    );
+    must(&other, directory, &[&["verify"], &some[..]].concat())?;
+    // Names that change go by milliseconds.
+    let named =
+        ["influxdb", url, "--match", "plain_value{db=\"x\"}", "--set-label", "__name__=level"];
+    must(&other, directory, &named)?;
+    ensure!(other.export("level")?.len() == 300, "renamed");
+    must(&other, directory, &[&["verify"], &named[..]].concat())?;
+    let said = migrate(server, directory, &["influxdb", url, "--database", "nowhere"])?;
+    ensure!(
+        said.code == 1 && said.text.contains("no database nowhere; there are: "),
+        "{}",
+        said.text
+    );
+    let two = migrate(server, directory, &["influxdb", url, url])?;
+    ensure!(two.code == 1 && two.text.contains("2 places"), "{}", two.text);
+    // A Quipu answers in InfluxQL as well, and says no shards: as a version 2 does.
+    let said = migrate(&other, directory, &["influxdb", server.url()])?;
+    ensure!(said.code == 1 && said.text.contains("say --start"), "{}", said.text);
+    Ok(())
+}
+
+/// A server that says no shards and wants a token, as a version 2; here a Quipu, which answers the same.
+#[test]
+fn a_server_with_a_token_is_asked_from_a_start_on() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let directory = directory.path();
+    let old = Launch::new(&directory.join("old")).flag("bearer-token", "secret").start()?;
+    let token = ("authorization", "Token secret");
+    let written = old.post_with("/write?db=x", &[token], fleet(0))?;
+    ensure!(written.status == 204, "{}", written.excerpt());
+    std::fs::write(directory.join("token"), "secret\n")?;
+    let server = Launch::new(&directory.join("new")).start()?;
+    let start = ["influxdb", old.url(), "--start", "2026-08-25", "--end", "2026-09-10"];
+    let said = migrate(&server, directory, &start)?;
+    ensure!(said.code == 1 && said.text.contains("401"), "{}", said.text);
+    let with_token = [&start[..], &["--from-bearer-token-file", "token"]].concat();
+    must(&server, directory, &with_token)?;
+    let found = lines(&server)?;
+    ensure!(found.len() == 16, "{}: {found:?}", found.len());
+    ensure!(fields(&server, "x")?.contains("integer"), "types");
+    let said = must(&server, directory, &[&["verify"], &with_token[..]].concat())?;
+    ensure!(said.contains("; 0 differ"), "{said}");
+    Ok(())
+}
+
+/// A file as `influx_inspect export` writes it.
+fn exported() -> String {
+    let mut text = "# INFLUXDB EXPORT: 1677-09-21T00:12:43Z - 2262-04-11T23:47:16Z\n# DDL\nCREATE DATABASE x WITH NAME \
+                    autogen\nCREATE DATABASE x WITH NAME long\n# DML\n"
+        .to_string();
+    for (policy, seed) in [("long", 1), ("autogen", 0)] {
+        text += &format!(
+            "# CONTEXT-DATABASE:x\n# CONTEXT-RETENTION-POLICY:{policy}\n# writing tsm data\n"
+        );
+        text += &fleet(seed);
+        text += &format!("note,host=a text=\"one\n# CONTEXT-DATABASE:y\n\" {START}\n");
+    }
+    text
+}
+
+fn gzip(path: &Path, text: &[u8]) -> Result<()> {
+    let mut file = GzEncoder::new(std::fs::File::create(path)?, Compression::fast());
+    file.write_all(text)?;
+    Ok(file.finish().map(drop)?)
+}
+
+#[test]
+fn files_of_lines_are_copied_with_their_contexts() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let directory = directory.path();
+    let truth = Launch::new(&directory.join("truth")).start()?;
+    truth.write("/write?db=x.long", fleet(1))?;
+    truth.write("/write?db=x", fleet(0))?;
+    std::fs::write(directory.join("plain"), exported())?;
+    gzip(&directory.join("packed.gz"), exported().as_bytes())?;
+    for file in ["plain", "packed.gz"] {
+        let server = Launch::new(&directory.join(format!("quipu-{file}"))).start()?;
+        let told = must(&server, directory, &["influx-lines", file, "--dry-run"])?;
+        ensure!(
+            told.contains("2026-08-28T00:00:00") && told.contains("2 windows; nothing"),
+            "{told}"
+        );
+        ensure!(told.contains("values of text fields"), "{told}");
+        must(&server, directory, &["influx-lines", file])?;
+        ensure!(lines(&server)? == lines(&truth)?, "{file}");
+        let said = must(&server, directory, &["verify", "influx-lines", file])?;
+        ensure!(said.contains("; 0 differ"), "{said}");
+        server.stop()?;
+    }
+    check_large_file(directory)
+}
+
+/// A file of several pieces, in one of which a line is bad: the others are done, and stay so.
+fn check_large_file(directory: &Path) -> Result<()> {
+    let mut text = String::new();
+    for row in 0..160_000i64 {
+        let padding = "x".repeat(160);
+        text +=
+            &format!("m,host=h{},path={padding} v={row} {}\n", row % 10, START + row * 1_000_000);
+    }
+    let bad = text.replacen(" v=150000 ", " v=soon ", 1);
+    let file = directory.join("large");
+    std::fs::write(&file, &bad)?;
+    let server = Launch::new(&directory.join("large-quipu")).start()?;
+    let said = migrate(&server, directory, &["influx-lines", "large"])?;
+    ensure!(
+        said.code == 1 && said.text.contains("1 windows are not done: large@"),
+        "{}",
+        said.text
+    );
+    ensure!(
+        said.text.contains("1 records cannot be read: 150001: unable to parse"),
+        "{}",
+        said.text
+    );
+    ensure!(server.export("m_v")?.len() == 159_999, "the others came");
+    // The line is mended where it stood.
+    std::fs::write(&file, bad.replacen(" v=soon ", " v=1500 ", 1))?;
+    let said = must(&server, directory, &["influx-lines", "large"])?;
+    ensure!(said.contains("going on: 1 of 2 windows are done"), "{said}");
+    ensure!(server.export("m_v")?.len() == 160_000, "all of it");
+    // What stands before the end of a file that is cut short comes.
+    gzip(&directory.join("whole.gz"), fleet(0).as_bytes())?;
+    let packed = std::fs::read(directory.join("whole.gz"))?;
+    std::fs::write(directory.join("short.gz"), &packed[..packed.len() / 2])?;
+    let said = migrate(&server, directory, &["influx-lines", "short.gz"])?;
+    ensure!(said.code == 1 && said.text.contains("short.gz@"), "{}", said.text);
+    ensure!(100 < server.export("plain_value")?.len(), "the first half");
+    std::fs::write(directory.join("cut.gz"), [0x1f, 0x8b, 8, 0, 0])?;
+    let said = migrate(&server, directory, &["influx-lines", "cut.gz"])?;
+    ensure!(said.code == 1 && said.text.contains("cut.gz"), "{}", said.text);
+    let said = migrate(&server, directory, &["influx-lines", "nowhere"])?;
+    ensure!(said.code == 1 && said.text.contains("nowhere"), "{}", said.text);
+    server.stop().context("the server")
+}
