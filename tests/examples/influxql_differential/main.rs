@@ -4,12 +4,17 @@
 
 #![allow(clippy::disallowed_methods, reason = "it owns its files and threads")]
 
+mod compare;
 mod generator;
+mod lines;
+mod statements;
 
 use anyhow::{Context, Result, ensure};
+use compare::{is_same, of_csv};
 use e2e::answers::percent;
 use e2e::{Client, Launch, Program, free_port, poll};
-use generator::{Queries, lines};
+use generator::{Form, Queries, Question};
+use lines::lines;
 use random::Random;
 use serde_json::Value;
 use std::path::Path;
@@ -17,10 +22,18 @@ use std::time::Duration;
 
 /// Queries, unless the environment says otherwise.
 const QUERIES: usize = 400;
+/// Queries between two statements that delete something.
+const BETWEEN_DELETIONS: usize = 40;
 /// Differences that are printed.
 const SHOWN_MAX: usize = 10;
-/// Sums may be added up in another order.
-const TOLERANCE: f64 = 1e-12;
+/// What is asked when something was deleted.
+const AFTER_DELETION: &[&str] = &[
+    "SHOW MEASUREMENTS",
+    "SHOW SERIES",
+    "SHOW TAG VALUES WITH KEY =~ /./",
+    "SELECT * FROM /./",
+    "SELECT count(*), last(*) FROM /./ GROUP BY *",
+];
 
 fn start_influx(directory: &Path) -> Result<(Program, Client)> {
     let authority = format!("127.0.0.1:{}", free_port()?);
@@ -40,35 +53,87 @@ fn start_influx(directory: &Path) -> Result<(Program, Client)> {
         ensure!(Client::new(&authority).get("/ping")?.status == 204, "not ready");
         Ok(())
     })?;
-    client.post("/query?q=CREATE%20DATABASE%20x", &[], b"")?;
+    for name in ["x", "quipu"] {
+        client.post(&format!("/query?q=CREATE%20DATABASE%20{name}"), &[], b"")?;
+    }
     Ok((program, client))
 }
 
-fn is_same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(x), Value::Number(y)) => match (x.as_f64(), y.as_f64()) {
-            // Whole numbers stay whole.
-            _ if x.is_f64() != y.is_f64() => x.as_f64() == y.as_f64(),
-            (Some(x), Some(y)) => {
-                let size = x.abs().max(y.abs()).max(1.0);
-                (x - y).abs() <= TOLERANCE * size
-            }
-            _ => false,
-        },
-        (Value::Array(x), Value::Array(y)) => {
-            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| is_same(x, y))
+fn ask(client: &mut Client, question: &Question) -> Result<Value> {
+    let mut path = format!("/query?db=x&q={}{}", percent(&question.text), question.more);
+    if let Some(parameters) = &question.parameters {
+        path += &format!("&params={}", percent(parameters));
+    }
+    let headers: &[(&str, &str)] = match question.form {
+        Form::Csv => &[("Accept", "application/csv")],
+        _ => &[],
+    };
+    let response = client.send("GET", &path, headers, &[])?;
+    let text = response.text();
+    match question.form {
+        Form::Csv => Ok(of_csv(&text)),
+        Form::Chunked => {
+            let pieces = text.lines().map(serde_json::from_str::<Value>);
+            let pieces: std::result::Result<Vec<Value>, _> = pieces.collect();
+            pieces.map(Value::Array).with_context(|| response.excerpt())
         }
-        (Value::Object(x), Value::Object(y)) => {
-            let same = |(name, x)| y.get(name).is_some_and(|y| is_same(x, y));
-            x.len() == y.len() && x.iter().all(same)
-        }
-        (a, b) => a == b,
+        _ => serde_json::from_str(&text).with_context(|| response.excerpt()),
     }
 }
 
-fn ask(client: &mut Client, query: &str) -> Result<Value> {
-    let response = client.get(&format!("/query?db=x&q={}", percent(query)))?;
-    serde_json::from_str(&response.text()).with_context(|| response.excerpt())
+/// What InfluxDB tells under the number of another statement, or, in CSV, not at all.
+fn is_left_out(theirs: &Value) -> bool {
+    let text = theirs.to_string();
+    text.contains("not executed") || text == "[]"
+}
+
+/// Both, and what differed.
+struct Pair {
+    influx: Client,
+    quipu: Client,
+    differences: Vec<String>,
+}
+
+impl Pair {
+    fn compare(&mut self, question: &Question) -> Result<()> {
+        let theirs = ask(&mut self.influx, question).with_context(|| question.text.clone())?;
+        let ours = ask(&mut self.quipu, question).with_context(|| question.text.clone())?;
+        if !is_same(&theirs, &ours) && !is_left_out(&theirs) {
+            let Question { text, more, parameters, .. } = question;
+            let parameters = parameters.as_deref().unwrap_or("");
+            self.differences.push(format!(
+                "{text} {more} {parameters}\n  InfluxDB {theirs}\n  Quipu    {ours}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The same statement in both, and what is left; then all lines again.
+    fn delete(&mut self, statement: &str, lines: &str) -> Result<()> {
+        let path = format!("/query?db=x&q={}", percent(statement));
+        let theirs = self.influx.post(&path, &[], b"")?.text();
+        let ours = self.quipu.post(&path, &[], b"")?.text();
+        if theirs != ours {
+            let text = format!("{statement}\n  InfluxDB {theirs}\n  Quipu    {ours}");
+            self.differences.push(text);
+        }
+        for query in AFTER_DELETION {
+            let before = self.differences.len();
+            self.compare(&Question::plain(query))?;
+            if let Some(text) = self.differences.get_mut(before) {
+                *text = format!("after {statement}: {text}");
+            }
+        }
+        self.write(lines)
+    }
+
+    fn write(&mut self, lines: &str) -> Result<()> {
+        for client in [&mut self.influx, &mut self.quipu] {
+            let written = client.post("/write?db=x", &[], lines.as_bytes())?;
+            ensure!(written.status == 204, "{}", written.excerpt());
+        }
+        Ok(())
+    }
 }
 
 fn main() -> Result<()> {
@@ -77,25 +142,23 @@ fn main() -> Result<()> {
     let count = count.unwrap_or(QUERIES);
     println!("SEED={seed}, {count} queries");
     let directory = tempfile::tempdir()?;
-    let (_influx, mut influx) = start_influx(directory.path())?;
+    let (_influx, influx) = start_influx(directory.path())?;
     let server = Launch::new(&directory.path().join("quipu")).start()?;
+    let mut pair = Pair { influx, quipu: server.client(), differences: Vec::new() };
     let lines: String = lines(&mut Random(seed)).iter().map(|line| line.text()).collect();
-    server.write("/write?db=x", &lines)?;
-    let written = influx.post("/write?db=x", &[], lines.as_bytes())?;
-    ensure!(written.status == 204, "{}", written.excerpt());
-
-    let mut quipu = server.client();
+    pair.write(&lines)?;
     let mut queries = Queries { random: Random(seed.wrapping_add(0x5eed)) };
-    let mut differences = Vec::new();
-    for _ in 0..count {
-        let query = queries.next();
-        let theirs = ask(&mut influx, &query).with_context(|| query.clone())?;
-        let ours = ask(&mut quipu, &query).with_context(|| query.clone())?;
-        if !is_same(&theirs, &ours) {
-            differences.push(format!("{query}\n  InfluxDB {theirs}\n  Quipu    {ours}"));
+    for number in 1..=count {
+        let question = queries.question();
+        pair.compare(&question)?;
+        if number % BETWEEN_DELETIONS == 0 {
+            let statement = queries.deletion();
+            pair.delete(&statement, &lines)?;
         }
     }
+    let differences = pair.differences;
     let shown = differences.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join("\n");
     ensure!(differences.is_empty(), "SEED={seed}: {} differ:\n{shown}", differences.len());
+    println!("{count} queries, 0 differ");
     Ok(())
 }
