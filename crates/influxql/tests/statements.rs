@@ -285,6 +285,10 @@ fn rows_count_as_what_they_take() {
     let found =
         answer("SELECT mean(n) FROM cpu WHERE time >= 0 AND time < 10s GROUP BY time(100ms)");
     assert_eq!(found.lines().count(), 101, "{found}");
+    // So do the answers of other statements before.
+    let one = "SELECT mean(n) FROM cpu WHERE time >= 0 AND time < 10s GROUP BY time(100ms);";
+    let found = answer(&one.repeat(5));
+    assert!(found.contains("max-select-point limit exceeded"), "{found}");
 }
 
 /// What a deletion would delete: measurements, and how many sets of matchers.

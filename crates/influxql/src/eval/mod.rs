@@ -44,7 +44,7 @@ type FieldsByMeasurement = HashMap<(String, String), Arc<Fields>>;
 /// What bounds an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Points that one statement may hold in memory; a row of its answer costs some of them.
+    /// Points that the statements of a request may hold in memory; a row of an answer costs some.
     pub points_max: usize,
 }
 
@@ -62,9 +62,9 @@ fn point_cost(aux_len: usize) -> usize {
     (POINT_SIZE + beside).div_ceil(POINT_SIZE)
 }
 
-/// The same of a row: while it is made, as it is handed over with its time, and as text.
+/// The same of a row: with its time, and as text.
 fn row_cost(columns: usize) -> usize {
-    (3 * (LIST_SIZE + (columns + 1) * VALUE_SIZE)).div_ceil(POINT_SIZE)
+    (2 * (LIST_SIZE + (columns + 1) * VALUE_SIZE)).div_ceil(POINT_SIZE)
 }
 
 /// Evaluates the statements of one request.
@@ -98,13 +98,17 @@ impl<'a> Evaluator<'a> {
 
     /// The answer to a statement that changes nothing; none to one that is not for a reader.
     pub fn run(&self, statement: &Statement) -> Option<Answer> {
-        self.points.store(0, Ordering::Relaxed);
+        let before = self.points.load(Ordering::Relaxed);
         let answer = match statement {
             Statement::Select(select) if select.target.is_none() => self.select(select),
             Statement::Explain { select, .. } => self.explain(select),
             statement => return self.show(statement),
         };
-        Some(answer.unwrap_or_else(|error| Answer::failed(error.to_string())))
+        let answer = answer.unwrap_or_else(|error| Answer::failed(error.to_string()));
+        // What the answers before hold is held until all are written.
+        let rows = answer.series.iter().map(|one| one.rows.len() * row_cost(one.columns.len()));
+        self.points.store(before.saturating_add(rows.sum()), Ordering::Relaxed);
+        Some(answer)
     }
 
     fn select(&self, select: &Select) -> Result<Answer> {
