@@ -198,7 +198,10 @@ impl Queries {
             11 => format!("{tag} {} {}", self.pick(&["=", "!="]), self.pick(&shape.tags)),
             12 => format!("{number} {} 3 {op} 2", self.pick(&["%", "*", "-", "/"])),
             13 => format!("{tag}::tag = '{host}'"),
-            14 => format!("{number}::{} {op} {bound}", self.pick(&["integer", "float", "field"])),
+            // InfluxDB casts all that a condition says of the field.
+            14 if depth == 0 => {
+                format!("{number}::{} {op} {bound}", self.pick(&["integer", "float", "field"]))
+            }
             15 => format!("nothing {} '{host}'", self.pick(&["=", "!="])),
             16 => format!("{tag} = '{host}' AND {number} {op} {bound:.1}"),
             17 => format!("({tag} = '{host}' OR {number} {op} {bound:.1})"),
