@@ -5,6 +5,7 @@ use e2e::answers::percent;
 use e2e::programs::python_with;
 use e2e::{Launch, Server, run};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// 2020-09-13 12:26:40 UTC.
 const START: i64 = 1_600_000_000;
@@ -189,6 +190,119 @@ fn forms_of_answers() -> Result<()> {
         answer.contains("undefined function foo()") && answer.contains("not executed"),
         "{answer}"
     );
+    Ok(())
+}
+
+#[test]
+fn what_is_deleted_is_what_was_meant() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    server.write("/write?db=y", "cpu,host=a usage=7 1600000000000000000\n")?;
+    server.write(
+        "/write?db=x",
+        "a,k=1 b_c=1 1600000000000000000\na_b c=2,d=3 1600000000000000000\n",
+    )?;
+    let change = |query: &str| -> Result<String> {
+        Ok(server.post(&format!("/query?db=x&q={}", percent(query)), "")?.text())
+    };
+    let all = "SELECT count(usage), count(n) FROM cpu";
+    let before = ask(&server, all, "")?;
+    // The field's metric has that name, but there is no such measurement.
+    change("DROP MEASUREMENT cpu_usage")?;
+    for refused in [
+        "DELETE FROM cpu WHERE usage != 'x'",
+        "DELETE FROM y..cpu",
+        "DROP SERIES FROM cpu WHERE n = 'a' OR host = 'a'",
+    ] {
+        let told = change(refused)?;
+        ensure!(told.contains("error"), "{refused}: {told}");
+    }
+    ensure!(ask(&server, all, "")? == before, "{}", ask(&server, all, "")?);
+    for shared in ["DROP MEASUREMENT a", "DELETE FROM a_b", "DROP SERIES FROM a"] {
+        let told = change(shared)?;
+        ensure!(told.contains("both stored as metric a_b_c"), "{shared}: {told}");
+    }
+    check(&server, "SELECT c, d FROM a_b WHERE k = ''", {
+        series("a_b", json!(["time", "c", "d"]), json!([["2020-09-13T12:26:40Z", 2, 3]]))
+    });
+    change("DELETE FROM cpu WHERE host = 'a' OR region = 'nowhere'")?;
+    let left = ask(&server, "SHOW SERIES FROM cpu", "")?.to_string();
+    ensure!(left.contains("host=b") && !left.contains("host=a"), "{left}");
+    let other = server.get("/query?db=y&q=SELECT+usage+FROM+cpu&epoch=s")?.text();
+    ensure!(other.contains("[1600000000,7]"), "{other}");
+    Ok(())
+}
+
+#[test]
+fn types_that_change_and_the_database_of_nobody() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    // Of one request: the first line alone does not say it.
+    server.write(
+        "/write?db=x",
+        "m v=1i,w=1i 1600000000000000000\nm v=1.5,w=2i 1600000001000000000\n",
+    )?;
+    let expected = json!([["2020-09-13T12:26:40Z", 1, 1], ["2020-09-13T12:26:41Z", 1.5, 2]]);
+    check(&server, "SELECT v, w FROM m", series("m", json!(["time", "v", "w"]), expected));
+    let keys = json!([["v", "float"], ["w", "integer"]]);
+    let columns = json!(["fieldKey", "fieldType"]);
+    check(&server, "SHOW FIELD KEYS FROM m", series("m", columns.clone(), keys));
+    // A dropped measurement may have other types.
+    server.post("/query?db=x&q=DROP+MEASUREMENT+m", "")?;
+    server.write("/write?db=x", "m v=true 1600000000000000000\n")?;
+    check(&server, "SHOW FIELD KEYS FROM m", series("m", columns, json!([["v", "boolean"]])));
+    // Who says `quipu` and who says nothing mean the same.
+    server.write("/write?db=quipu", "named,host=a v=1i,up=t 1600000000000000000\n")?;
+    server.write("/write", "named,host=b v=2i,up=f 1600000001000000000\n")?;
+    let query = "/query?db=quipu&epoch=s&q=SELECT+v,up,host+FROM+named";
+    let found = server.get(query)?.text();
+    ensure!(found.contains("[[1600000000,1,true,\"a\"],[1600000001,2,false,\"b\"]]"), "{found}");
+    Ok(())
+}
+
+#[test]
+fn what_is_written_while_it_is_dropped_keeps_its_types() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| -> Result<()> {
+        let writer = scope.spawn(|| -> Result<()> {
+            for row in 0.. {
+                server
+                    .write("/write?db=x", &format!("m f=1.5,n=2i,b=t {}\n", 1_600_000_000 + row))?;
+                if is_over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        for _ in 0..30 {
+            for change in ["DROP+MEASUREMENT+m", "DROP+DATABASE+x", "DELETE+FROM+m"] {
+                server.post(&format!("/query?db=x&q={change}"), "")?;
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+        writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))?
+    })?;
+    let keys = json!([["b", "boolean"], ["f", "float"], ["n", "integer"]]);
+    check(&server, "SHOW FIELD KEYS", series("m", json!(["fieldKey", "fieldType"]), keys));
+    Ok(())
+}
+
+#[test]
+fn deep_questions_end() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let wrap = |inner: &str, outer: &str| {
+        (0..40).fold(inner.to_string(), |inner, _| format!("{outer} FROM ({inner})"))
+    };
+    for query in [
+        wrap("SELECT nothing + nothing AS v FROM cpu", "SELECT v + v AS v"),
+        wrap("SELECT mean(n) AS v, max(n) AS w FROM cpu", "SELECT mean(v) AS v, max(w) AS w"),
+    ] {
+        let answer = ask(&server, &query, "")?;
+        ensure!(answer.pointer("/results/0/error").is_none(), "{answer}");
+    }
     Ok(())
 }
 

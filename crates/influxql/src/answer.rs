@@ -57,13 +57,14 @@ impl Epoch {
     /// What the parameter `epoch` says.
     pub fn parse(word: &str) -> Epoch {
         Epoch::Units(match word {
-            "ns" | "n" => 1,
             "us" | "u" | "µ" => 1_000,
             "ms" => 1_000_000,
             "s" => 1_000_000_000,
             "m" => 60_000_000_000,
             "h" => 3_600_000_000_000,
-            _ => return Epoch::Text,
+            "" => return Epoch::Text,
+            // `ns`, and whatever else somebody thinks of.
+            _ => 1,
         })
     }
 }
@@ -223,15 +224,18 @@ impl Writer {
     pub fn csv(&self, answers: &[Answer]) -> String {
         let mut out = String::new();
         let mut columns: Option<Vec<String>> = None;
-        for answer in answers {
+        let mut last = None;
+        for (statement, answer) in answers.iter().enumerate() {
             if let Some(error) = &answer.error {
                 out.push_str("error\n");
                 push_csv(&mut out, error);
                 out.push('\n');
                 columns = None;
             }
+            // Each statement has a table of its own.
             for series in &answer.series {
-                if columns.as_ref() != Some(&series.columns) {
+                let is_new = last.replace(statement) != Some(statement);
+                if is_new || columns.as_ref() != Some(&series.columns) {
                     if columns.is_some() {
                         out.push('\n');
                     }

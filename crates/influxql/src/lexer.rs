@@ -30,6 +30,16 @@ impl<'a> Lexer<'a> {
         (line, before[start..].chars().count())
     }
 
+    /// Whether the last word of the text is a number or a string.
+    pub fn ends_in_literal(&self) -> bool {
+        let is_part = |c: char| is_ident(c) || c == '.';
+        let word = self.text.rfind(|c| !is_part(c)).map_or(self.text, |at| {
+            let next = at + self.text[at..].chars().next().map_or(0, char::len_utf8);
+            &self.text[next..]
+        });
+        self.text.ends_with(['\'', '"']) || word.starts_with(|c: char| c.is_ascii_digit())
+    }
+
     fn rest(&self) -> &'a str {
         self.text.get(self.at..).unwrap_or("")
     }

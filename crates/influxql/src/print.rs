@@ -52,7 +52,7 @@ impl Display for Expr {
                 }
             }
             Expr::Call { name, args } => {
-                write!(f, "{name}(")?;
+                write!(f, "{}(", quote_ident(name))?;
                 for (idx, arg) in args.iter().enumerate() {
                     write!(f, "{}{arg}", if idx == 0 { "" } else { ", " })?;
                 }

@@ -25,6 +25,14 @@ impl EvalError {
 
 /// What a statement is asked of.
 pub trait Source: Sync {
+    /// Fails once there is no time left.
+    ///
+    /// # Errors
+    /// Then.
+    fn check(&self) -> Result<(), EvalError> {
+        Ok(())
+    }
+
     /// Whether there is such a database.
     ///
     /// # Errors

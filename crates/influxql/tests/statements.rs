@@ -136,7 +136,7 @@ fn what_is_wrong_is_told_as_influxdb_does() {
     for (text, expected) in [
         ("SELECT", "found EOF, expected identifier, string, number, bool at line 1, char 8"),
         ("SELECT n", "found EOF, expected FROM at line 1, char 10"),
-        ("SELECT n FROM cpu cpu", "found cpu, expected ;, EOF at line 1, char 19"),
+        ("SELECT n FROM cpu cpu", "found cpu, expected ; at line 1, char 19"),
         ("SELECT n FROM cpu LIMIT x", "found x, expected integer at line 1, char 25"),
     ] {
         check(text, &[&format!("error parsing query: {expected}")]);
@@ -241,4 +241,94 @@ fn random_words_do_no_harm() {
         let text: String = (0..count).map(|_| *random.pick(&words)).collect();
         influxql::fuzzing::fuzz_influxql(text.as_bytes());
     }
+}
+
+/// A query around itself, `levels` times.
+fn nested(inner: &str, outer: &str, levels: usize) -> String {
+    (0..levels).fold(inner.to_string(), |inner, _| format!("{outer} FROM ({inner})"))
+}
+
+#[test]
+fn subqueries_cost_what_they_are_not_twice_as_much_with_each_level() {
+    // The types of variables that nobody has, and the rows of what several functions read: asked for
+    // again at each level, neither would end.
+    let unknown = nested("SELECT nothing + nothing AS v FROM cpu", "SELECT v + v AS v", 40);
+    check(&unknown, &[]);
+    let nowhen = "SELECT mean(n) AS v, max(n) AS w FROM cpu WHERE time > 10 AND time < 5";
+    check(&nested(nowhen, "SELECT mean(v) AS v, max(w) AS w", 40), &[]);
+    let doubled = nested("SELECT n AS v FROM cpu WHERE n = 1", "SELECT v + v AS v", 10);
+    check(&doubled, &["name,tags,time,v", "cpu,,10,1024"]);
+}
+
+#[test]
+fn windows_at_the_ends_of_time() {
+    for order in ["ASC", "DESC"] {
+        for zone in ["", "tz('America/New_York')"] {
+            for fill in ["null", "linear", "previous", "0"] {
+                let found = answer(&format!(
+                    "SELECT mean(n), sum(n), derivative(mean(n)) FROM cpu WHERE time >= -9223372036854775806 \
+                     AND time <= 9223372036854775806 GROUP BY time(10000d, 1ns) fill({fill}) ORDER BY \
+                     time {order} {zone}"
+                ));
+                assert!(found.contains("cpu,"), "{found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_count_as_what_they_take() {
+    // A thousand points are allowed; each of 400 windows is a point and a row.
+    let found =
+        answer("SELECT mean(n) FROM cpu WHERE time >= 0 AND time < 40s GROUP BY time(100ms)");
+    assert!(found.contains("max-select-point limit exceeded"), "{found}");
+    let found =
+        answer("SELECT mean(n) FROM cpu WHERE time >= 0 AND time < 10s GROUP BY time(100ms)");
+    assert_eq!(found.lines().count(), 101, "{found}");
+    // So do the answers of other statements before.
+    let one = "SELECT mean(n) FROM cpu WHERE time >= 0 AND time < 10s GROUP BY time(100ms);";
+    let found = answer(&one.repeat(5));
+    assert!(found.contains("max-select-point limit exceeded"), "{found}");
+}
+
+/// What a deletion would delete: measurements, and how many sets of matchers.
+fn deletions(text: &str) -> Result<Vec<(String, usize)>, String> {
+    let statements = parse(text, &Parameters::new()).map_err(|error| error.to_string())?;
+    let source = source();
+    let evaluator = Evaluator::new(&source, "db", 60 * SECOND, Limits { points_max: 1_000 });
+    let found = evaluator.deletions(&statements[0]).map_err(|error| error.to_string())?;
+    Ok(found.into_iter().map(|deletion| (deletion.measurement, deletion.sets.len())).collect())
+}
+
+#[test]
+fn deletions_are_of_tags_and_of_one_database() {
+    let cpu = |sets: usize| Ok(vec![("cpu".to_string(), sets)]);
+    assert_eq!(deletions("DELETE FROM cpu"), cpu(1));
+    assert_eq!(deletions("DELETE WHERE host = 'a' OR host = 'b' OR region != 'x'"), cpu(2));
+    assert_eq!(deletions("DELETE WHERE (host = 'a' OR region = 'x') AND host != 'c'"), cpu(2));
+    assert_eq!(deletions("DELETE FROM cpu WHERE false"), Ok(Vec::new()));
+    for (text, reason) in [
+        ("DELETE FROM cpu WHERE usage != 'x'", "fields not supported in WHERE clause"),
+        ("DELETE FROM cpu WHERE host = 'a' OR n =~ /x/", "fields not supported"),
+        ("DELETE FROM cpu WHERE usage > 1", "only tags can be compared"),
+        ("DELETE FROM other..cpu", "database not supported at line 1, char 1"),
+        ("DROP SERIES FROM other.autogen.cpu", "retention policy not supported"),
+        ("DELETE FROM cpu, other..mem WHERE time > 5", "database not supported"),
+        ("DELETE FROM (SELECT * FROM cpu)", "found (, expected identifier at line 1, char 13"),
+    ] {
+        let found = deletions(text).unwrap_err();
+        assert!(found.contains(reason), "{text}: {found}");
+    }
+}
+
+#[test]
+fn lists_of_what_this_or_that_holds_of() {
+    check(
+        "SHOW TAG VALUES WITH KEY = host WHERE host = 'a' OR host = 'b' AND host != 'b'",
+        &["name,tags,key,value", "cpu,,host,a"],
+    );
+    check("SHOW SERIES WHERE host = 'a' OR nothing = 'x'", &["name,tags,key", ",,\"cpu,host=a\""]);
+    check("SHOW SERIES ON elsewhere", &["error", "database not found: elsewhere"]);
+    check("SHOW FIELD KEYS FROM elsewhere..cpu", &["error", "database not found: elsewhere"]);
+    check("SHOW MEASUREMENTS ON elsewhere", &[]);
 }

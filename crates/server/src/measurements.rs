@@ -16,14 +16,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::Store;
-use wire::influx::{FieldType, TypedFields, first_rows, typed_fields};
+use wire::influx::{FieldType, TypedFields, kinds_of_lines};
 
 /// What the names of notes begin with, behind their zero byte.
 const START: &str = "influx\0";
 /// What stands instead of the type of a field that was dropped.
-const GONE: &str = "gone";
+const GONE: &str = store::NOTE_WITHDRAWN;
 /// Fields that are remembered; those beyond are found as metrics of their own.
 const FIELDS_MAX: usize = 1 << 19;
+/// Databases that are remembered though nothing was written to them.
+pub const DATABASES_MAX: usize = 1 << 16;
 /// Kinds of lines whose fields are known to be known.
 const KINDS_MAX: usize = 1 << 16;
 
@@ -38,6 +40,14 @@ struct State {
     fields: usize,
     /// Hashes of kinds of lines all of whose fields are in `databases`.
     kinds: HashSet<u64>,
+    /// How often something was forgotten.
+    forgotten: u64,
+}
+
+/// What a batch of lines has said, for [`MeasurementTable::confirm`].
+pub struct Learned {
+    lines: Vec<TypedFields>,
+    forgotten: u64,
 }
 
 /// All that is remembered.
@@ -86,12 +96,34 @@ impl MeasurementTable {
         database: &str,
         body: &[u8],
         batch: &WriteBatch<'_>,
+    ) -> store::Result<Learned> {
+        let forgotten = self.shared().forgotten;
+        let lines = kinds_of_lines(body, batch);
+        self.remember_all(store, database, &lines)?;
+        Ok(Learned { lines, forgotten })
+    }
+
+    /// To be called when the lines are stored: what somebody has dropped meanwhile, thinking of older
+    /// lines, is remembered again.
+    ///
+    /// # Errors
+    /// When the store takes no notes.
+    pub fn confirm(&self, store: &Store, database: &str, learned: &Learned) -> store::Result<()> {
+        // Not in the condition of a `match`, which would hold the lock that it waits for.
+        let is_all_there = self.shared().forgotten == learned.forgotten;
+        if is_all_there { Ok(()) } else { self.remember_all(store, database, &learned.lines) }
+    }
+
+    fn remember_all(
+        &self,
+        store: &Store,
+        database: &str,
+        lines: &[TypedFields],
     ) -> store::Result<()> {
-        for (_, row) in first_rows(batch) {
-            let Some(line) = typed_fields(body, row) else { continue };
-            let kind = kind_of(database, &line);
+        for line in lines {
+            let kind = kind_of(database, line);
             if !self.shared().kinds.contains(&kind) {
-                self.remember(store, database, &line, kind)?;
+                self.remember(store, database, line, kind)?;
             }
         }
         Ok(())
@@ -107,16 +139,21 @@ impl MeasurementTable {
         let mut state = self.exclusive();
         let known = state.databases.get(database).and_then(|all| all.get(&line.measurement));
         let mut news = Vec::new();
+        let mut left = FIELDS_MAX.saturating_sub(state.fields);
         for (field, written) in &line.fields {
             let before = known.and_then(|fields| fields.get(field)).copied();
             let together = before.map_or(*written, |before| joined(before, *written));
             let has_zero = [database, &line.measurement, field].iter().any(|n| n.contains('\0'));
-            if before != Some(together) && !has_zero {
-                news.push((field.clone(), together));
+            if before == Some(together) || has_zero {
+                continue;
             }
-        }
-        if FIELDS_MAX < state.fields + news.len() {
-            return Ok(());
+            match (before, left) {
+                (None, 0) => continue,
+                (None, _) => left -= 1,
+                // Another type takes no room.
+                (Some(_), _) => {}
+            }
+            news.push((field.clone(), together));
         }
         if !news.is_empty() {
             let notes: Vec<Metadata> = news
@@ -135,17 +172,20 @@ impl MeasurementTable {
         Ok(())
     }
 
-    /// Remembers a database that somebody wants; durable on return.
+    /// Remembers a database that somebody wants, if there is room; durable on return.
     ///
     /// # Errors
     /// When the store takes no notes.
-    pub fn create(&self, store: &Store, database: &str) -> store::Result<()> {
+    pub fn create(&self, store: &Store, database: &str) -> store::Result<bool> {
         if self.has(database) || database.contains('\0') {
-            return Ok(());
+            return Ok(true);
+        }
+        if DATABASES_MAX <= self.shared().databases.len() {
+            return Ok(false);
         }
         store.put_metadata(&[note(&[database], "")])?;
         self.exclusive().databases.entry(database.to_string()).or_default();
-        Ok(())
+        Ok(true)
     }
 
     /// Forgets a measurement, or a whole database; durable on return.
@@ -170,14 +210,18 @@ impl MeasurementTable {
             notes.push(note(&[database], GONE));
         }
         store.put_metadata(&notes)?;
-        match measurement {
+        let gone = match measurement {
             Some(name) => {
-                state.databases.entry(database.to_string()).or_default().remove(name);
+                let known = state.databases.get_mut(database);
+                known.and_then(|known| known.remove(name)).map_or(0, |fields| fields.len())
             }
             None => {
-                state.databases.remove(database);
+                let gone = state.databases.remove(database).unwrap_or_default();
+                gone.values().map(BTreeMap::len).sum()
             }
-        }
+        };
+        state.fields = state.fields.saturating_sub(gone);
+        state.forgotten += 1;
         state.kinds.clear();
         Ok(())
     }

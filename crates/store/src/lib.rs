@@ -129,6 +129,7 @@ pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Taken};
 pub use error::{Error, Limit};
 pub use exemplars::ExemplarSeries;
 pub use file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+pub use metadata::{NOTE_START, NOTE_WITHDRAWN};
 pub use missing::Missing;
 pub use opening::StoreOpening;
 pub use partitions::PARTITIONS_MAX;

@@ -16,7 +16,7 @@ use wal::{Lsn, Wal};
 /// The file's name.
 pub const FILE_NAME: &str = "metadata";
 const MAGIC: &[u8; 8] = b"QPMETAD1";
-/// Metrics remembered; beyond it new ones are not.
+/// Metrics remembered; beyond it new ones are not. As many notes besides.
 pub const METRICS_MAX: usize = 1 << 20;
 /// Metrics in one record of the log: with the longest texts it is far from a record's limit.
 const RECORD_METRICS_MAX: usize = 64;
@@ -24,6 +24,8 @@ const _: () = assert!(RECORD_METRICS_MAX * METADATA_SIZE_MAX <= wal::RECORD_SIZE
 
 /// What the names of notes begin with.
 pub const NOTE_START: char = '\0';
+/// The unit of a note that says that there is none any more; it goes with the next flush.
+pub const NOTE_WITHDRAWN: &str = "gone";
 
 /// The table of all metrics.
 #[derive(Default)]
@@ -34,6 +36,8 @@ pub struct MetadataTable {
 #[derive(Default)]
 struct Table {
     by_metric: BTreeMap<String, Metadata>,
+    /// How many of them are notes.
+    notes: usize,
     /// The first log segment with entries that the file lacks.
     dirty_from: Option<u64>,
     /// The same of those that are being written to the file.
@@ -61,7 +65,7 @@ impl MetadataTable {
                 return Ok(());
             }
             state.writing_from = state.dirty_from.take();
-            state.by_metric.values().cloned().collect()
+            state.by_metric.values().filter(|entry| !is_withdrawn(entry)).cloned().collect()
         };
         let written = file(dir).write(vfs, &encode_metadata(&entries));
         let mut state = lock(&self.state);
@@ -69,6 +73,8 @@ impl MetadataTable {
         if written.is_err() {
             // What came meanwhile is in later segments.
             state.dirty_from = writing_from;
+        } else if state.dirty_from.is_none() {
+            state.forget_withdrawn();
         }
         written
     }
@@ -146,7 +152,8 @@ impl Table {
     /// Whether an entry says something that is not known, and there is room for it.
     fn is_news(&self, entry: &Metadata) -> bool {
         let known = self.by_metric.get(&entry.metric);
-        let has_room = known.is_some() || self.by_metric.len() < METRICS_MAX;
+        let kin = if is_note(entry) { self.notes } else { self.by_metric.len() - self.notes };
+        let has_room = known.is_some() || kin < METRICS_MAX;
         known != Some(entry) && has_room && !entry.metric.is_empty()
     }
 
@@ -163,10 +170,42 @@ impl Table {
     }
 
     fn insert(&mut self, entry: &Metadata) {
-        self.by_metric.insert(entry.metric.clone(), entry.clone());
+        let before = self.by_metric.insert(entry.metric.clone(), entry.clone());
+        self.notes += usize::from(before.is_none() && is_note(entry));
     }
+
+    /// Leaves out what the file, which has just been written, leaves out. What the log may still have
+    /// of it comes again when the log is read, and then goes the same way.
+    fn forget_withdrawn(&mut self) {
+        self.by_metric.retain(|_, entry| !is_withdrawn(entry));
+        self.notes = self.by_metric.values().filter(|entry| is_note(entry)).count();
+    }
+}
+
+fn is_note(entry: &Metadata) -> bool {
+    entry.metric.starts_with(NOTE_START)
+}
+
+fn is_withdrawn(entry: &Metadata) -> bool {
+    is_note(entry) && entry.unit == NOTE_WITHDRAWN
 }
 
 fn file(dir: &Path) -> SideFile {
     SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_full_of_metrics_has_room_for_notes() {
+        let mut table = Table::default();
+        let entry = |metric: String| Metadata { metric, ..Metadata::default() };
+        let metrics: Vec<Metadata> = (0..METRICS_MAX).map(|n| entry(format!("m{n}"))).collect();
+        assert!(table.put(&metrics));
+        assert!(!table.put(&[entry("one too many".to_string())]));
+        assert!(table.put(&[entry(format!("{NOTE_START}note"))]));
+        assert_eq!(table.by_metric.len(), METRICS_MAX + 1);
+    }
 }

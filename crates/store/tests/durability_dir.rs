@@ -531,6 +531,40 @@ fn damaged_side_files_cost_themselves() {
 }
 
 #[test]
+fn notes_that_are_withdrawn_go_and_do_not_come_back() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    let note = |name: &str, unit: &str| Metadata {
+        metric: format!("\0test{name}"),
+        unit: unit.into(),
+        ..Metadata::default()
+    };
+    let names = |store: &Store| -> Vec<String> {
+        store
+            .notes("test")
+            .into_iter()
+            .map(|note| format!("{}={}", &note.metric[5..], note.unit))
+            .collect()
+    };
+    store.put_metadata(&[note("a", "float"), note("b", "float")]).unwrap();
+    put(&store, 0..10, NOW).unwrap();
+    store.flush().unwrap();
+    store.put_metadata(&[note("a", store::NOTE_WITHDRAWN)]).unwrap();
+    drop(store);
+    let store = stores::open(&disk, stores::config());
+    assert_eq!(names(&store), ["a=gone", "b=float"], "the log says so until the next flush");
+    put(&store, 0..10, NOW + 1).unwrap();
+    store.flush().unwrap();
+    assert_eq!(names(&store), ["b=float"]);
+    drop(store);
+    let store = stores::open(&disk, stores::config());
+    assert_eq!(names(&store), ["b=float"]);
+    store.put_metadata(&[note("a", "integer")]).unwrap();
+    assert_eq!(names(&store), ["a=integer", "b=float"]);
+    assert_eq!(store.metadata(None, 9).len(), 0, "notes are no metrics");
+}
+
+#[test]
 fn a_newer_version_of_anything_opens_nothing_and_changes_nothing() {
     for name in ["metadata", "exemplars", "dropped", "clock", "partitions/2024-10/MANIFEST"] {
         let disk = disk(1);

@@ -263,7 +263,7 @@ impl Evaluator<'_> {
                 };
                 let before = cells.len();
                 cells.add(fold, &scope.windows, times, values);
-                failure = failure.take().or(self.count_points(cells.len() - before).err());
+                failure = failure.take().or(self.count((cells.len() - before) * 2).err());
             })?;
             if let Some(failure) = failure {
                 return Err(failure);

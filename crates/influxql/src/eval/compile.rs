@@ -242,7 +242,7 @@ fn bounds_of(op: Op, expr: Expr, constants: &Constants<'_>) -> Result<Bounds> {
     let expr = match expr {
         Expr::Text(text) if looks_like_time(&text) => match parse_time(&text, constants.zone) {
             Some(time) => Expr::Time(time),
-            None => return error("unable to parse time literal"),
+            None => return error("invalid timestamp string"),
         },
         other => constants.reduce(other),
     };
@@ -371,10 +371,9 @@ fn offset_of(arg: &Expr, duration: i64, constants: &Constants<'_>) -> Result<i64
             error("time dimension offset now() function requires no arguments")
         }
         Expr::Call { .. } => Ok(constants.now.unwrap_or(0).rem_euclid(duration)),
-        Expr::Text(text) => match parse_time(text, constants.zone) {
-            Some(time) => Ok(time.rem_euclid(duration)),
-            None => error("time dimension offset must be duration or now()"),
-        },
+        Expr::Text(text) if parse_time(text, constants.zone).is_some() => {
+            error(format!("invalid time dimension offset: '{text}'"))
+        }
         _ => error("time dimension offset must be duration or now()"),
     }
 }

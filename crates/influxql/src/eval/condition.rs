@@ -51,13 +51,49 @@ fn conjuncts(expr: &Expr, fields: &Fields, out: &mut Split) {
     }
 }
 
+/// Sets of matchers that a condition on tags may be taken apart to.
+const ALTERNATIVES_MAX: usize = 256;
+
+/// The series that a condition on tags is about: all matchers of any of these sets hold of them.
+///
+/// # Errors
+/// The part that is about no tag, or the whole where it says too much.
+pub fn alternatives(condition: Option<&Expr>) -> Result<Vec<Vec<Matcher>>, &Expr> {
+    let Some(expr) = condition else { return Ok(vec![Vec::new()]) };
+    let found = match expr {
+        Expr::Paren(inner) => alternatives(Some(inner))?,
+        Expr::Boolean(true) => vec![Vec::new()],
+        Expr::Boolean(false) => Vec::new(),
+        expr => match (matcher(expr, &Fields::new()), expr) {
+            (Some(matcher), _) => vec![vec![matcher]],
+            (None, Expr::Binary { op: Op::Or, left, right }) => {
+                let mut all = alternatives(Some(left))?;
+                all.extend(alternatives(Some(right))?);
+                all
+            }
+            (None, Expr::Binary { op: Op::And, left, right }) => {
+                let (left, right) = (alternatives(Some(left))?, alternatives(Some(right))?);
+                if ALTERNATIVES_MAX < left.len().saturating_mul(right.len()) {
+                    return Err(expr);
+                }
+                let both = |a: &Vec<Matcher>| {
+                    right.iter().map(|b| [a.as_slice(), b].concat()).collect::<Vec<_>>()
+                };
+                left.iter().flat_map(both).collect()
+            }
+            _ => return Err(expr),
+        },
+    };
+    if ALTERNATIVES_MAX < found.len() { Err(expr) } else { Ok(found) }
+}
+
 /// Whether a variable is a tag's, or of nothing that is known, which is a tag that nobody has.
 pub fn is_tag(name: &str, kind: DataType, fields: &Fields) -> bool {
     match kind {
         DataType::Tag => true,
         DataType::Unknown => !fields.contains_key(name),
-        DataType::AnyField => false,
-        _ => !fields.contains_key(name),
+        // Another measurement's field, if it is none of this one's.
+        _ => false,
     }
 }
 
@@ -131,45 +167,74 @@ pub fn anchored(text: &str) -> String {
 
 /// Whether there is a `|` outside of all parentheses.
 fn has_alternatives(text: &str) -> bool {
-    let (mut depth, mut is_in_class) = (0, false);
-    let mut characters = text.chars();
+    let (mut depth, mut classes) = (0, 0);
+    let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         match character {
             '\\' => {
                 characters.next();
             }
-            '[' => is_in_class = true,
-            ']' => is_in_class = false,
-            '(' if !is_in_class => depth += 1,
-            ')' if !is_in_class => depth -= 1,
-            '|' if !is_in_class && depth == 0 => return true,
+            '[' => {
+                classes += 1;
+                // What closes a class is one of its characters where it comes first.
+                characters.next_if_eq(&'^');
+                characters.next_if_eq(&']');
+            }
+            ']' if 0 < classes => classes -= 1,
+            '(' if classes == 0 => depth += 1,
+            ')' if classes == 0 => depth -= 1,
+            '|' if classes == 0 && depth == 0 => return true,
             _ => {}
         }
     }
     false
 }
 
+/// Where an expression is evaluated: InfluxDB's index and its rows differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The conditions of a measurement: whole numbers are divided to whole numbers, and two tags that
+    /// a series has not are not the same.
+    Index,
+    /// Rows, and what is selected of them.
+    Rows,
+}
+
 /// Whether a condition holds, `lookup` giving the values of variables.
-pub fn holds(expr: &Expr, lookup: &dyn Fn(&str, DataType) -> Value) -> bool {
-    evaluate(expr, lookup) == Value::Boolean(true)
+pub fn holds(expr: &Expr, level: Level, lookup: &dyn Fn(&str, DataType) -> Value) -> bool {
+    evaluate(expr, level, lookup) == Value::Boolean(true)
 }
 
 /// The value of an expression of one row.
-pub fn evaluate(expr: &Expr, lookup: &dyn Fn(&str, DataType) -> Value) -> Value {
+pub fn evaluate(expr: &Expr, level: Level, lookup: &dyn Fn(&str, DataType) -> Value) -> Value {
     match expr {
         Expr::Var { name, kind } => lookup(name, *kind),
-        Expr::Paren(inner) => evaluate(inner, lookup),
+        Expr::Paren(inner) => evaluate(inner, level, lookup),
         Expr::Binary { op, left, right } if op.is_regex() => {
-            let (Value::Text(text), Expr::Regex(regex)) = (evaluate(left, lookup), &**right) else {
+            let text = evaluate(left, level, lookup);
+            let (Value::Text(text), Expr::Regex(regex)) = (text, &**right) else {
                 return Value::Boolean(false);
             };
             Value::Boolean(regex.regex.is_match(&text) == (*op == Op::EqRegex))
         }
         Expr::Binary { op, left, right } => {
-            binary(*op, &evaluate(left, lookup), &evaluate(right, lookup))
+            let (a, b) = (evaluate(left, level, lookup), evaluate(right, level, lookup));
+            let is_none = |value: &Value| matches!(value, Value::Text(text) if text.is_empty());
+            let are_names = matches!((&**left, &**right), (Expr::Var { .. }, Expr::Var { .. }));
+            match (op, level, &a, &b) {
+                (Op::Eq | Op::NotEq, Level::Index, a, b)
+                    if are_names && is_none(a) && is_none(b) =>
+                {
+                    Value::Boolean(*op == Op::NotEq)
+                }
+                (Op::Div, Level::Index, Value::Integer(a), Value::Integer(b)) => {
+                    Value::Integer(if *b == 0 { 0 } else { a.wrapping_div(*b) })
+                }
+                (op, _, a, b) => binary(*op, a, b),
+            }
         }
         Expr::Call { name, args } => {
-            let args: Vec<Value> = args.iter().map(|arg| evaluate(arg, lookup)).collect();
+            let args: Vec<Value> = args.iter().map(|arg| evaluate(arg, level, lookup)).collect();
             math::call(name, &args)
         }
         Expr::Number(value) => Value::Float(*value),
@@ -206,6 +271,8 @@ mod tests {
         assert_eq!(anchored("^a$"), "(?:a)");
         assert_eq!(anchored("^(a|b)$"), "(?:(a|b))");
         assert_eq!(anchored("^a|b$"), "(?s:.*)(?:^a|b$)(?s:.*)");
+        assert_eq!(anchored("^[](]a|b$"), "(?s:.*)(?:^[](]a|b$)(?s:.*)");
+        assert_eq!(anchored("^[[:alpha:]|]$"), "(?:[[:alpha:]|])");
         assert_eq!(anchored("a"), "(?s:.*)(?:a)(?s:.*)");
     }
 }

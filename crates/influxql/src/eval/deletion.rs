@@ -1,10 +1,10 @@
 //! DELETE and DROP SERIES: what is to go.
 
 use super::compile::{Circumstances, condition_and_range};
-use super::condition::split;
+use super::condition::{alternatives, variables};
 use super::{Evaluator, Result};
 use crate::ast::{MeasurementName, Source, Statement};
-use crate::source::{EvalError, Fields};
+use crate::source::EvalError;
 use crate::time::{TIME_MAX, TIME_MIN};
 use model::{Matcher, TimeRange};
 
@@ -13,8 +13,8 @@ use model::{Matcher, TimeRange};
 pub struct Deletion {
     /// The measurement.
     pub measurement: String,
-    /// What must hold of a series' tags.
-    pub matchers: Vec<Matcher>,
+    /// What must hold of a series' tags: all matchers of any of these sets.
+    pub sets: Vec<Vec<Matcher>>,
     /// The time.
     pub range: TimeRange,
 }
@@ -36,14 +36,13 @@ impl Evaluator<'_> {
             return Err(EvalError::new("DROP SERIES doesn't support time in WHERE clause"));
         }
         let range = TimeRange::new(bounds.0.unwrap_or(TIME_MIN), bounds.1.unwrap_or(TIME_MAX));
-        let found = split(condition.as_ref(), &Fields::new());
-        if let Some(rest) = found.rest {
-            let message = format!("only tags can be compared in the WHERE of a deletion: {rest}");
-            return Err(EvalError::new(message));
-        }
-        if found.is_never || range.is_empty() {
+        let sets = alternatives(condition.as_ref()).map_err(|rest| {
+            EvalError::new(format!("only tags can be compared in the WHERE of a deletion: {rest}"))
+        })?;
+        if sets.is_empty() || range.is_empty() {
             return Ok(Vec::new());
         }
+        let names = condition.as_ref().map(variables).unwrap_or_default();
         let mut out = Vec::new();
         for measurement in self.source.measurements(&self.database)? {
             let is_named = |source: &Source| match source {
@@ -54,7 +53,13 @@ impl Evaluator<'_> {
                 Source::Query(_) => false,
             };
             if sources.is_empty() || sources.iter().any(is_named) {
-                out.push(Deletion { measurement, matchers: found.matchers.clone(), range });
+                // A field is no tag that nobody has: `usage != 'x'` would be true of all series.
+                let fields = self.fields(&self.database, &measurement)?;
+                if names.iter().any(|(name, _)| fields.contains_key(name)) {
+                    let message = "fields not supported in WHERE clause during deletion";
+                    return Err(EvalError::new(message));
+                }
+                out.push(Deletion { measurement, sets: sets.clone(), range });
             }
         }
         Ok(out)

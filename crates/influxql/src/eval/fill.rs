@@ -3,7 +3,7 @@
 use super::point::{Direction, Point};
 use super::stream_functions::linear;
 use super::window::Windows;
-use super::{Evaluator, Result};
+use super::{Evaluator, Result, point_cost};
 use crate::ast::{DataType, Fill};
 use crate::time::TIME_MIN;
 use crate::value::Value;
@@ -67,14 +67,14 @@ impl Filling<'_> {
                     out.push(Point { time, value, aux });
                 }
             }
-            evaluator.count_points(1)?;
+            evaluator.count(point_cost(self.aux_len))?;
             let step = windows.interval.duration;
             time = if is_up { time.saturating_add(step) } else { time.saturating_sub(step) };
             if windows.zone.is_some() {
-                let now = windows.zone_offset(time - 1);
+                let now = windows.zone_offset(time.saturating_sub(1));
                 let change = offset - now;
                 if change != 0 && change.abs() < step {
-                    time += change;
+                    time = time.saturating_add(change);
                 }
                 offset = now;
             }

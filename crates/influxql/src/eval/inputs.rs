@@ -1,12 +1,12 @@
 //! What functions read: series of fields joined by their tags, or the rows of a subquery, in groups.
 
-use super::condition::{Split, holds, is_tag, split, variables};
+use super::condition::{Level, Split, holds, is_tag, split, variables};
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point};
 use super::rewrite::output_name;
 use super::table::Table;
 use super::window::Windows;
-use super::{Evaluator, Result};
+use super::{Evaluator, Result, point_cost};
 use crate::ast::{DataType, Expr};
 use crate::source::{Fields, Place, SeriesSet};
 use crate::token::Op;
@@ -43,6 +43,13 @@ pub struct Wanted<'r> {
     pub is_ordered: bool,
     /// How many points of each series will do; 0 is all.
     pub most: usize,
+}
+
+impl Wanted<'_> {
+    /// How many values stand beside each point.
+    pub fn aux_len(&self) -> usize {
+        self.refs.len() - usize::from(self.has_driver && !self.refs.is_empty())
+    }
 }
 
 /// Members from which on sets are read ahead, in their own order: a page of the store has samples
@@ -99,7 +106,7 @@ pub(super) struct Scan<'s> {
     pub sets: Vec<FieldSet<'s>>,
     members: Vec<Member>,
     /// The rows of a subquery.
-    table: Option<Table>,
+    table: Option<Arc<Table>>,
     /// What must hold of each row.
     rest: Option<Expr>,
     /// What had to hold of each member.
@@ -202,7 +209,7 @@ impl<'a> Evaluator<'a> {
         names.extend(conditions.map(|(name, _)| name.as_str()));
         let names = if needs_all { None } else { Some(names.as_slice()) };
         scan.members = members(&scan.sets, names, wanted.has_driver)?;
-        self.count_points(scan.members.len())?;
+        self.count(scan.members.len())?;
         scan.filter_by_tags();
         if wanted.is_ordered {
             self.read_ahead(scope, wanted, &mut scan)?;
@@ -356,7 +363,7 @@ impl<'a> Evaluator<'a> {
             return Ok(());
         }
         let range = (scope.windows.start, scope.windows.end);
-        let table = self.table(inner, &scope.dimensions, range)?;
+        let table = self.subquery(inner, &scope.dimensions, range)?;
         let at = input.scans.len() as u32;
         for (idx, series) in table.series.iter().enumerate() {
             let tag = |name: &String| {
@@ -401,7 +408,7 @@ impl<'a> Evaluator<'a> {
             if most != 0 && start + most < points.len() {
                 points.truncate(start + most);
             }
-            self.count_points(points.len() - start)?;
+            self.count((points.len() - start) * point_cost(wanted.aux_len()))?;
         }
         if 1 < group.members.len() {
             points.sort_by(|a, b| scope.direction.order(a.time, b.time));
@@ -617,7 +624,7 @@ impl<'s> Scan<'s> {
                     Value::of_sample(sample, self.sets[at].kind).cast(self.sets[at].kind, kind)
                 })
             };
-            if !holds(rest, &lookup) {
+            if !holds(rest, Level::Index, &lookup) {
                 return;
             }
         }
@@ -649,7 +656,7 @@ impl<'s> Scan<'s> {
                     Some(at) => cells.get(at).cloned().unwrap_or_default(),
                     None => Value::text(tag(name).unwrap_or("")),
                 };
-                if !holds(rest, &lookup) {
+                if !holds(rest, Level::Rows, &lookup) {
                     continue;
                 }
             }
@@ -688,7 +695,7 @@ fn together(parts: Vec<Expr>) -> Option<Expr> {
 
 /// Whether a condition about tags alone holds of a series.
 fn tags_hold(rest: &Expr, labels: &Labels) -> bool {
-    holds(rest, &|name, _| Value::text(labels.get(name).unwrap_or("")))
+    holds(rest, Level::Index, &|name, _| Value::text(labels.get(name).unwrap_or("")))
 }
 
 fn push_point(

@@ -44,8 +44,27 @@ type FieldsByMeasurement = HashMap<(String, String), Arc<Fields>>;
 /// What bounds an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Points, rows and windows that one statement may hold in memory.
+    /// Points that the statements of a request may hold in memory; a row of an answer costs some.
     pub points_max: usize,
+}
+
+/// Bytes of a point that has nothing beside it, about; what costs more counts as several.
+pub const POINT_SIZE: usize = 64;
+/// Points that are made between two looks at the clock.
+const POINTS_BETWEEN_LOOKS: usize = 1 << 16;
+/// Bytes of a value, and what a list of them takes besides.
+const VALUE_SIZE: usize = 24;
+const LIST_SIZE: usize = 40;
+
+/// How many points a point with that many values beside it counts for.
+fn point_cost(aux_len: usize) -> usize {
+    let beside = if aux_len == 0 { 0 } else { LIST_SIZE + aux_len * VALUE_SIZE };
+    (POINT_SIZE + beside).div_ceil(POINT_SIZE)
+}
+
+/// The same of a row: with its time, and as text.
+fn row_cost(columns: usize) -> usize {
+    (2 * (LIST_SIZE + (columns + 1) * VALUE_SIZE)).div_ceil(POINT_SIZE)
 }
 
 /// Evaluates the statements of one request.
@@ -56,7 +75,12 @@ pub struct Evaluator<'a> {
     limits: Limits,
     fields: Mutex<FieldsByMeasurement>,
     points: AtomicUsize,
+    tables: Mutex<Tables>,
 }
+
+/// The rows of subqueries, by where their plan is, what they are grouped by and their time: several
+/// functions of one query read the same.
+type Tables = HashMap<(usize, Vec<String>, (i64, i64)), Arc<table::Table>>;
 
 impl<'a> Evaluator<'a> {
     /// For statements about `database` unless they say otherwise.
@@ -68,18 +92,23 @@ impl<'a> Evaluator<'a> {
             limits,
             fields: Mutex::default(),
             points: AtomicUsize::new(0),
+            tables: Mutex::default(),
         }
     }
 
     /// The answer to a statement that changes nothing; none to one that is not for a reader.
     pub fn run(&self, statement: &Statement) -> Option<Answer> {
-        self.points.store(0, Ordering::Relaxed);
+        let before = self.points.load(Ordering::Relaxed);
         let answer = match statement {
             Statement::Select(select) if select.target.is_none() => self.select(select),
             Statement::Explain { select, .. } => self.explain(select),
             statement => return self.show(statement),
         };
-        Some(answer.unwrap_or_else(|error| Answer::failed(error.to_string())))
+        let answer = answer.unwrap_or_else(|error| Answer::failed(error.to_string()));
+        // What the answers before hold is held until all are written.
+        let rows = answer.series.iter().map(|one| one.rows.len() * row_cost(one.columns.len()));
+        self.points.store(before.saturating_add(rows.sum()), Ordering::Relaxed);
+        Some(answer)
     }
 
     fn select(&self, select: &Select) -> Result<Answer> {
@@ -88,7 +117,10 @@ impl<'a> Evaluator<'a> {
         self.check_databases(&plan)?;
         let plan = self.rewrite(plan)?;
         let zone = plan.zone.clone();
-        let table = self.table(&plan, &[], plan.range)?;
+        let table = self.table(&plan, &[], plan.range);
+        // They are found by the address of their plan, which is about to go.
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let table = table?;
         let mut columns = vec![plan.time_name.clone()];
         columns.extend(table.columns);
         let series = table.series.into_iter().map(|found| {
@@ -161,16 +193,44 @@ impl<'a> Evaluator<'a> {
         self.source.tag_keys(&place, &[])
     }
 
-    /// Counts what is held in memory.
-    fn count_points(&self, count: usize) -> Result<()> {
-        let before = self.points.fetch_add(count, Ordering::Relaxed);
+    /// The rows of a subquery, which are worked out once.
+    fn subquery(
+        &self,
+        inner: &plan::Plan,
+        dimensions: &[String],
+        range: (i64, i64),
+    ) -> Result<Arc<table::Table>> {
+        let key = (std::ptr::from_ref(inner) as usize, dimensions.to_vec(), range);
+        let known = self.tables.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let table = Arc::new(self.table(inner, dimensions, range)?);
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        tables.insert(key, table.clone());
+        Ok(table)
+    }
+
+    /// Counts what is held in memory, in points, and looks at the clock.
+    fn count(&self, points: usize) -> Result<()> {
+        let before = self.points.fetch_add(points, Ordering::Relaxed);
+        let after = before.saturating_add(points);
         let max = self.limits.points_max;
-        if max < before.saturating_add(count) {
+        if max < after {
             return Err(EvalError::new(format!(
                 "max-select-point limit exceeded: more than {max} points; ask for less time, fewer \
                  series or wider windows"
             )));
         }
-        Ok(())
+        match before / POINTS_BETWEEN_LOOKS == after / POINTS_BETWEEN_LOOKS {
+            true => Ok(()),
+            false => self.source.check(),
+        }
+    }
+
+    /// Takes back what is held no more.
+    fn release(&self, points: usize) {
+        let less = |held: usize| Some(held.saturating_sub(points));
+        let _ = self.points.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }

@@ -84,7 +84,7 @@ impl Evaluator<'_> {
                 PlanSource::Query(inner) => {
                     let field = inner.fields.iter().find(|field| output_name(field) == name);
                     let kind = match field {
-                        Some(field) => self.type_of(&field.expr, &inner.sources, range)?,
+                        Some(field) => type_of(&field.expr),
                         None if inner.tag_names().iter().any(|tag| tag == name) => DataType::Tag,
                         None => extra_type(inner, name),
                     };
@@ -93,42 +93,6 @@ impl Evaluator<'_> {
             }
         }
         Ok(found)
-    }
-
-    /// The type of an expression's values.
-    fn type_of(&self, expr: &Expr, sources: &[PlanSource], range: (i64, i64)) -> Result<DataType> {
-        Ok(match expr {
-            Expr::Var { name, kind: DataType::Unknown | DataType::AnyField } => {
-                self.type_of_variable(name, sources, range)?
-            }
-            Expr::Var { kind, .. } => *kind,
-            Expr::Call { name, args } => {
-                let first = match args.first() {
-                    Some(arg) => self.type_of(arg, sources, range)?,
-                    None => DataType::Unknown,
-                };
-                type_of_call(name, first)
-            }
-            Expr::Paren(inner) => self.type_of(inner, sources, range)?,
-            Expr::Binary { op, left, right } => {
-                let left = self.type_of(left, sources, range)?;
-                let right = self.type_of(right, sources, range)?;
-                match (left, right) {
-                    (DataType::Integer, DataType::Integer) => match op {
-                        crate::token::Op::Div => DataType::Float,
-                        _ => DataType::Integer,
-                    },
-                    (a, b) if a.is_number() && b.is_number() => DataType::Float,
-                    (DataType::Boolean, DataType::Boolean) => DataType::Boolean,
-                    _ => DataType::Unknown,
-                }
-            }
-            Expr::Number(_) => DataType::Float,
-            Expr::Integer(_) => DataType::Integer,
-            Expr::Boolean(_) => DataType::Boolean,
-            Expr::Text(_) => DataType::String,
-            _ => DataType::Unknown,
-        })
     }
 
     fn known(&self, plan: &Plan) -> Result<Known> {
@@ -146,7 +110,7 @@ impl Evaluator<'_> {
                 }
                 PlanSource::Query(inner) => {
                     for field in &inner.fields {
-                        let kind = self.type_of(&field.expr, &inner.sources, inner.range)?;
+                        let kind = type_of(&field.expr);
                         let entry = known.fields.entry(output_name(field)).or_default();
                         *entry = (*entry).min(kind);
                     }
@@ -155,6 +119,33 @@ impl Evaluator<'_> {
             }
         }
         Ok(known)
+    }
+}
+
+/// The type of the values of an expression whose variables have been told theirs: those of a subquery
+/// have, and asking again at each level would take twice as long with each.
+fn type_of(expr: &Expr) -> DataType {
+    match expr {
+        Expr::Var { kind: DataType::AnyField, .. } => DataType::Unknown,
+        Expr::Var { kind, .. } => *kind,
+        Expr::Call { name, args } => {
+            type_of_call(name, args.first().map_or(DataType::Unknown, type_of))
+        }
+        Expr::Paren(inner) => type_of(inner),
+        Expr::Binary { op, left, right } => match (type_of(left), type_of(right)) {
+            (DataType::Integer, DataType::Integer) => match op {
+                crate::token::Op::Div => DataType::Float,
+                _ => DataType::Integer,
+            },
+            (a, b) if a.is_number() && b.is_number() => DataType::Float,
+            (DataType::Boolean, DataType::Boolean) => DataType::Boolean,
+            _ => DataType::Unknown,
+        },
+        Expr::Number(_) => DataType::Float,
+        Expr::Integer(_) => DataType::Integer,
+        Expr::Boolean(_) => DataType::Boolean,
+        Expr::Text(_) => DataType::String,
+        _ => DataType::Unknown,
     }
 }
 

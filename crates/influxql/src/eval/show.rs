@@ -1,9 +1,8 @@
 //! SHOW and EXPLAIN.
 
-use super::compile::{Circumstances, compile};
-use super::condition::split;
+use super::compile::{Circumstances, compile, condition_and_range};
+use super::condition::{alternatives, split};
 use super::inputs::paged;
-use super::reduce::Constants;
 use super::{Evaluator, Result};
 use crate::answer::{Answer, Series};
 use crate::ast::{
@@ -14,6 +13,7 @@ use crate::time::{TIME_MAX, TIME_MIN};
 use crate::token::Op;
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
+use std::collections::BTreeMap;
 
 /// Columns of text.
 fn list(name: &str, columns: &[&str], rows: Vec<Vec<Value>>) -> Series {
@@ -27,8 +27,27 @@ fn names(all: impl IntoIterator<Item = String>) -> Vec<Vec<Value>> {
 
 /// A measurement that a listing is about, and what must hold of its series.
 struct Listed {
+    database: String,
     measurement: String,
-    matchers: Vec<Matcher>,
+    range: TimeRange,
+    /// All matchers of any of these sets.
+    sets: Vec<Vec<Matcher>>,
+}
+
+impl Listed {
+    fn place(&self) -> Place<'_> {
+        let (database, measurement) = (&self.database, &self.measurement);
+        Place { database, measurement, range: self.range }
+    }
+}
+
+/// Whose measurements a listing's sources are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Databases {
+    /// Those of the listing's database, whatever the sources say.
+    Own,
+    /// Those of the database that the source says.
+    Named,
 }
 
 impl Evaluator<'_> {
@@ -113,52 +132,62 @@ impl Evaluator<'_> {
         Ok(database)
     }
 
-    fn place<'l>(&self, database: &'l str, measurement: &'l str) -> Place<'l> {
-        Place { database, measurement, range: TimeRange::new(TIME_MIN, TIME_MAX) }
-    }
-
-    /// The measurements that a listing is about, sorted.
-    fn listed(&self, database: &str, listing: &Listing) -> Result<Vec<Listed>> {
-        let condition = match &listing.condition {
-            None => None,
-            Some(condition) => {
-                let constants = Constants { now: Some(self.now), zone: None };
-                without_time(constants.reduce(condition.clone()))
-            }
-        };
+    /// What a listing is about, by measurement. Those that InfluxDB makes a SELECT of look into the
+    /// databases that their sources name.
+    fn listed(&self, listing: &Listing, databases: Databases) -> Result<Vec<Listed>> {
+        let circumstances = Circumstances { now: self.now, database: &self.database };
+        let condition = listing.condition.as_ref();
+        let (condition, (first, last)) = condition_and_range(condition, &circumstances)?;
+        let range = TimeRange::new(first.unwrap_or(TIME_MIN), last.unwrap_or(TIME_MAX));
+        let sets = alternatives(condition.as_ref())
+            .map_err(|_| EvalError::new("invalid tag comparison operator"))?;
+        let own = listing.database.as_deref().unwrap_or(&self.database);
+        let mut names: BTreeMap<&str, Vec<&MeasurementName>> = BTreeMap::new();
+        for source in &listing.sources {
+            let Source::Measurement(named) = source else { continue };
+            let other = named.database.as_deref().filter(|_| databases == Databases::Named);
+            names.entry(other.unwrap_or(own)).or_default().push(&named.name);
+        }
+        if names.is_empty() {
+            names.insert(own, Vec::new());
+        }
         let mut out = Vec::new();
-        for measurement in self.source.measurements(database)? {
-            let is_named = |source: &Source| match source {
-                Source::Measurement(named) => match &named.name {
+        for (database, names) in names {
+            self.check_database(database)?;
+            for measurement in self.source.measurements(database)? {
+                let is_named = |name: &&MeasurementName| match name {
                     MeasurementName::Is(name) => *name == measurement,
                     MeasurementName::Matches(regex) => regex.regex.is_match(&measurement),
-                },
-                Source::Query(_) => false,
-            };
-            if !listing.sources.is_empty() && !listing.sources.iter().any(is_named) {
-                continue;
+                };
+                if names.is_empty() || names.iter().any(is_named) {
+                    let (database, sets) = (database.to_string(), sets.clone());
+                    out.push(Listed { database, measurement, range, sets });
+                }
             }
-            let found = split(condition.as_ref(), &crate::source::Fields::new());
-            if found.is_never {
-                continue;
-            }
-            if let Some(rest) = &found.rest {
-                let message = format!("invalid tag comparison operator in {rest}");
-                return Err(EvalError::new(message));
-            }
-            out.push(Listed { measurement, matchers: found.matchers });
         }
+        out.retain(|listed| !listed.sets.is_empty() && !listed.range.is_empty());
+        out.sort_by(|a, b| a.measurement.cmp(&b.measurement));
         Ok(out)
     }
 
     fn show_measurements(&self, listing: &Listing) -> Result<Answer> {
         let database = self.database_of(listing)?;
+        if !self.source.has_database(database)? {
+            return Ok(Answer::default());
+        }
+        let mut has_time = false;
+        if let Some(condition) = &listing.condition {
+            condition.walk(&mut |expr| has_time |= is_time(expr));
+        }
+        if has_time {
+            let message = "SHOW MEASUREMENTS doesn't support time in WHERE clause";
+            return Err(EvalError::new(message));
+        }
         let everything = Listing { condition: None, ..listing.clone() };
-        let condition = listing.condition.clone().and_then(without_time);
         let mut found = Vec::new();
-        for listed in self.listed(database, &everything)? {
-            let is_it = match &condition {
-                Some(condition) => self.has_tags(database, &listed.measurement, condition)?,
+        for listed in self.listed(&everything, Databases::Own)? {
+            let is_it = match &listing.condition {
+                Some(condition) => self.has_tags(&listed, condition)?,
                 None => true,
             };
             if is_it {
@@ -170,42 +199,54 @@ impl Evaluator<'_> {
     }
 
     /// Whether a condition is about a measurement: one that says that a tag is not something is about
-    /// measurements of which no series has it.
-    fn has_tags(&self, database: &str, measurement: &str, expr: &Expr) -> Result<bool> {
+    /// measurements that have the tag, but no series of which it is that.
+    fn has_tags(&self, listed: &Listed, expr: &Expr) -> Result<bool> {
         match expr {
-            Expr::Paren(inner) => self.has_tags(database, measurement, inner),
+            Expr::Paren(inner) => self.has_tags(listed, inner),
             Expr::Binary { op: op @ (Op::And | Op::Or), left, right } => {
-                let left = self.has_tags(database, measurement, left)?;
-                let right = self.has_tags(database, measurement, right)?;
+                let left = self.has_tags(listed, left)?;
+                let right = self.has_tags(listed, right)?;
                 Ok(if *op == Op::And { left && right } else { left || right })
             }
             Expr::Binary { op, left, right } => {
                 let Expr::Var { name, .. } = &**left else {
                     return Err(EvalError::new(format!("left side of '{expr}' must be a tag key")));
                 };
+                match (op, &**right) {
+                    (Op::Eq | Op::NotEq, Expr::Text(_)) => {}
+                    (Op::EqRegex | Op::NotEqRegex, Expr::Regex(_)) => {}
+                    (Op::Eq | Op::NotEq, _) => {
+                        let op = op.as_str();
+                        let message = format!("right side of '{op}' must be a tag value string");
+                        return Err(EvalError::new(message));
+                    }
+                    _ => return Err(EvalError::new("invalid tag comparison operator")),
+                }
                 let is_negative = matches!(op, Op::NotEq | Op::NotEqRegex);
-                let positive = match op {
-                    Op::NotEq => Op::Eq,
-                    Op::NotEqRegex => Op::EqRegex,
-                    op => *op,
-                };
-                let (left, right) = (left.clone(), right.clone());
-                let positive = Expr::Binary { op: positive, left, right };
-                let found = split(Some(&positive), &crate::source::Fields::new());
-                let place = self.place(database, measurement);
-                let values = self.source.tag_values(&place, name, &found.matchers)?;
-                Ok(values.is_empty() == is_negative)
+                let values = self.source.tag_values(&listed.place(), name, &[])?;
+                let is_found = values.iter().any(|value| match &**right {
+                    Expr::Text(text) => value == text,
+                    Expr::Regex(regex) => regex.regex.is_match(value),
+                    _ => false,
+                });
+                Ok(!values.is_empty() && is_found != is_negative)
             }
             _ => Err(EvalError::new(format!("invalid condition: {expr}"))),
         }
     }
 
+    fn listed_keys(&self, listed: &Listed) -> Result<Vec<String>> {
+        union(&listed.sets, |matchers| self.source.tag_keys(&listed.place(), matchers))
+    }
+
+    fn listed_series(&self, listed: &Listed) -> Result<Vec<Labels>> {
+        union(&listed.sets, |matchers| self.source.tag_sets(&listed.place(), matchers))
+    }
+
     fn show_tag_keys(&self, listing: &Listing) -> Result<Answer> {
-        let database = self.database_of(listing)?;
         let mut series = Vec::new();
-        for listed in self.listed(database, listing)? {
-            let place = self.place(database, &listed.measurement);
-            let keys = self.source.tag_keys(&place, &listed.matchers)?;
+        for listed in self.listed(listing, Databases::Own)? {
+            let keys = self.listed_keys(&listed)?;
             let rows = page_rows(names(keys), listing.page);
             if !rows.is_empty() {
                 series.push(list(&listed.measurement, &["tagKey"], rows));
@@ -215,17 +256,13 @@ impl Evaluator<'_> {
         Ok(Answer::of(paged(&series, page.limit, page.offset).to_vec()))
     }
 
-    fn tag_values(
-        &self,
-        database: &str,
-        listed: &Listed,
-        keys: &KeyFilter,
-    ) -> Result<Vec<(String, String)>> {
-        let place = self.place(database, &listed.measurement);
+    fn tag_values(&self, listed: &Listed, keys: &KeyFilter) -> Result<Vec<(String, String)>> {
+        let place = listed.place();
         let mut out = Vec::new();
-        for key in self.source.tag_keys(&place, &listed.matchers)? {
+        for key in self.listed_keys(listed)? {
             if is_wanted(keys, &key) {
-                let values = self.source.tag_values(&place, &key, &listed.matchers)?;
+                let of = |matchers: &Vec<Matcher>| self.source.tag_values(&place, &key, matchers);
+                let values = union(&listed.sets, of)?;
                 out.extend(values.into_iter().map(|value| (key.clone(), value)));
             }
         }
@@ -233,10 +270,9 @@ impl Evaluator<'_> {
     }
 
     fn show_tag_values(&self, listing: &Listing, keys: &KeyFilter) -> Result<Answer> {
-        let database = self.database_of(listing)?;
         let mut series = Vec::new();
-        for listed in self.listed(database, listing)? {
-            let pairs = self.tag_values(database, &listed, keys)?;
+        for listed in self.listed(listing, Databases::Own)? {
+            let pairs = self.tag_values(&listed, keys)?;
             let rows = pairs.iter().map(|(key, value)| vec![Value::text(key), Value::text(value)]);
             let rows = page_rows(rows.collect(), listing.page);
             if !rows.is_empty() {
@@ -247,10 +283,9 @@ impl Evaluator<'_> {
     }
 
     fn count_tag_values(&self, listing: &Listing, keys: &KeyFilter) -> Result<Answer> {
-        let database = self.database_of(listing)?;
         let mut series = Vec::new();
-        for listed in self.listed(database, listing)? {
-            let count = self.tag_values(database, &listed, keys)?.len();
+        for listed in self.listed(listing, Databases::Own)? {
+            let count = self.tag_values(&listed, keys)?.len();
             if count != 0 {
                 series.push(counted(&listed.measurement, "count", count));
             }
@@ -259,10 +294,9 @@ impl Evaluator<'_> {
     }
 
     fn show_field_keys(&self, listing: &Listing) -> Result<Answer> {
-        let database = self.database_of(listing)?;
         let mut series = Vec::new();
-        for listed in self.listed(database, listing)? {
-            let fields = self.fields(database, &listed.measurement)?;
+        for listed in self.listed(listing, Databases::Named)? {
+            let fields = self.fields(&listed.database, &listed.measurement)?;
             let rows = fields
                 .iter()
                 .map(|(name, kind)| vec![Value::text(name), Value::text(kind.as_str())]);
@@ -275,11 +309,9 @@ impl Evaluator<'_> {
     }
 
     fn show_series(&self, listing: &Listing) -> Result<Answer> {
-        let database = self.database_of(listing)?;
         let mut keys = Vec::new();
-        for listed in self.listed(database, listing)? {
-            let place = self.place(database, &listed.measurement);
-            for labels in self.source.tag_sets(&place, &listed.matchers)? {
+        for listed in self.listed(listing, Databases::Named)? {
+            for labels in self.listed_series(&listed)? {
                 keys.push(series_key(&listed.measurement, &labels));
             }
         }
@@ -289,20 +321,20 @@ impl Evaluator<'_> {
     }
 
     fn show_cardinality(&self, what: Counted, listing: &Listing, exact: bool) -> Result<Answer> {
-        let database = self.database_of(listing)?;
-        let all = self.listed(database, listing)?;
+        let all = self.listed(listing, Databases::Named)?;
         if what == Counted::Measurements {
             let column = if exact { "count" } else { "cardinality estimation" };
-            return Ok(Answer::of(vec![counted("", column, all.len())]));
+            let counts =
+                if all.is_empty() && exact { vec![] } else { vec![counted("", column, all.len())] };
+            return Ok(Answer::of(counts));
         }
         let mut series = Vec::new();
         let mut total = 0;
         for listed in all {
-            let place = self.place(database, &listed.measurement);
             let count = match what {
-                Counted::Series => self.source.tag_sets(&place, &listed.matchers)?.len(),
-                Counted::TagKeys => self.source.tag_keys(&place, &listed.matchers)?.len(),
-                _ => self.fields(database, &listed.measurement)?.len(),
+                Counted::Series => self.listed_series(&listed)?.len(),
+                Counted::TagKeys => self.listed_keys(&listed)?.len(),
+                _ => self.fields(&listed.database, &listed.measurement)?.len(),
             };
             total += count;
             if count != 0 {
@@ -328,7 +360,7 @@ impl Evaluator<'_> {
                 let fields = self.fields(&database, &measurement)?;
                 let matchers = split(plan.condition.as_ref(), &fields).matchers;
                 let range = TimeRange::new(plan.range.0, plan.range.1);
-                let place = Place { range, ..self.place(&database, &measurement) };
+                let place = Place { database: &database, measurement: &measurement, range };
                 series += self.source.tag_sets(&place, &matchers)?.len();
             }
         }
@@ -338,6 +370,23 @@ impl Evaluator<'_> {
         ];
         Ok(Answer::of(vec![list("", &["QUERY PLAN"], names(lines))]))
     }
+}
+
+/// What there is of any set, sorted, nothing twice.
+fn union<T: Ord>(
+    sets: &[Vec<Matcher>],
+    mut of: impl FnMut(&Vec<Matcher>) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    if let [set] = sets {
+        return of(set);
+    }
+    let mut all = Vec::new();
+    for set in sets {
+        all.extend(of(set)?);
+    }
+    all.sort();
+    all.dedup();
+    Ok(all)
 }
 
 fn answer_of_list(name: &str, columns: &[&str], rows: Vec<Vec<Value>>) -> Answer {
@@ -382,22 +431,6 @@ fn series_key(measurement: &str, labels: &Labels) -> String {
     out
 }
 
-/// A condition without what it says about time: series are listed whenever they were.
-fn without_time(expr: Expr) -> Option<Expr> {
-    match expr {
-        Expr::Binary { op: op @ (Op::And | Op::Or), left, right } => {
-            match (without_time(*left), without_time(*right)) {
-                (Some(left), Some(right)) => {
-                    Some(Expr::Binary { op, left: Box::new(left), right: Box::new(right) })
-                }
-                (left, right) => left.or(right),
-            }
-        }
-        Expr::Binary { ref left, ref right, .. } => {
-            let is_time = |expr: &Expr| matches!(expr, Expr::Var { name, .. } if name.eq_ignore_ascii_case("time"));
-            if is_time(left) || is_time(right) { None } else { Some(expr) }
-        }
-        Expr::Paren(inner) => without_time(*inner).map(|inner| Expr::Paren(Box::new(inner))),
-        other => Some(other),
-    }
+fn is_time(expr: &Expr) -> bool {
+    matches!(expr, Expr::Var { name, .. } if name.eq_ignore_ascii_case("time"))
 }

@@ -181,14 +181,14 @@ impl Transformation<'_> {
             if has_windows && is_past {
                 if before != end {
                     let at_end = linear(end, before, time, height, value);
-                    sum += 0.5 * (at_end + height) * ((end - before) as f64 / unit);
+                    sum += 0.5 * (at_end + height) * (end.wrapping_sub(before) as f64 / unit);
                     (before, height) = (end, at_end);
                 }
                 out.push(Point::new(start, Value::Float(sum)));
                 (start, end) = bounds(time);
                 sum = 0.0;
             }
-            sum += 0.5 * (value + height) * ((time - before) as f64 / unit);
+            sum += 0.5 * (value + height) * (time.wrapping_sub(before) as f64 / unit);
             previous = Some((time, value));
         }
         // A last point at the very start of a window has no area.
@@ -201,6 +201,6 @@ impl Transformation<'_> {
 
 /// The value at `time` of the line through two points.
 pub fn linear(time: i64, before: i64, after: i64, low: f64, high: f64) -> f64 {
-    let slope = (high - low) / (after - before) as f64;
-    slope * (time - before) as f64 + low
+    let slope = (high - low) / after.wrapping_sub(before) as f64;
+    slope * time.wrapping_sub(before) as f64 + low
 }

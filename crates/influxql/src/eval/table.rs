@@ -1,11 +1,11 @@
 //! Columns side by side: what the functions and variables of a statement have at the same times.
 
-use super::condition::evaluate;
+use super::condition::{Level, evaluate};
 use super::fill::number_of;
 use super::inputs::{Ref, Scope, Wanted, paged};
 use super::plan::{Plan, extra_columns};
 use super::point::{Direction, Key, Point, Stream};
-use super::{Evaluator, Result, compile};
+use super::{Evaluator, Result, compile, point_cost, row_cost};
 use crate::ast::{DataType, Expr, Fill};
 use crate::value::Value;
 
@@ -115,6 +115,7 @@ impl Slots {
 impl Evaluator<'_> {
     /// What a statement selects within `range`, grouped by its tags and by `outer` ones.
     pub(super) fn table(&self, plan: &Plan, outer: &[String], range: (i64, i64)) -> Result<Table> {
+        self.source.check()?;
         let mut windows = plan.windows();
         windows.start = windows.start.max(range.0);
         windows.end = windows.end.min(range.1);
@@ -163,8 +164,9 @@ impl Evaluator<'_> {
         let wanted = Wanted { refs, has_driver: false, is_ordered: true, most };
         let input = self.input(scope, wanted)?;
         for group in &input.groups {
-            let points = self.points(&input, group, scope, wanted)?;
-            let points = paged(&points, page.limit, page.offset);
+            let all = self.points(&input, group, scope, wanted)?;
+            let points = paged(&all, page.limit, page.offset);
+            self.count(points.len() * row_cost(exprs.len()))?;
             slots.clear();
             let rows: Vec<(i64, Vec<Value>)> = points
                 .iter()
@@ -178,6 +180,7 @@ impl Evaluator<'_> {
             if !rows.is_empty() {
                 out.push(TableSeries { key: group.key.clone(), rows });
             }
+            self.release(all.len() * point_cost(wanted.aux_len()));
         }
         Ok(out)
     }
@@ -223,6 +226,8 @@ impl Evaluator<'_> {
                     _ => &[],
                 });
             }
+            let longest = points.iter().map(|points| points.len()).max().unwrap_or(0);
+            self.count(longest * row_cost(exprs.len()))?;
             let rows = side_by_side(&points, scope.direction, exprs, slots);
             out.push(TableSeries { key, rows });
         }
@@ -264,7 +269,7 @@ fn row_of(exprs: &[Expr], slots: &Slots) -> Vec<Value> {
         let at = name.parse::<usize>().ok();
         at.and_then(|at| slots.values.get(at)).cloned().unwrap_or_default()
     };
-    let value = |expr: &Expr| match evaluate(expr, &lookup) {
+    let value = |expr: &Expr| match evaluate(expr, Level::Rows, &lookup) {
         Value::Float(value) if value.is_nan() => Value::Null,
         value => value,
     };

@@ -59,15 +59,15 @@ impl Windows {
             // a whole window or more moves nothing.
             let change = zone - self.zone_offset(start);
             if change != 0 && change.abs() < duration {
-                start += change;
+                start = start.saturating_add(change);
             }
             let end_offset = self.zone_offset(end);
             let change = zone - end_offset;
             if change != 0 && change.abs() < duration {
                 // Hours that come twice belong to the window before; hours that are skipped only if
                 // the clocks change within the window.
-                if 0 < change || self.zone_offset(end + change) == end_offset {
-                    end += change;
+                if 0 < change || self.zone_offset(end.saturating_add(change)) == end_offset {
+                    end = end.saturating_add(change);
                 }
             }
         }

@@ -1,7 +1,8 @@
 //! Statements that change something, or would.
 
 use super::{Parser, Result};
-use crate::ast::{Policy, Statement};
+use crate::ast::{Expr, Policy, Source, Statement};
+use crate::error::ParseError;
 use crate::token::Token;
 
 impl Parser<'_> {
@@ -159,8 +160,26 @@ impl Parser<'_> {
         Ok(Statement::Delete { sources, condition })
     }
 
-    fn what_is_deleted(&mut self) -> Result<(Vec<crate::ast::Source>, Option<crate::ast::Expr>)> {
-        let sources = if self.accept("FROM") { self.sources()? } else { Vec::new() };
+    /// Measurements of the request's database: what is deleted may not be another's.
+    fn own_measurements(&mut self) -> Result<Vec<Source>> {
+        let sources = self.measurements()?;
+        for source in &sources {
+            match source {
+                Source::Measurement(named) if named.policy.is_some() => {
+                    let message = "retention policy not supported at line 1, char 1";
+                    return Err(ParseError::plain(message));
+                }
+                Source::Measurement(named) if named.database.is_some() => {
+                    return Err(ParseError::plain("database not supported at line 1, char 1"));
+                }
+                _ => {}
+            }
+        }
+        Ok(sources)
+    }
+
+    fn what_is_deleted(&mut self) -> Result<(Vec<Source>, Option<Expr>)> {
+        let sources = if self.accept("FROM") { self.own_measurements()? } else { Vec::new() };
         let condition = self.condition()?;
         if sources.is_empty() && condition.is_none() {
             return Err(self.unexpected(&["FROM", "WHERE"]));

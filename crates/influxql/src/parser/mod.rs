@@ -57,7 +57,7 @@ pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>> {
                 parser.next();
                 is_separated = true;
             }
-            _ if !is_separated => return Err(parser.unexpected(&[";", "EOF"])),
+            _ if !is_separated => return Err(parser.unexpected(&[";"])),
             _ => {
                 if statements.len() == STATEMENTS_MAX {
                     let message = format!("more than {STATEMENTS_MAX} statements");
@@ -147,8 +147,8 @@ impl Parser<'_> {
 
     fn unexpected_at(&self, lexeme: &Lexeme, expected: &[&'static str]) -> ParseError {
         let (line, character) = self.lexer.position(lexeme.at);
-        // InfluxDB's reader stands behind the end when it finds it.
-        let past = usize::from(lexeme.token == Token::Eof);
+        // InfluxDB's reader stands behind the end when it finds it, but for numbers and strings.
+        let past = usize::from(lexeme.token == Token::Eof && !self.lexer.ends_in_literal());
         let found = match lexeme.text.is_empty() {
             true => lexeme.token.name().to_string(),
             false => lexeme.text.clone(),

@@ -93,6 +93,20 @@ impl Parser<'_> {
         }
     }
 
+    /// The same without subqueries.
+    pub(super) fn measurements(&mut self) -> Result<Vec<Source>> {
+        let mut sources = Vec::new();
+        loop {
+            if self.peek().token == Token::LeftParen {
+                return Err(self.unexpected(&["identifier"]));
+            }
+            sources.push(self.source()?);
+            if !self.accept_token(|token| token == Token::Comma) {
+                return Ok(sources);
+            }
+        }
+    }
+
     fn source(&mut self) -> Result<Source> {
         if let Some(regex) = self.regex()? {
             let name = MeasurementName::Matches(regex);
@@ -218,8 +232,10 @@ impl Parser<'_> {
         let Expr::Call { args, .. } = self.expression()? else {
             return Err(ParseError::plain("tz must be a function call"));
         };
-        let [Expr::Text(name)] = args.as_slice() else {
-            return Err(ParseError::plain("tz requires exactly one argument"));
+        let name = match args.as_slice() {
+            [Expr::Text(name)] => name,
+            [_] => return Err(ParseError::plain("expected string argument in tz()")),
+            _ => return Err(ParseError::plain("tz requires exactly one argument")),
         };
         if name != "UTC" && name != "Local" && jiff::tz::TimeZone::get(name).is_err() {
             return Err(ParseError::plain(format!("unable to find time zone {name}")));

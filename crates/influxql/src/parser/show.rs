@@ -72,7 +72,7 @@ impl Parser<'_> {
     }
 
     fn from(&mut self) -> Result<Vec<Source>> {
-        if self.accept("FROM") { self.sources() } else { Ok(Vec::new()) }
+        if self.accept("FROM") { self.measurements() } else { Ok(Vec::new()) }
     }
 
     /// `[ON db] [FROM ...] [WHERE ...] [GROUP BY ...] [ORDER BY ...] [LIMIT ...] [SLIMIT ...]`
@@ -147,7 +147,8 @@ impl Parser<'_> {
         let name = match self.peek().token {
             Token::Op(Op::Eq) => {
                 self.next();
-                MeasurementName::Is(self.segments()?.join("."))
+                let mut names = self.segments()?;
+                MeasurementName::Is(names.pop().unwrap_or_default())
             }
             Token::Op(Op::EqRegex) => {
                 self.next();

@@ -33,7 +33,7 @@ pub use decode::{Options, decode, decode_pieces};
 pub use keys::InfluxKeys;
 pub use precision::Precision;
 pub use report::{ERROR_LINE_SIZE_MAX, error_text, line_end};
-pub use typed::{FieldType, TypedFields, first_rows, typed_fields};
+pub use typed::{FieldType, TypedFields, kinds_by_shape, kinds_of_lines};
 
 /// Bytes of measurement, tags and one field name together; InfluxDB's own limit.
 pub const KEY_SIZE_MAX: usize = 65_535;

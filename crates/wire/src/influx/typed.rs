@@ -3,7 +3,7 @@
 use super::keys::{MEASUREMENT_ESCAPES, TAG_ESCAPES, unescape, unescaped};
 use super::scan::{name_end, string_end};
 use model::{Row, WriteBatch};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// What a field's values are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,31 +25,90 @@ pub struct TypedFields {
     pub fields: Vec<(String, FieldType)>,
 }
 
-/// A row of each measurement and list of fields of a batch, with the bytes of its measurement.
-pub fn first_rows<'b>(batch: &'b WriteBatch<'_>) -> Vec<(&'b [u8], &'b Row)> {
-    let mut found: Vec<(&[u8], &Row)> = Vec::new();
-    let mut seen: HashSet<(&[u8], u32)> = HashSet::new();
-    let mut last: (&[u8], u32) = (&[], u32::MAX);
+/// The kinds of lines of a batch of `body`: each measurement and list of fields once. The first line
+/// of a kind says its types; a value further on that a type has no room for makes it a float.
+pub fn kinds_of_lines(body: &[u8], batch: &WriteBatch<'_>) -> Vec<TypedFields> {
+    kinds_by_shape(body, batch).into_iter().map(|(_, line)| line).collect()
+}
+
+/// The same, each with the bytes of its measurement and the number of its rows' shape.
+pub fn kinds_by_shape<'b>(
+    body: &[u8],
+    batch: &'b WriteBatch<'_>,
+) -> Vec<((&'b [u8], u32), TypedFields)> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    let mut known: HashMap<(&[u8], u32), usize> = HashMap::new();
+    let (mut last, mut at): ((&[u8], u32), usize) = ((&[], u32::MAX), 0);
     for row in &batch.rows {
         let key = batch.key(row);
         let (measurement, shape) = last;
         let goes_on = shape == row.shape
             && key.starts_with(measurement)
-            && matches!(key.get(measurement.len()), None | Some(b','));
-        if goes_on && !measurement.ends_with(b"\\") {
-            continue;
+            && matches!(key.get(measurement.len()), None | Some(b','))
+            && !measurement.ends_with(b"\\");
+        if !goes_on {
+            let end = unescaped(key, b',').unwrap_or(key.len());
+            last = (&key[..end], row.shape);
+            at = *known.entry(last).or_insert_with(|| {
+                kinds.push(Kind::of(body, batch, row));
+                kinds.len() - 1
+            });
         }
-        let end = unescaped(key, b',').unwrap_or(key.len());
-        last = (&key[..end], row.shape);
-        if seen.insert(last) {
-            found.push((last.0, row));
+        if let Some(kind) = kinds.get_mut(at) {
+            kind.check(batch.row_values(row));
         }
     }
-    found
+    let lines = known
+        .into_iter()
+        .filter_map(|(key, at)| Some((at, (key, kinds.get_mut(at)?.line.take()?))));
+    // In the order in which they came.
+    let lines: BTreeMap<usize, _> = lines.collect();
+    lines.into_values().collect()
+}
+
+/// A kind of lines.
+struct Kind {
+    /// None where the first of them is no line.
+    line: Option<TypedFields>,
+    /// Places in the rows' values of fields that are no floats so far, and in `line`.
+    narrow: Vec<(usize, usize)>,
+}
+
+impl Kind {
+    fn of(body: &[u8], batch: &WriteBatch<'_>, row: &Row) -> Kind {
+        let line = typed_fields(body, row);
+        let columns = batch.shapes.get(row.shape as usize).map(|shape| shape.fields.iter());
+        let columns = columns.into_iter().flatten().enumerate();
+        let place = |(column, name): (usize, &Box<str>)| {
+            let fields = &line.as_ref()?.fields;
+            let at = fields.binary_search_by(|(other, _)| other.as_str().cmp(name)).ok()?;
+            (fields[at].1 != FieldType::Float).then_some((column, at))
+        };
+        Kind { narrow: columns.filter_map(place).collect(), line }
+    }
+
+    fn check(&mut self, values: &[f64]) {
+        let Some(line) = &mut self.line else { return };
+        self.narrow.retain(|(column, at)| {
+            let (Some(value), Some((_, kind))) = (values.get(*column), line.fields.get_mut(*at))
+            else {
+                return false;
+            };
+            let fits = match kind {
+                FieldType::Float => false,
+                FieldType::Integer => value.fract() == 0.0,
+                FieldType::Boolean => *value == 0.0 || *value == 1.0,
+            };
+            if !fits {
+                *kind = FieldType::Float;
+            }
+            fits
+        });
+    }
 }
 
 /// The fields of the line of a row in `body`, with their types; `None` for what is no such line.
-pub fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
+fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
     let start = row.key_offset as usize;
     let key = body.get(start..start + row.key_size as usize)?;
     let measurement = &key[..unescaped(key, b',').unwrap_or(key.len())];
@@ -81,7 +140,7 @@ pub fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
 fn value_type(body: &[u8], at: usize) -> Option<(Option<FieldType>, usize)> {
     let kind = match body.get(at)? {
         b'"' => return Some((None, string_end(body, at).ok()?)),
-        b'0'..=b'9' | b'-' | b'.' => FieldType::Float,
+        b'0'..=b'9' | b'-' | b'+' | b'.' => FieldType::Float,
         _ => FieldType::Boolean,
     };
     let rest = &body[at..];
@@ -101,18 +160,17 @@ mod tests {
     use model::KeyHasher;
 
     #[test]
-    fn types_of_the_first_line_of_each_kind() {
+    fn types_of_each_kind_of_lines() {
         let body = "a\\,b,t=1 x=1,y=2i,z=t,s=\"x=1i, \",time=5 1\n\
                     a\\,b,t=2 x=1,y=2i,z=f,s=\"\",time=5 1\n\
-                    cpu x=3u 2\ncpu2 x=-1.5 3\ncpu x=4u 4\n";
+                    cpu x=3u 2\ncpu2 x=-1.5 3\ncpu x=4u 4\n\
+                    mixed,t=1 b=1i,a=1i,c=t 1\nmixed,t=2 b=2i,a=2.5,c=t 2\nmixed b=3i,a=1i,c=7i 3\n";
         let keys = InfluxKeys::new(ExtraLabels::none());
         let options = Options { precision: Precision::Nanosecond, now: 0 };
         let hasher = KeyHasher::new(1);
         let decoded =
             decode(body.as_bytes(), Start::default(), &options, &hasher, &keys).expect("lines");
-        let rows = first_rows(&decoded.batch);
-        let found: Vec<TypedFields> =
-            rows.iter().filter_map(|(_, row)| typed_fields(body.as_bytes(), row)).collect();
+        let found = kinds_of_lines(body.as_bytes(), &decoded.batch);
         let of = |measurement: &str, fields: &[(&str, FieldType)]| TypedFields {
             measurement: measurement.to_string(),
             fields: fields.iter().map(|(name, kind)| ((*name).to_string(), *kind)).collect(),
@@ -122,6 +180,7 @@ mod tests {
             of("a,b", &[("x", Float), ("y", Integer), ("z", Boolean)]),
             of("cpu", &[("x", Integer)]),
             of("cpu2", &[("x", Float)]),
+            of("mixed", &[("a", Float), ("b", Integer), ("c", Float)]),
         ];
         assert_eq!(found, expected);
     }

@@ -131,9 +131,11 @@ impl Lines {
             let Block { bytes, ends, start, outcome, .. } = &mut *block;
             let decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &self.keys)?;
             let rest = decoded.rest;
-            let learned = self.app.measurements.learn(&self.app.store, "", bytes, &decoded.batch);
-            learned.map_err(Failure::of_write)?;
+            let (table, store) = (&self.app.measurements, &self.app.store);
+            let learned = table.learn(store, "", bytes, &decoded.batch);
+            let learned = learned.map_err(Failure::of_write)?;
             outcome.append(&self.app, decoded, durability)?;
+            table.confirm(store, "", &learned).map_err(Failure::of_write)?;
             match rest {
                 Some(next) => *start = next,
                 None => return Ok(()),

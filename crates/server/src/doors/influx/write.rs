@@ -3,6 +3,7 @@
 //! A request without an error is 204. Bad lines are told in InfluxDB's words with 400, after the
 //! good ones were stored; clients that drop the batch then lose only what was bad.
 
+use super::query::table_name;
 use crate::app::App;
 use crate::doors::http::answer::{Answer, JSON};
 use crate::doors::http::insert::{durability, extra_labels};
@@ -67,7 +68,7 @@ fn write(
         Some(name) if !label.is_empty() => vec![(label.clone(), name.to_string())],
         _ => Vec::new(),
     };
-    let table = first.first().map_or("", |(_, database)| database).to_string();
+    let table = table_name(app, database.unwrap_or(""));
     let keys = InfluxKeys::new(extra_labels(request, first)?);
     let body = unpack::body(app, request)?;
     let options = Options { precision, now: request.now };
@@ -77,9 +78,10 @@ fn write(
     loop {
         let decoded = decode(&body, start, &options, &hasher, &keys)?;
         let rest = decoded.rest;
-        let learned = app.measurements.learn(&app.store, &table, &body, &decoded.batch);
-        learned.map_err(Failure::of_write)?;
+        let learned = app.measurements.learn(&app.store, table, &body, &decoded.batch);
+        let learned = learned.map_err(Failure::of_write)?;
         outcome.append(app, decoded, durability)?;
+        app.measurements.confirm(&app.store, table, &learned).map_err(Failure::of_write)?;
         match rest {
             Some(next) => start = next,
             None => break,

@@ -7,9 +7,7 @@ use super::{Behind, Cut, Format, LOOKAHEAD, Out, PIECE_SIZE, Piece};
 use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, WriteBatch};
 use std::collections::HashMap;
 use wire::influx::answer::AnswerRow;
-use wire::influx::{
-    FieldType, InfluxKeys, Options, Precision, decode, first_rows, line_end, typed_fields,
-};
+use wire::influx::{FieldType, InfluxKeys, Options, Precision, decode, kinds_by_shape, line_end};
 use wire::{ExtraLabels, Start};
 
 /// What comments begin with that say something.
@@ -134,10 +132,8 @@ fn give(
     out: &mut Out<'_>,
 ) -> anyhow::Result<()> {
     let mut types = Types::new();
-    for (measurement, row) in first_rows(batch) {
-        if let Some(line) = typed_fields(bytes, row) {
-            types.insert((measurement.to_vec(), row.shape), line.fields.into_iter().collect());
-        }
+    for ((measurement, shape), line) in kinds_by_shape(bytes, batch) {
+        types.insert((measurement.to_vec(), shape), line.fields.into_iter().collect());
     }
     let mut known: HashMap<u128, Option<usize>> = HashMap::new();
     let mut all: Vec<Points> = Vec::new();

@@ -5,6 +5,7 @@ use super::source::{NAMELESS_DATABASE, StoreSource, database_matcher, table_name
 use crate::doors::http::request::Request;
 use crate::doors::http::site;
 use crate::failure::Failure;
+use crate::measurements::DATABASES_MAX;
 use influxql::ast::Statement;
 use influxql::{Answer, Deletion, Evaluator, Source as _};
 use model::{Matcher, TimeRange};
@@ -62,10 +63,19 @@ impl Changes<'_> {
 
     fn create(&self, name: &str) -> Result<Answer, Failure> {
         let app = self.source.app;
-        if !app.config.insert.database_label.is_empty() && name != NAMELESS_DATABASE {
-            app.measurements.create(&app.store, name).map_err(Failure::of_write)?;
+        let size_max = app.config.store.limits.label_value_size_max;
+        if size_max < name.len() {
+            let message =
+                format!("a database's name has at most {size_max} bytes (max-label-value-size)");
+            return Ok(Answer::failed(message));
         }
-        Ok(Answer::default())
+        if app.config.insert.database_label.is_empty() || name == NAMELESS_DATABASE {
+            return Ok(Answer::default());
+        }
+        Ok(match app.measurements.create(&app.store, name).map_err(Failure::of_write)? {
+            true => Answer::default(),
+            false => Answer::failed(format!("there are {DATABASES_MAX} databases, the limit")),
+        })
     }
 
     fn drop_database(&self, name: &str) -> Result<Answer, Failure> {
@@ -86,12 +96,30 @@ impl Changes<'_> {
         if self.database.is_empty() {
             return Ok(Answer::failed("database name required"));
         }
+        match self.source.measurements(self.database) {
+            Ok(all) if all.iter().any(|other| other == name) => {}
+            // A field's metric is no measurement, though it has a name like one.
+            Ok(_) => return Ok(Answer::default()),
+            Err(error) => return Ok(Answer::failed(error.to_string())),
+        }
+        if let Some(refused) = self.refuse_shared(name) {
+            return Ok(refused);
+        }
         let set = self.source.series_of(self.database, name, &[]);
         let series = app.store.delete(&[set], EVER)?;
         let table = table_name(app, self.database);
         app.measurements.forget(&app.store, table, Some(name)).map_err(Failure::of_write)?;
         tracing::info!(measurement = name, series, "dropped a measurement on request");
         Ok(Answer::default())
+    }
+
+    /// The answer to who would delete another measurement's samples with those of this one.
+    fn refuse_shared(&self, measurement: &str) -> Option<Answer> {
+        let (metric, other) = self.source.shared_metric(self.database, measurement)?;
+        Some(Answer::failed(format!(
+            "measurements {measurement} and {other} are both stored as metric {metric}: nothing is \
+             deleted; use /api/v1/admin/tsdb/delete_series"
+        )))
     }
 
     fn delete(&self, statement: &Statement) -> Result<Answer, Failure> {
@@ -102,10 +130,15 @@ impl Changes<'_> {
             Ok(deletions) => deletions,
             Err(error) => return Ok(Answer::failed(error.to_string())),
         };
+        let mut refused = deletions.iter().map(|deletion| &deletion.measurement);
+        if let Some(refused) = refused.find_map(|name| self.refuse_shared(name)) {
+            return Ok(refused);
+        }
         let mut series = 0;
-        for Deletion { measurement, matchers, range } in deletions {
-            let set: Vec<Matcher> = self.source.series_of(self.database, &measurement, &matchers);
-            series += self.source.app.store.delete(&[set], range)?;
+        for Deletion { measurement, sets, range } in deletions {
+            let of = |set: &Vec<Matcher>| self.source.series_of(self.database, &measurement, set);
+            let sets: Vec<Vec<Matcher>> = sets.iter().map(of).collect();
+            series += self.source.app.store.delete(&sets, range)?;
         }
         tracing::info!(series, "deleted samples on request");
         Ok(Answer::default())

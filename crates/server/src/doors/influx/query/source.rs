@@ -90,6 +90,20 @@ impl StoreSource<'_> {
         set
     }
 
+    /// A metric of a measurement that is another's, too, and that one: `a` with a field `b_c` and
+    /// `a_b` with a field `c` have one.
+    pub fn shared_metric(&self, database: &str, measurement: &str) -> Option<(String, String)> {
+        let all = self.app.measurements.measurements(table_name(self.app, database));
+        let own: BTreeSet<String> = self.metrics(database, measurement).into_iter().collect();
+        for (other, fields) in all.iter().filter(|(other, _)| *other != measurement) {
+            let mut metrics = fields.keys().map(|field| format!("{other}_{field}"));
+            if let Some(metric) = metrics.find(|metric| own.contains(metric)) {
+                return Some((metric, other.clone()));
+            }
+        }
+        None
+    }
+
     fn set_of(&self, place: &Place<'_>, matchers: &[Matcher]) -> Vec<Vec<Matcher>> {
         vec![self.series_of(place.database, place.measurement, matchers)]
     }
@@ -117,6 +131,10 @@ fn type_of(kind: FieldType) -> DataType {
 }
 
 impl Source for StoreSource<'_> {
+    fn check(&self) -> Result<(), EvalError> {
+        self.limits.check_deadline().map_err(failed)
+    }
+
     fn has_database(&self, database: &str) -> Result<bool, EvalError> {
         let label = &self.app.config.insert.database_label;
         if label.is_empty() || database == NAMELESS_DATABASE || self.app.measurements.has(database)

@@ -1,0 +1,41 @@
+//! Whether two answers are the same.
+
+use serde_json::Value;
+
+/// Sums may be added up in another order.
+const TOLERANCE: f64 = 1e-12;
+
+/// Whether two answers are the same.
+pub fn is_same(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(x), Value::Number(y)) => match (x.as_f64(), y.as_f64()) {
+            // Whole numbers stay whole.
+            _ if x.is_f64() != y.is_f64() => x.as_f64() == y.as_f64(),
+            (Some(x), Some(y)) => {
+                let size = x.abs().max(y.abs()).max(1.0);
+                (x - y).abs() <= TOLERANCE * size
+            }
+            _ => false,
+        },
+        (Value::Array(x), Value::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| is_same(x, y))
+        }
+        (Value::Object(x), Value::Object(y)) => {
+            let same = |(name, x)| y.get(name).is_some_and(|y| is_same(x, y));
+            x.len() == y.len() && x.iter().all(same)
+        }
+        (a, b) => a == b,
+    }
+}
+
+/// CSV as rows of cells; what looks like a number is one. Errors of statements, which InfluxDB does not
+/// tell in CSV, are left out.
+pub fn of_csv(text: &str) -> Value {
+    let cell = |cell: &str| match cell.parse::<serde_json::Number>() {
+        Ok(number) => Value::Number(number),
+        Err(_) => Value::String(cell.to_string()),
+    };
+    let text = if text.starts_with("error\n") { "" } else { text };
+    let text = text.split_once("\nerror\n").map_or(text, |(before, _)| before);
+    text.trim_end().lines().map(|line| line.split(',').map(cell).collect::<Value>()).collect()
+}
