@@ -269,7 +269,7 @@ fn what_is_written_while_it_is_dropped_keeps_its_types() -> Result<()> {
         let writer = scope.spawn(|| -> Result<()> {
             for row in 0.. {
                 server
-                    .write("/write?db=x", &format!("m f=1.5,n=2i,b=t {}\n", 1_600_000_000 + row))?;
+                    .write("/write?db=x", format!("m f=1.5,n=2i,b=t {}\n", 1_600_000_000 + row))?;
                 if is_over.load(Ordering::Relaxed) {
                     break;
                 }

@@ -33,3 +33,10 @@ pub(crate) fn low_half(bits: u64) -> u32 {
 pub(crate) fn whole(number: f64) -> i64 {
     number as i64
 }
+
+/// The same from 0 on.
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "fractions are to go; it saturates")]
+pub(crate) fn whole_unsigned(number: f64) -> u64 {
+    number as u64
+}

@@ -145,8 +145,11 @@ fn ring(file: &[u8], archive: Archive) -> Vec<Point> {
 mod tests {
     use super::*;
 
+    /// Seconds of a point, how many there are, and some of them with their places.
+    type Archive<'a> = (u32, u32, &'a [(usize, Point)]);
+
     /// A file of archives: seconds, points, and what stands in some slots.
-    fn file(archives: &[(u32, u32, &[(usize, Point)])]) -> Vec<u8> {
+    fn file(archives: &[Archive<'_>]) -> Vec<u8> {
         let longest = archives.iter().map(|(seconds, points, _)| seconds * points).max().unwrap();
         let mut bytes = Vec::new();
         for word in [1, longest, 0.5f32.to_bits(), archives.len() as u32] {

@@ -182,6 +182,7 @@ fn give(line: &[u8], window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()>
 
 #[cfg(test)]
 mod tests {
+    use super::super::source::Given;
     use super::*;
     use model::sample::NANOS_PER_MILLI;
 
@@ -191,12 +192,13 @@ mod tests {
         let window = Window { name: "w".into(), range, samples: None };
         let mut found = Vec::new();
         let line = br#"{"metric":{"__name__":"a","b":"c"},"values":[1,null,"Infinity",4],"timestamps":[1,2,3,4]}"#;
-        give(line, &window, &mut |series| {
-            found.push(series);
+        give(line, &window, &mut |given| {
+            found.push(given);
             Ok(())
         })
         .unwrap();
-        let samples: Vec<_> = found[0].samples.iter().map(|one| (one.millis, one.value)).collect();
+        let Given::Series(series) = &found[0] else { panic!("series, as its lines are") };
+        let samples: Vec<_> = series.samples.iter().map(|one| (one.millis, one.value)).collect();
         assert_eq!(samples, [(3, f64::INFINITY), (4, 4.0)]);
         assert!(give(b"{\"metric\":", &window, &mut |_| Ok(())).is_err(), "cut short");
     }
