@@ -31,7 +31,7 @@ mod typed;
 pub use decode::{Options, decode, decode_pieces};
 pub use keys::InfluxKeys;
 pub use precision::Precision;
-pub use report::{ERROR_LINE_SIZE_MAX, error_text};
+pub use report::{BadLine, ERROR_LINE_SIZE_MAX, bad_lines, error_text};
 pub use typed::{FieldType, TypedFields, first_rows, typed_fields};
 
 /// Bytes of measurement, tags and one field name together; InfluxDB's own limit.
