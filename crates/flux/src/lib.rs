@@ -4,7 +4,7 @@
 //! text > parser > Statement > Evaluation, over influxql::Source > Outcome > Dialect > annotated CSV
 //! ```
 //!
-//! `from |> range |> filter` is a [`scan`] until something else is done with it: then conditions on
+//! `from |> range |> filter` is a scan until something else is done with it: then conditions on
 //! measurements, fields and tags are asked of the index, and series are read one after the other.
 //! Everything else works on tables in memory, which a budget counts.
 

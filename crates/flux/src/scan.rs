@@ -6,8 +6,8 @@ use crate::eval::Evaluation;
 use crate::predicate::{Known, Predicate};
 use crate::table::{Column, Table};
 use crate::value::{Kind, Value};
-use influxql::Place;
 use influxql::ast::DataType;
+use influxql::{Place, SeriesSet};
 use model::{Labels, Matcher, TimeRange};
 use std::sync::Arc;
 
@@ -168,8 +168,7 @@ impl Scan {
         for (tags, at, idx) in order {
             evaluation.check_time()?;
             let (field, kind) = &candidate.fields[at];
-            let series =
-                Series { measurement: &candidate.measurement, field, kind: *kind, tags: &tags };
+            let series = Series { measurement: &candidate.measurement, field, tags: &tags };
             let look = |column: &str| known_of_series(column, series.measurement, field, &tags);
             let truths = self.filters.iter().map(|filter| (filter, filter.test(&look)));
             let mut open: Vec<&Predicate> = Vec::new();
@@ -187,7 +186,8 @@ impl Scan {
             let mut table = None;
             sets[at].read(idx..idx + 1, &mut |_, times, values| {
                 if !times.is_empty() {
-                    table = Some(series.table(times, values, bounds));
+                    let column = field_column(values, *kind, &*sets[at]);
+                    table = Some(series.table(times, column, bounds));
                 }
             })?;
             let Some(table) = table else { continue };
@@ -254,17 +254,16 @@ fn known_of_series(column: &str, measurement: &str, field: &str, tags: &Labels) 
 struct Series<'s> {
     measurement: &'s str,
     field: &'s str,
-    kind: DataType,
     tags: &'s Labels,
 }
 
 impl Series<'_> {
-    fn table(&self, times: &[i64], values: &[f64], bounds: (i64, i64)) -> Table {
+    fn table(&self, times: &[i64], values: Column, bounds: (i64, i64)) -> Table {
         let mut columns = vec![
             Column::key("_start", Value::Time(bounds.0)),
             Column::key("_stop", Value::Time(bounds.1)),
             Column::times("_time", times.to_vec()),
-            field_column(values, self.kind),
+            values,
             Column::key("_field", Value::text(self.field)),
             Column::key("_measurement", Value::text(self.measurement)),
         ];
@@ -273,7 +272,7 @@ impl Series<'_> {
     }
 }
 
-fn field_column(values: &[f64], kind: DataType) -> Column {
+fn field_column(values: &[f64], kind: DataType, set: &dyn SeriesSet) -> Column {
     let cells = |make: fn(f64) -> Value| values.iter().map(|value| make(*value)).collect();
     match kind {
         DataType::Integer => {
@@ -284,6 +283,10 @@ fn field_column(values: &[f64], kind: DataType) -> Column {
         }
         DataType::Boolean => {
             Column::values("_value", Kind::Boolean, cells(|value| Value::Boolean(value != 0.0)))
+        }
+        DataType::String => {
+            let text = |value: &f64| set.text(*value).map_or(Value::Null, Value::Text);
+            Column::values("_value", Kind::Text, values.iter().map(text).collect())
         }
         _ => Column::floats("_value", values.to_vec()),
     }

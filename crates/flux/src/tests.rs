@@ -187,6 +187,31 @@ fn shapes() {
     );
 }
 
+#[test]
+fn strings() {
+    let mut source = influxql::memory::MemorySource::default();
+    for (second, state) in ["open", "shut", "open"].into_iter().enumerate() {
+        source.add_text("door", &[("host", "a")], "state", (second as i64 * 1_000_000_000, state));
+    }
+    let check = |call: &str, expected: &str| {
+        let text = format!("{RANGE} |> {call} |> keep(columns: [\"_value\"])");
+        let outcomes =
+            run(&source, query(&text), limits()).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+        let mut out = Vec::new();
+        Dialect::default().write(&outcomes, &mut out).expect("memory takes every byte");
+        let rows: String = String::from_utf8(out).expect("text").replace("\r\n", "\n");
+        assert_eq!(rows.trim_end(), format!(",result,table,_value\n{expected}"), "{text}");
+    };
+    check("last()", ",_result,0,open");
+    check("filter(fn: (r) => r._value == \"shut\")", ",_result,0,shut");
+    check("distinct()", ",_result,0,open\n,_result,0,shut");
+    check("count()", ",_result,0,3");
+    check("aggregateWindow(every: 10s, fn: first, createEmpty: false)", ",_result,0,open");
+    let mean = format!("{RANGE} |> mean()");
+    let error = run(&source, query(&mean), limits()).expect_err("a mean of strings");
+    assert!(error.message.contains("unsupported input type for mean aggregate: string"));
+}
+
 /// The samples of Flux' own manual.
 const INTS: &str = r#"import "array"
 data = array.from(rows: [
@@ -258,8 +283,8 @@ fn errors_name_the_function_and_its_place() {
         "from(bucket: \"none\") |> range(start: 0)",
         "runtime error @1:1-1:40: failed to initialize execute state: could not find bucket \"none\"",
     );
-    check("RANGE |> mean(foo: 1)", "error @1:58-1:70: mean: found unexpected argument foo");
-    check("RANGE |> limit()", "error @1:58-1:65: limit: missing required argument n");
+    check("RANGE |> mean(foo: 1)", "error @1:52-1:64: mean: found unexpected argument foo");
+    check("RANGE |> limit()", "error @1:52-1:59: limit: missing required argument n");
     check(
         "from(bucket: \"db\") |> last()",
         "runtime error @1:23-1:29: last: cannot submit unbounded read to \"db\"; try bounding 'from' with a call to 'range'",
@@ -270,7 +295,7 @@ fn errors_name_the_function_and_its_place() {
     );
     check(
         "RANGE |> filter(fn: (r) => r._field == \"f\") |> map(fn: (r) => ({r with _value: r._value * 2}))",
-        "runtime error @1:136-1:148: unsupported binary expression float * int",
+        "runtime error @1:122-1:134: unsupported binary expression float * int",
     );
     check(
         "x = 1",

@@ -16,6 +16,7 @@ use crate::listeners::table::{Asking, Listener, Row};
 use crate::memory::{self, parse_limit};
 use crate::quantity::{parse_duration, parse_size};
 use crate::series_rules;
+use crate::texts::TextLimits;
 use engine::StartTimestamps;
 use promql::Dialect;
 use std::collections::BTreeMap;
@@ -368,6 +369,8 @@ pub struct InsertConfig {
     pub durability: Durability,
     /// Label that takes the database's name, empty for none.
     pub database_label: String,
+    /// How many strings are kept, and how long they may be.
+    pub texts: TextLimits,
     /// Whether start timestamps are kept.
     pub keeps_starts: bool,
 }
@@ -750,6 +753,14 @@ fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
             _ => Durability::Synced,
         },
         database_label: settings.text("influx.database-label").to_string(),
+        texts: TextLimits {
+            count_max: settings.count("influx.max-strings")?,
+            size_max: settings.size_between(
+                "influx.max-string-size",
+                1,
+                wire::influx::STRING_SIZE_MAX as u64,
+            )? as usize,
+        },
         keeps_starts: settings.switch("start-timestamps")?,
     })
 }

@@ -420,7 +420,7 @@ fn called(
         Ok(())
     })?;
     let order = |name: &str| table.columns.iter().position(|column| &*column.name == name);
-    let mut made = builder.finish();
+    let mut made = finish(builder.finish(), windows, times, target);
     made.columns.sort_by_key(|column| order(&column.name).unwrap_or(usize::MAX));
-    Ok(finish(made, windows, times, target))
+    Ok(made)
 }

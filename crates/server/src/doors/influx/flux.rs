@@ -42,7 +42,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let partial = Partial::of(app, request)?;
     let limits = selection::limits(app, request)?;
     let deadline = limits.deadline;
-    let source = StoreSource { app, questions: partial.noting(app), limits };
+    let source = StoreSource { app, questions: partial.noting(app).showing_all(), limits };
     let (memory_max, memory_limit) = selection::memory_max(app);
     let is_late = || deadline.is_some_and(|deadline| deadline < Instant::now());
     let is_over = || match request.cancelled.load(Ordering::Relaxed) {

@@ -94,7 +94,7 @@ impl Lines {
     pub fn new(app: Arc<App>) -> Lines {
         let counters = Arc::new(LineCounters::default());
         app.telemetry.register(counters.clone());
-        let keys = InfluxKeys::new(ExtraLabels::default());
+        let keys = InfluxKeys::new(ExtraLabels::default()).with_texts(app.texts.for_lines());
         Lines { app, counters, keys, refused: Pace::new(), not_taken: Pace::new() }
     }
 
@@ -133,6 +133,7 @@ impl Lines {
             let rest = decoded.rest;
             let learned = self.app.measurements.learn(&self.app.store, "", bytes, &decoded.batch);
             learned.map_err(Failure::of_write)?;
+            self.app.texts.settle(&self.app.store)?;
             outcome.append(&self.app, decoded, durability)?;
             match rest {
                 Some(next) => *start = next,

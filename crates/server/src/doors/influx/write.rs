@@ -109,7 +109,7 @@ pub(super) fn write<T>(
         _ => Vec::new(),
     };
     let table = first.first().map_or("", |(_, database)| database).to_string();
-    let keys = InfluxKeys::new(extra_labels(request, first)?);
+    let keys = InfluxKeys::new(extra_labels(request, first)?).with_texts(app.texts.for_lines());
     let body = unpack::body(app, request)?;
     let options = Options { precision, now: request.now };
     let hasher = app.store.hasher();
@@ -129,6 +129,7 @@ pub(super) fn write<T>(
         next = decoded.rest;
         let learned = app.measurements.learn(&app.store, &table, &body, &decoded.batch);
         learned.map_err(Failure::of_write)?;
+        app.texts.settle(&app.store)?;
         outcome.append(app, decoded, durability)?;
     }
     outcome.finish(app, Protocol::Influx, request.body.len())?;

@@ -69,7 +69,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 /// When the store cannot be asked.
 pub fn databases(app: &App, request: &Request) -> Result<Vec<String>, Failure> {
     let limits = selection::limits(app, request)?;
-    let source = StoreSource { app, questions: app.store.strict(), limits };
+    let source = StoreSource { app, questions: app.store.strict().showing_all(), limits };
     source.databases().map_err(|error| Failure::internal(error.to_string()))
 }
 
@@ -94,7 +94,7 @@ pub(super) fn run(
     partial: &Partial,
 ) -> Result<Vec<Rows>, Failure> {
     let limits = selection::limits(app, request)?;
-    let source = StoreSource { app, questions: partial.noting(app), limits };
+    let source = StoreSource { app, questions: partial.noting(app).showing_all(), limits };
     let (bytes, _) = selection::memory_max(app);
     let points_max = usize::try_from(bytes / POINT_SIZE).unwrap_or(usize::MAX);
     let evaluator = Evaluator::new(&source, database, request.now, Limits { points_max });
