@@ -33,7 +33,8 @@ pub(crate) struct Evaluation<'a> {
     pub(crate) source: &'a dyn Source,
     pub(crate) budget: Arc<Budget>,
     limits: Limits<'a>,
-    now: i64,
+    /// The time of the query, unless `option now` says another.
+    now: Cell<i64>,
     outcomes: RefCell<Vec<Outcome>>,
     depth: Cell<usize>,
     steps: Cell<u64>,
@@ -47,7 +48,7 @@ impl<'a> Evaluation<'a> {
             source,
             budget: Budget::new(limits.memory_max),
             limits,
-            now,
+            now: Cell::new(now),
             outcomes: RefCell::default(),
             depth: Cell::new(0),
             steps: Cell::new(0),
@@ -69,9 +70,7 @@ impl<'a> Evaluation<'a> {
                 }
                 StatementKind::Assign { name, value } => {
                     let value = self.expr(value, &names)?;
-                    if &**name == "location" {
-                        *self.zone.borrow_mut() = builtins::zone_of(&value);
-                    }
+                    self.set_option(name, &value).map_err(in_place)?;
                     names = names.with(name.clone(), value);
                 }
                 StatementKind::Expr(expr) => {
@@ -87,6 +86,22 @@ impl<'a> Evaluation<'a> {
             }
         }
         Ok(names)
+    }
+
+    /// Obeys `option now` and `option location`.
+    fn set_option(&self, name: &str, value: &Value) -> Result<()> {
+        match (name, value) {
+            ("location", value) => *self.zone.borrow_mut() = builtins::zone_of(value),
+            ("now", Value::Closure(_)) => {
+                let now = self.apply(value, Vec::new(), None, Span::default())?;
+                let Value::Time(now) = now else {
+                    return Err(Error::runtime("option now must be a function of a time"));
+                };
+                self.now.set(now);
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     /// What was yielded.
@@ -160,7 +175,7 @@ impl<'a> Evaluation<'a> {
 
     /// The time of the query.
     pub(crate) fn now(&self) -> i64 {
-        self.now
+        self.now.get()
     }
 
     /// Fails when the time is over.
@@ -210,14 +225,14 @@ impl<'a> Evaluation<'a> {
             ExprKind::Time(time) => Value::Time(*time),
             ExprKind::Regex(regex) => Value::Regex(regex.clone()),
             ExprKind::Name(name) => return self.name(name, names),
-            ExprKind::Function(function) => Value::Closure(Arc::new(Closure {
-                function: function.clone(),
-                names: self.with_defaults(function, names)?,
-            })),
+            ExprKind::Function(function) => {
+                let (function, names) = (function.clone(), self.with_defaults(function, names)?);
+                return bounded(Value::Closure(Arc::new(Closure { function, names })));
+            }
             ExprKind::Array(items) => {
                 let items: Result<Vec<Value>> =
                     items.iter().map(|item| self.expr(item, names)).collect();
-                Value::Array(Arc::new(items?))
+                return bounded(Value::list(items?));
             }
             ExprKind::Parts(parts) => return self.parts(parts, names),
             ExprKind::Record { with, fields } => {
@@ -305,7 +320,7 @@ impl<'a> Evaluation<'a> {
         for (name, field) in fields {
             record.set(name, self.expr(field, names)?);
         }
-        Ok(Value::Record(Arc::new(record)))
+        bounded(Value::Record(Arc::new(record)))
     }
 
     fn unary(&self, op: &str, operand: &Expr, names: &Names) -> Result<Value> {
@@ -426,6 +441,19 @@ impl<'a> Evaluation<'a> {
             }
         }
         Err(Error::runtime("the function has no return"))
+    }
+}
+
+/// The value, unless there are too many within each other.
+fn bounded(value: Value) -> Result<Value> {
+    match value.depth() <= crate::value::DEPTH_MAX {
+        true => Ok(value),
+        false => {
+            let max = crate::value::DEPTH_MAX;
+            Err(Error::limit(format!(
+                "more than {max} arrays, records and functions within each other"
+            )))
+        }
     }
 }
 

@@ -105,18 +105,21 @@ fn expression(json: &Json, level: usize) -> Result<Expr> {
             below = operand.height;
             ExprKind::Unary { op, operand: Box::new(operand) }
         }
-        "CallExpression" => {
-            let callee = child(json, "callee", level)?;
-            let arguments = json.get("arguments").and_then(Json::as_array);
-            let args = match arguments.and_then(|list| list.first()) {
-                Some(object) => properties(object, level + 1)?,
-                None => Vec::new(),
-            };
-            below = args.iter().map(|(_, arg)| arg.height).max().unwrap_or(0).max(callee.height);
-            ExprKind::Call { callee: Box::new(callee), args }
-        }
+        "CallExpression" => return call(json, level),
         other => return Err(wrong(&format!("{other} is not supported here"))),
     };
+    node(kind, Span::default(), below)
+}
+
+fn call(json: &Json, level: usize) -> Result<Expr> {
+    let callee = child(json, "callee", level)?;
+    let arguments = json.get("arguments").and_then(Json::as_array);
+    let args = match arguments.and_then(|list| list.first()) {
+        Some(object) => properties(object, level + 1)?,
+        None => Vec::new(),
+    };
+    let below = args.iter().map(|(_, arg)| arg.height).max().unwrap_or(0).max(callee.height);
+    let kind = ExprKind::Call { callee: Box::new(callee), args };
     node(kind, Span::default(), below)
 }
 
@@ -160,14 +163,14 @@ fn value(json: &Json, left: &mut usize) -> Result<Value> {
         Json::String(text) => Value::text(text),
         Json::Array(items) => {
             let items: Result<Vec<Value>> = items.iter().map(|item| value(item, left)).collect();
-            Value::Array(Arc::new(items?))
+            Value::list(items?)
         }
         Json::Object(fields) => {
-            let mut record = Record::default();
+            let mut found = Vec::with_capacity(fields.len());
             for (name, field) in fields {
-                record.fields.push((name.as_str().into(), value(field, left)?));
+                found.push((name.as_str().into(), value(field, left)?));
             }
-            Value::Record(Arc::new(record))
+            Value::Record(Arc::new(Record::new(found)))
         }
     })
 }

@@ -37,7 +37,7 @@ pub use builtins::{ORGANISATION_ID, bucket_id};
 pub use csv::{Annotation, Dialect};
 pub use error::{Error, ErrorKind, Result, Span};
 pub use eval::Limits;
-pub use parser::{HEIGHT_MAX, NESTING_MAX, STATEMENTS_MAX, TEXT_SIZE_MAX};
+pub use parser::{HEIGHT_MAX, NESTING_MAX, REGEXES_MAX, STATEMENTS_MAX, TEXT_SIZE_MAX};
 pub use stream::{Outcome, TABLES_MAX};
 
 use eval::Evaluation;

@@ -15,8 +15,10 @@ pub const TEXT_SIZE_MAX: usize = 1 << 20;
 pub const NESTING_MAX: usize = 40;
 /// Levels of an expression's tree: `a + b + c` has two more than `a`.
 pub const HEIGHT_MAX: usize = 100;
-/// Statements of a text, or of a function's body.
+/// Statements of a text, those of functions among them.
 pub const STATEMENTS_MAX: usize = 1_000;
+/// Regular expressions of a text.
+pub const REGEXES_MAX: usize = 100;
 /// Bytes of memory that a compiled regular expression may take.
 const REGEX_SIZE_MAX: usize = 1 << 20;
 
@@ -77,13 +79,24 @@ struct Parser<'t> {
     /// The end of the piece before.
     end: usize,
     nesting: usize,
+    regexes: usize,
+    statement_count: usize,
 }
 
 impl<'t> Parser<'t> {
     fn new(text: &'t str, at: usize) -> Result<Parser<'t>> {
         let lexer = Lexer::new(text, at);
         let span = Span { start: at, end: at };
-        let mut parser = Parser { text, lexer, token: Token::End, span, end: at, nesting: 0 };
+        let mut parser = Parser {
+            text,
+            lexer,
+            token: Token::End,
+            span,
+            end: at,
+            nesting: 0,
+            regexes: 0,
+            statement_count: 0,
+        };
         parser.advance()?;
         parser.end = at;
         Ok(parser)
@@ -160,7 +173,8 @@ impl<'t> Parser<'t> {
             if !closing.is_empty() && self.take(closing)? {
                 return Ok(statements);
             }
-            if STATEMENTS_MAX <= statements.len() {
+            self.statement_count += 1;
+            if STATEMENTS_MAX < self.statement_count {
                 let message = format!("more than {STATEMENTS_MAX} statements");
                 return Err(Error::limit(message).at(self.span));
             }
@@ -425,6 +439,11 @@ impl<'t> Parser<'t> {
     fn regex(&mut self) -> Result<Expr> {
         let start = self.span.start;
         let pattern = self.lexer.regex(start)?;
+        self.regexes += 1;
+        if REGEXES_MAX < self.regexes {
+            let message = format!("more than {REGEXES_MAX} regular expressions");
+            return Err(Error::limit(message).at(self.span));
+        }
         self.span.end = start + 1;
         self.advance()?;
         let span = Span { start, end: start + pattern.len() + 2 };
@@ -526,7 +545,9 @@ impl<'t> Parser<'t> {
             // A parser of its own goes on in the same text, so that places are right.
             let mut inner = Parser::new(self.text.get(..end).unwrap_or(""), open + 2)?;
             inner.nesting = self.nesting;
+            (inner.regexes, inner.statement_count) = (self.regexes, self.statement_count);
             parts.push(inner.expression()?);
+            (self.regexes, self.statement_count) = (inner.regexes, inner.statement_count);
             if !inner.is("}") {
                 return Err(inner.expected("\"}\""));
             }

@@ -62,8 +62,8 @@ impl Predicate {
     pub(crate) fn test(&self, look: &dyn Fn(&str) -> Known) -> Option<bool> {
         match self {
             Predicate::Constant(value) => Some(*value),
-            Predicate::And(terms) => all(terms.iter().map(|term| term.test(look)), false),
-            Predicate::Or(terms) => all(terms.iter().map(|term| term.test(look)), true),
+            Predicate::And(terms) => all(terms.iter().map(|term| term.test(look)), Logic::And),
+            Predicate::Or(terms) => all(terms.iter().map(|term| term.test(look)), Logic::Or),
             Predicate::Not(term) => term.test(look).map(|value| !value),
             Predicate::Compare { column, op, value } => {
                 let left = match look(column) {
@@ -97,6 +97,18 @@ impl Predicate {
             Predicate::Not(term) => term.has_other(),
             Predicate::Other { .. } => true,
             _ => false,
+        }
+    }
+
+    /// How many values are within each other in the names that it keeps.
+    pub(crate) fn depth(&self) -> u32 {
+        match self {
+            Predicate::And(terms) | Predicate::Or(terms) => {
+                terms.iter().map(Predicate::depth).max().unwrap_or(0)
+            }
+            Predicate::Not(term) => term.depth(),
+            Predicate::Other { names, .. } => names.depth(),
+            _ => 0,
         }
     }
 
@@ -210,8 +222,9 @@ pub(crate) fn is_tag(column: &str) -> bool {
     !own.contains(&column) && column != model::METRIC_NAME && !column.is_empty()
 }
 
-/// `and` of all, or `or` where `absorbing` is true.
-fn all(terms: impl Iterator<Item = Option<bool>>, absorbing: bool) -> Option<bool> {
+/// `and` or `or` of all.
+fn all(terms: impl Iterator<Item = Option<bool>>, op: Logic) -> Option<bool> {
+    let absorbing = op == Logic::Or;
     let mut found = Some(!absorbing);
     for term in terms {
         match term {

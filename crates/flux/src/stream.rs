@@ -1,6 +1,7 @@
 //! A stream of tables: what a bucket will be asked for, or tables in memory.
 
 use crate::error::{Error, Result};
+use crate::predicate::Predicate;
 use crate::scan::Scan;
 use crate::table::Table;
 use std::sync::Arc;
@@ -15,6 +16,16 @@ pub(crate) struct Stream {
     pub(crate) tables: Tables,
     /// Whether a `yield` was the last thing: then it is an answer already.
     pub(crate) is_yielded: bool,
+}
+
+impl Stream {
+    /// How many values are within each other in the conditions that it keeps.
+    pub(crate) fn depth(&self) -> u32 {
+        match &self.tables {
+            Tables::Scan(scan) => scan.filters.iter().map(Predicate::depth).max().unwrap_or(0),
+            Tables::Ready { .. } => 0,
+        }
+    }
 }
 
 #[derive(Debug)]

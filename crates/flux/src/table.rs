@@ -150,7 +150,7 @@ impl Table {
 
     pub(crate) fn row(&self, row: usize) -> Record {
         let fields = self.columns.iter().map(|column| (column.name.clone(), column.get(row)));
-        Record { fields: fields.collect(), is_row: true }
+        Record::row(fields.collect())
     }
 
     /// Bytes of memory, about.
@@ -261,15 +261,21 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    fn at(&mut self, name: &Arc<str>, kind: Kind, is_key: bool) -> Result<usize, (Kind, Kind)> {
-        if let Some(at) = self.columns.iter().position(|column| column.name == *name) {
+    /// The place of a column, which is added if it is not there.
+    fn at(
+        &mut self,
+        column: &Column,
+        is_key: &dyn Fn(&str) -> bool,
+    ) -> Result<usize, (Kind, Kind)> {
+        let (name, kind) = (&column.name, column.kind);
+        if let Some(at) = self.columns.iter().position(|grown| grown.name == *name) {
             return match self.columns[at].kind == kind {
                 true => Ok(at),
                 false => Err((self.columns[at].kind, kind)),
             };
         }
         let data = Grown::Same(Value::Null);
-        self.columns.push(Growing { name: name.clone(), kind, is_key, data });
+        self.columns.push(Growing { name: name.clone(), kind, is_key: is_key(name), data });
         Ok(self.columns.len() - 1)
     }
 
@@ -290,7 +296,7 @@ impl Builder {
             });
             let at = match is_same {
                 true => idx,
-                false => self.at(&column.name, column.kind, is_key(&column.name))?,
+                false => self.at(column, is_key)?,
             };
             self.columns[at].push(column.get(row), rows);
         }

@@ -85,6 +85,11 @@ fn filters() {
     check(&count(r#"r._field == "f" and r._time < 1970-01-01T00:00:05Z"#), &rows(10));
     check(&count(r#"contains(value: r._field, set: ["f", "g"])"#), &rows(40));
     check(&count(r#"r._measurement == "n""#), "");
+    check(
+        "option now = () => 1970-01-01T00:00:10Z from(bucket: \"db\") |> range(start: -5s) |> filter(fn: (r) => \
+         r._field == \"f\") |> group() |> count()",
+        &rows(10),
+    );
 }
 
 #[test]
@@ -307,6 +312,16 @@ fn errors_name_the_function_and_its_place() {
     assert!(answer(&wide, &Dialect::default()).contains("levels"));
     let looped = "f = (g) => g(g: g)\nf(g: f)";
     assert!(answer(looped, &Dialect::default()).contains("within each other"));
+    let nested = "from(bucket: \"db\") |> range(start: 0) |> reduce(identity: {a: [0]}, fn: (r, accumulator) => \
+                  ({a: [accumulator]})) |> yield(name: \"x\")";
+    assert!(answer(nested, &Dialect::default()).contains("cannot be a column"));
+    let wrapped = format!("f = (g) => () => g()\nx0 = () => 1\n{}", {
+        let calls = |n: usize| format!("x{n} = f(g: f(g: f(g: x{})))\n", n - 1);
+        (1..900).map(calls).collect::<String>()
+    });
+    assert!(answer(&wrapped, &Dialect::default()).contains("functions within each other"));
+    let patterns = format!("x = [{}]", "/a/, ".repeat(200));
+    assert!(answer(&patterns, &Dialect::default()).contains("regular expressions"));
     let memory = Limits { memory_max: 1_000, is_over: &|| None };
     let error = run(&samples(), query(RANGE), memory).expect_err("too much");
     assert_eq!(error.kind, ErrorKind::Limit);

@@ -10,6 +10,8 @@ use std::sync::Arc;
 
 /// Bytes of a string that a query makes.
 const STRING_SIZE_MAX: usize = 1 << 20;
+/// Arrays, records and functions within each other: what is dropped calls itself that often.
+pub(crate) const DEPTH_MAX: u32 = 500;
 
 /// A value.
 #[derive(Clone, Debug, Default)]
@@ -24,12 +26,32 @@ pub(crate) enum Value {
     Time(i64),
     Duration(Duration),
     Regex(Arc<regex::Regex>),
-    Array(Arc<Vec<Value>>),
+    Array(Arc<List>),
     Record(Arc<Record>),
     Closure(Arc<Closure>),
     Builtin(&'static Builtin),
     Package(Arc<str>),
     Stream(Arc<Stream>),
+}
+
+/// Values in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct List {
+    items: Vec<Value>,
+    depth: u32,
+}
+
+impl std::ops::Deref for List {
+    type Target = [Value];
+
+    fn deref(&self) -> &[Value] {
+        &self.items
+    }
+}
+
+/// The depth of what holds these.
+fn depth_over<'v>(values: impl Iterator<Item = &'v Value>) -> u32 {
+    values.map(Value::depth).max().unwrap_or(0) + 1
 }
 
 /// Names and values.
@@ -38,14 +60,26 @@ pub(crate) struct Record {
     pub(crate) fields: Vec<(Arc<str>, Value)>,
     /// Whether it is a row, in which what is not there is null.
     pub(crate) is_row: bool,
+    depth: u32,
 }
 
 impl Record {
+    pub(crate) fn new(fields: Vec<(Arc<str>, Value)>) -> Record {
+        let depth = depth_over(fields.iter().map(|(_, value)| value));
+        Record { fields, is_row: false, depth }
+    }
+
+    /// A row.
+    pub(crate) fn row(fields: Vec<(Arc<str>, Value)>) -> Record {
+        Record { is_row: true, ..Record::new(fields) }
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
         self.fields.iter().rev().find(|(other, _)| &**other == name).map(|(_, value)| value)
     }
 
     pub(crate) fn set(&mut self, name: &Arc<str>, value: Value) {
+        self.depth = self.depth.max(value.depth() + 1);
         match self.fields.iter_mut().find(|(other, _)| other == name) {
             Some(field) => field.1 = value,
             None => self.fields.push((name.clone(), value)),
@@ -69,11 +103,19 @@ struct Bound {
     name: Arc<str>,
     value: Value,
     older: Names,
+    /// Of the value, or of an older one.
+    depth: u32,
 }
 
 impl Names {
     pub(crate) fn with(&self, name: Arc<str>, value: Value) -> Names {
-        Names(Some(Arc::new(Bound { name, value, older: self.clone() })))
+        let depth = value.depth().max(self.depth());
+        Names(Some(Arc::new(Bound { name, value, older: self.clone(), depth })))
+    }
+
+    /// The depth of the deepest value.
+    pub(crate) fn depth(&self) -> u32 {
+        self.0.as_ref().map_or(0, |bound| bound.depth)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Value> {
@@ -85,6 +127,16 @@ impl Names {
             at = bound.older.0.as_deref();
         }
         None
+    }
+}
+
+impl Drop for Names {
+    /// One after the other: there may be many, and each holds the next.
+    fn drop(&mut self) {
+        let mut next = self.0.take();
+        while let Some(mut bound) = next.and_then(Arc::into_inner) {
+            next = bound.older.0.take();
+        }
     }
 }
 
@@ -133,6 +185,23 @@ impl Kind {
 }
 
 impl Value {
+    /// An array.
+    pub(crate) fn list(items: Vec<Value>) -> Value {
+        let depth = depth_over(items.iter());
+        Value::Array(Arc::new(List { items, depth }))
+    }
+
+    /// How many values are within each other here.
+    pub(crate) fn depth(&self) -> u32 {
+        match self {
+            Value::Array(list) => list.depth,
+            Value::Record(record) => record.depth,
+            Value::Closure(closure) => closure.names.depth() + 1,
+            Value::Stream(stream) => stream.depth() + 1,
+            _ => 0,
+        }
+    }
+
     pub(crate) fn text(text: &str) -> Value {
         Value::Text(text.into())
     }
@@ -237,12 +306,19 @@ pub(crate) fn print_time(time: i64) -> String {
 
 /// Two strings as one.
 pub(crate) fn joined(a: &str, b: &str) -> Result<Value> {
-    let size = a.len() + b.len();
-    if STRING_SIZE_MAX < size {
-        let message = format!("a string of {size} bytes, the limit is {STRING_SIZE_MAX}");
-        return Err(Error::limit(message));
-    }
+    check_size(a.len() + b.len())?;
     Ok(Value::Text(format!("{a}{b}").into()))
+}
+
+/// Fails where a string would be too long.
+pub(crate) fn check_size(size: usize) -> Result<()> {
+    match STRING_SIZE_MAX < size {
+        true => {
+            let message = format!("a string of {size} bytes, the limit is {STRING_SIZE_MAX}");
+            Err(Error::limit(message))
+        }
+        false => Ok(()),
+    }
 }
 
 /// `left op right`; null where one of them is.

@@ -147,8 +147,7 @@ fn found(call: &Call<'_>) -> Result<Option<Table>> {
     let test = call.function("fn")?.ok_or_else(missing)?;
     let (tables, _charge) = call.evaluation.ready(&stream)?;
     for table in tables.iter() {
-        let key = Record { fields: table.key().0, is_row: true };
-        let key = Value::Record(Arc::new(key));
+        let key = Value::Record(Arc::new(Record::row(table.key().0.clone())));
         if matches!(call.apply(&test, &[("key", key)])?, Value::Boolean(true)) {
             return Ok(Some(table.clone()));
         }
@@ -158,18 +157,14 @@ fn found(call: &Call<'_>) -> Result<Option<Table>> {
 
 fn row_of(table: &Table, idx: Option<usize>) -> Value {
     let idx = idx.unwrap_or(0);
-    let record = if idx < table.rows {
-        table.row(idx)
-    } else {
-        Record { is_row: true, ..Record::default() }
-    };
+    let record = if idx < table.rows { table.row(idx) } else { Record::row(Vec::new()) };
     Value::Record(Arc::new(record))
 }
 
 fn cells_of(table: &Table, name: &str) -> Value {
     let cells =
         table.column(name).map(|column| (0..table.rows).map(|row| column.get(row)).collect());
-    Value::Array(Arc::new(cells.unwrap_or_default()))
+    Value::list(cells.unwrap_or_default())
 }
 
 fn find_record(call: Call<'_>) -> Result<Value> {

@@ -22,6 +22,18 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("", "toTime", convert),
 ];
 
+/// Columns that a pivot makes.
+const COLUMNS_MAX: usize = 10_000;
+/// Bytes of texts that are made before they are counted.
+const TEXTS_SIZE: usize = 1 << 16;
+
+fn text_size(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        _ => 0,
+    }
+}
+
 /// Each row as a record through a function, and what it returns as a row.
 fn map(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
@@ -35,6 +47,7 @@ fn map(call: Call<'_>) -> Result<Value> {
         let keys: Vec<Arc<str>> = table.key().0.into_iter().map(|(name, _)| name).collect();
         let is_key = |name: &str| keys.iter().any(|key| &**key == name);
         out.reserve(table.size())?;
+        let mut texts = 0;
         for row in 0..table.rows {
             call.evaluation.tick(row)?;
             let record = Value::Record(Arc::new(table.row(row)));
@@ -42,6 +55,10 @@ fn map(call: Call<'_>) -> Result<Value> {
                 return Err(Error::runtime("map: fn must return a record"));
             };
             let mut one = of_record(&made.fields)?;
+            texts += made.fields.iter().map(|(_, value)| text_size(value)).sum::<usize>();
+            if TEXTS_SIZE < texts {
+                out.reserve(std::mem::take(&mut texts))?;
+            }
             for column in &mut one.columns {
                 column.is_key = is_key(&column.name);
             }
@@ -152,6 +169,7 @@ impl Pivot {
             let mut table = fixed.finish();
             let rows = table.rows;
             for (name, kind, mut cells) in columns {
+                out.reserve(rows * size_of::<Value>())?;
                 let values = (0..rows).map(|row| cells.remove(&row).unwrap_or_default()).collect();
                 table.set(Column::values(&name, kind, values));
             }
@@ -202,6 +220,10 @@ impl Pivot {
             let found = group.columns.iter().position(|(other, _, _)| *other == name);
             let column = found.unwrap_or(group.columns.len());
             if column == group.columns.len() {
+                if COLUMNS_MAX <= column {
+                    let message = format!("pivot: more than {COLUMNS_MAX} columns");
+                    return Err(Error::limit(message));
+                }
                 group.columns.push((name.clone(), value.kind, BTreeMap::new()));
             }
             let (_, kind, cells) = &mut group.columns[column];

@@ -3,7 +3,7 @@
 use super::{Builtin, Call, function};
 use crate::error::{Error, Result};
 use crate::time::{Duration, Windows, parse_time};
-use crate::value::{Value, joined};
+use crate::value::{Record, Value, check_size};
 use jiff::tz::TimeZone;
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ pub(super) fn constant(path: &str, name: &str) -> Option<Value> {
                 ("zone".into(), Value::text("UTC")),
                 ("offset".into(), Value::Duration(Duration::default())),
             ];
-            Some(Value::Record(Arc::new(crate::value::Record { fields, is_row: false })))
+            Some(Value::Record(Arc::new(Record::new(fields))))
         }
         _ => None,
     }
@@ -300,17 +300,7 @@ fn replace_all(call: Call<'_>) -> Result<Value> {
 
 /// Pieces with something between them, within the limit of strings.
 fn glued(pieces: &[&str], between: &str) -> Result<Value> {
-    let size = pieces.iter().map(|piece| piece.len() + between.len()).sum::<usize>();
-    if 1 << 16 < size {
-        // The same limit as that of `+`.
-        let mut sum = Value::text(pieces.first().copied().unwrap_or(""));
-        for piece in &pieces[1..] {
-            let Value::Text(so_far) = &sum else { break };
-            let Value::Text(longer) = joined(so_far, between)? else { break };
-            sum = joined(&longer, piece)?;
-        }
-        return Ok(sum);
-    }
+    check_size(pieces.iter().map(|piece| piece.len() + between.len()).sum())?;
     Ok(Value::text(&pieces.join(between)))
 }
 
@@ -327,7 +317,7 @@ fn split(call: Call<'_>) -> Result<Value> {
     let between = call.required_text("t")?;
     call.done()?;
     let pieces = text.split(&*between).map(Value::text).collect();
-    Ok(Value::Array(Arc::new(pieces)))
+    Ok(Value::list(pieces))
 }
 
 fn substring(call: Call<'_>) -> Result<Value> {
@@ -360,12 +350,28 @@ fn match_regex(call: Call<'_>) -> Result<Value> {
     call.done()?;
     Ok(match (call.name, replacement) {
         ("matchRegexpString", _) => Value::Boolean(regex.is_match(&text)),
-        (_, Some(new)) => {
-            let made = regex.replace_all(&text, &*new);
-            return joined(&made, "");
-        }
+        (_, Some(new)) => return replaced(&regex, &text, &new),
         _ => Value::text(regex.find(&text).map_or("", |found| found.as_str())),
     })
+}
+
+/// All places that match, replaced.
+fn replaced(regex: &regex::Regex, text: &str, new: &str) -> Result<Value> {
+    let groups = new.matches('$').count();
+    let mut out = String::new();
+    let mut end = 0;
+    for captures in regex.captures_iter(text) {
+        let Some(found) = captures.get(0) else { break };
+        out.push_str(text.get(end..found.start()).unwrap_or(""));
+        // No group is longer than the whole.
+        let longest = new.len() + groups.saturating_mul(found.len());
+        check_size(out.len().saturating_add(longest))?;
+        captures.expand(new, &mut out);
+        end = found.end();
+    }
+    out.push_str(text.get(end..).unwrap_or(""));
+    check_size(out.len())?;
+    Ok(Value::text(&out))
 }
 
 /// The time that a function of `date` is of.

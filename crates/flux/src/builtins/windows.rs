@@ -55,7 +55,7 @@ pub(crate) fn zone_of(value: &Value) -> Option<TimeZone> {
 fn record(zone: &str, offset: Duration) -> Value {
     let fields =
         vec![("zone".into(), Value::text(zone)), ("offset".into(), Value::Duration(offset))];
-    Value::Record(Arc::new(Record { fields, is_row: false }))
+    Value::Record(Arc::new(Record::new(fields)))
 }
 
 fn location(call: Call<'_>) -> Result<Value> {
@@ -112,7 +112,7 @@ impl Cut {
     fn split(
         &self,
         call: &Call<'_>,
-        out: &mut Collector,
+        held: &mut Collector,
         table: &Table,
         time: &Column,
     ) -> Result<Vec<Window>> {
@@ -126,7 +126,7 @@ impl Cut {
             let rows = (0..table.rows).collect();
             return Ok(vec![Window { start: bounds.0, stop: bounds.1, rows }]);
         }
-        out.reserve(table.rows * size_of::<usize>())?;
+        held.reserve(table.rows * size_of::<usize>())?;
         let windows = self.windows();
         let mut found: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
         if self.creates_empty {
@@ -150,7 +150,7 @@ impl Cut {
             while at < windows.stop_of(start) {
                 entries += 1;
                 if entries.is_multiple_of(1024) {
-                    out.reserve(1024 * 32)?;
+                    held.reserve(1024 * 32)?;
                     call.evaluation.check_time()?;
                 }
                 found.entry(start).or_default().push(row);
@@ -158,7 +158,7 @@ impl Cut {
             }
         }
         too_many(found.len())?;
-        out.reserve(found.len() * 64)?;
+        held.reserve(found.len() * 64)?;
         let is_bound = table.bounds.is_some();
         Ok(found
             .into_iter()
@@ -233,7 +233,8 @@ fn window(call: Call<'_>) -> Result<Value> {
     let mut empty = Vec::new();
     call.evaluation.each(&stream, &mut |table| {
         let time = table.column(&time_name).ok_or_else(|| no_column(&time_name))?;
-        for window in cut.split(&call, &mut out, &table, time)? {
+        let mut held = call.evaluation.collector();
+        for window in cut.split(&call, &mut held, &table, time)? {
             let piece = cut_out(&table, &window, (&start, &stop));
             out.reserve(piece.size())?;
             if piece.rows == 0 {
@@ -325,7 +326,9 @@ fn windowed(
     call.evaluation.each(stream, &mut |table| {
         let time = table.column("_time").ok_or_else(|| no_column("_time"))?;
         let column = table.column(&target.column).ok_or_else(|| no_column(&target.column))?;
-        let windows = cut.split(call, &mut out, &table, time)?;
+        // What the windows take is given back with the table.
+        let mut held = call.evaluation.collector();
+        let windows = cut.split(call, &mut held, &table, time)?;
         let made = match step {
             Step::Fold(fold, name) => {
                 let kind = fold.kind(name, column.kind)?;
