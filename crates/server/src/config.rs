@@ -178,7 +178,7 @@ impl Settings {
         self.parsed(name, parse_size)
     }
 
-    fn size_between(&self, name: &str, min: u64, max: u64) -> Result<u64, ConfigError> {
+    pub(crate) fn size_between(&self, name: &str, min: u64, max: u64) -> Result<u64, ConfigError> {
         let size = self.size(name)?;
         if size < min || max < size {
             return Err(self.refuse(name, format!("{size} bytes are not within {min} to {max}")));
@@ -186,7 +186,7 @@ impl Settings {
         Ok(size)
     }
 
-    fn count(&self, name: &str) -> Result<usize, ConfigError> {
+    pub(crate) fn count(&self, name: &str) -> Result<usize, ConfigError> {
         self.parsed(name, |text| {
             text.trim().parse().map_err(|_| format!("{text:?} is no whole number"))
         })
@@ -753,14 +753,7 @@ fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
             _ => Durability::Synced,
         },
         database_label: settings.text("influx.database-label").to_string(),
-        texts: TextLimits {
-            count_max: settings.count("influx.max-strings")?,
-            size_max: settings.size_between(
-                "influx.max-string-size",
-                1,
-                wire::influx::STRING_SIZE_MAX as u64,
-            )? as usize,
-        },
+        texts: TextLimits::of(settings)?,
         keeps_starts: settings.switch("start-timestamps")?,
     })
 }

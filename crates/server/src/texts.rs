@@ -4,12 +4,13 @@
 //! Entries are notes among the metadata of the store, `\0text\0NUMBER` with the text as help. They
 //! are durable before any sample that names them is appended: [`TextTable::settle`].
 
+use crate::config::{ConfigError, Settings};
 use crate::failure::Failure;
 use model::Metadata;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::Store;
-use wire::influx::{TEXT_SUFFIX, Texts};
+use wire::influx::{STRING_SIZE_MAX, TEXT_SUFFIX, Texts};
 
 /// What the names of notes begin with, behind their zero byte.
 const START: &str = "text\0";
@@ -21,6 +22,19 @@ pub struct TextLimits {
     pub count_max: usize,
     /// Bytes of one.
     pub size_max: usize,
+}
+
+impl TextLimits {
+    /// What the flags say.
+    ///
+    /// # Errors
+    /// When they say what cannot be.
+    pub fn of(settings: &Settings) -> Result<TextLimits, ConfigError> {
+        let size_max = STRING_SIZE_MAX as u64;
+        let size_max = settings.size_between("influx.max-string-size", 1, size_max)?;
+        let count_max = settings.count("influx.max-strings")?;
+        Ok(TextLimits { count_max, size_max: size_max as usize })
+    }
 }
 
 #[derive(Debug, Default)]
