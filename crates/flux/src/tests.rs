@@ -303,6 +303,11 @@ fn errors_name_the_function_and_its_place() {
         "runtime error @1:122-1:134: unsupported binary expression float * int",
     );
     check(
+        "import \"experimental\" import \"array\" array.from(rows: [{t: experimental.subDuration(d: 1mo, \
+         from: 2021-03-31T00:00:00Z)}])",
+        ",result,table,t\n,_result,0,2021-02-28T00:00:00Z",
+    );
+    check(
         "x = 1",
         "runtime error: this Flux script returns no streaming data: end it with a pipeline, as from(bucket: ..) |> range(start: ..)",
     );

@@ -69,6 +69,8 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("date", "second", part_of_date),
     function("date", "add", move_date),
     function("date", "sub", move_date),
+    function("experimental", "addDuration", move_date),
+    function("experimental", "subDuration", move_date),
 ];
 
 /// What packages have that is no function.
@@ -420,12 +422,13 @@ fn part_of_date(call: Call<'_>) -> Result<Value> {
 }
 
 fn move_date(call: Call<'_>) -> Result<Value> {
-    let name = if call.name == "add" { "to" } else { "from" };
+    let is_later = call.name.starts_with("add");
+    let name = if is_later { "to" } else { "from" };
     let Some(time) = moment(&call, name)? else { return Ok(Value::Null) };
     let missing = || Error::name(format!("{}: missing required argument d", call.name));
     let distance = call.duration("d")?.ok_or_else(missing)?;
     call.optional("location");
     call.done()?;
-    let distance = if call.name == "add" { distance } else { distance.negated() };
+    let distance = if is_later { distance } else { distance.negated() };
     Ok(Value::Time(distance.after(time)))
 }
