@@ -128,6 +128,8 @@ struct Fields {
     count: usize,
     /// Where the line begins, and its number.
     line: (usize, u32),
+    /// Whether a string of the line was refused, which is told once.
+    is_told: bool,
     /// Whether all of them were as predicted, so that `raw` and `ends` are not filled.
     is_as_predicted: bool,
 }
@@ -190,7 +192,13 @@ impl<'a> Lines<'a, '_> {
     fn values_and_time(&mut self, start: usize, key_end: usize, line: u32) -> Result<usize, Fault> {
         let values_start = self.grown.values.len();
         let predicted = self.shapes.get(self.previous).map_or(NONE, |previous| previous.follower);
-        let mut fields = Fields { predicted, count: 0, line: (start, line), is_as_predicted: true };
+        let mut fields = Fields {
+            predicted,
+            count: 0,
+            line: (start, line),
+            is_told: false,
+            is_as_predicted: true,
+        };
         let usual = match self.shapes.get(predicted) {
             Some(shape) if !shape.has_texts => {
                 usual_fields(self.body, key_end, shape, &mut self.grown.values)
@@ -382,6 +390,9 @@ impl<'a> Lines<'a, '_> {
             }
             Err(reason) => {
                 self.grown.counts.strings += 1;
+                if std::mem::replace(&mut fields.is_told, true) {
+                    return Ok(());
+                }
                 let (start, line) = fields.line;
                 let whole = body.get(start..line_end(body, start)).unwrap_or_default();
                 let name = name.strip_suffix(b"=").unwrap_or(name);
