@@ -52,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     ("wire-whisper", wire::fuzzing::fuzz_whisper),
     ("wire-prom-json", wire::fuzzing::fuzz_prom_json),
     ("influxql", influxql::fuzzing::fuzz_influxql),
+    ("flux", flux::fuzzing::fuzz_flux),
     ("promql-parse", promql::fuzzing::fuzz_parse),
     ("promql-metricsql", promql::fuzzing::fuzz_metricsql),
     ("engine-evaluate", engine::fuzzing::fuzz_evaluate),

@@ -46,6 +46,8 @@ const COUNTER_PROGRAMS: &[(&str, &str)] = &[("valgrind", "valgrind")];
 const PYTHON_PACKAGES: &[&str] = &[
     "influxdb-client==1.49.0",
     "influxdb==5.3.2",
+    "pandas==3.1.1",
+    "influxdb3-python==0.21.0",
     "redis==8.1.0",
     "celery==5.7.0",
     "packaging==25.0",
@@ -58,7 +60,7 @@ const PYTHON_PACKAGES: &[&str] = &[
     "whisper==1.1.10",
 ];
 /// Their modules, at those versions.
-const PYTHON_CHECK: &str = "import influxdb_client, influxdb, redis, celery, kombu.transport.redis, psycopg, sqlalchemy, asyncpg, \
+const PYTHON_CHECK: &str = "import influxdb_client, influxdb_client_3, influxdb, pandas, redis, celery, kombu.transport.redis, psycopg, sqlalchemy, asyncpg, \
                             pyarrow, duckdb, moto.server, whisper; assert redis.__version__ == '8.1.0' and \
                             psycopg.__version__ == '3.3.9'";
 /// Where they are installed.

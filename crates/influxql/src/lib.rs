@@ -27,5 +27,5 @@ pub use parser::{
     NESTING_MAX, Parameters, STATEMENTS_MAX, TEXT_SIZE_MAX, parameters, parse, pattern,
 };
 pub use source::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
-pub use time::format_time;
+pub use time::{format_time, parse_time};
 pub use value::Value;

@@ -5,6 +5,7 @@ use crate::source::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
 use model::{Labels, MatchOp, Matcher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Samples by time.
 type Samples = BTreeMap<i64, f64>;
@@ -21,6 +22,8 @@ struct Stored {
 #[derive(Default)]
 pub struct MemorySource {
     measurements: Measurements,
+    /// What samples of fields of strings are numbers of, from 0.
+    texts: Vec<Arc<str>>,
 }
 
 impl MemorySource {
@@ -38,6 +41,19 @@ impl MemorySource {
             tags.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         tags.sort();
         stored.series.entry((field.to_string(), tags)).or_default().insert(time, value);
+    }
+
+    /// Adds a string.
+    pub fn add_text(
+        &mut self,
+        measurement: &str,
+        tags: &[(&str, &str)],
+        field: &str,
+        (time, text): (i64, &str),
+    ) {
+        self.texts.push(text.into());
+        let number = (self.texts.len() - 1) as f64;
+        self.add(measurement, tags, (field, DataType::String), (time, number));
     }
 
     fn matching<'s>(
@@ -127,24 +143,31 @@ impl Source for MemorySource {
             let (times, values): (Vec<i64>, Vec<f64>) = samples.range(range).unzip();
             (!times.is_empty()).then_some((labels, times, values))
         });
-        Ok(Box::new(MemorySet(series.collect())))
+        Ok(Box::new(MemorySet { series: series.collect(), texts: self.texts.clone() }))
     }
 }
 
-struct MemorySet(Vec<(Labels, Vec<i64>, Vec<f64>)>);
+struct MemorySet {
+    series: Vec<(Labels, Vec<i64>, Vec<f64>)>,
+    texts: Vec<Arc<str>>,
+}
 
 impl SeriesSet for MemorySet {
     fn len(&self) -> usize {
-        self.0.len()
+        self.series.len()
     }
 
     fn tags(&self, _wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError> {
-        Ok(self.0.iter().map(|(labels, _, _)| labels.clone()).collect())
+        Ok(self.series.iter().map(|(labels, _, _)| labels.clone()).collect())
+    }
+
+    fn text(&self, sample: f64) -> Option<Arc<str>> {
+        self.texts.get(sample as usize).cloned()
     }
 
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), EvalError> {
         for idx in range {
-            let (_, times, values) = &self.0[idx];
+            let (_, times, values) = &self.series[idx];
             sink(idx, times, values);
         }
         Ok(())

@@ -4,6 +4,7 @@ use crate::ast::DataType;
 use model::{Labels, Matcher, TimeRange};
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// The fields of a measurement and their types.
 pub type Fields = BTreeMap<String, DataType>;
@@ -118,6 +119,12 @@ pub trait SeriesSet: Send + Sync {
     /// # Errors
     /// A failed read.
     fn tags(&self, wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError>;
+
+    /// The text that a sample of a field of strings stands for.
+    fn text(&self, sample: f64) -> Option<Arc<str>> {
+        let _ = sample;
+        None
+    }
 
     /// Calls `sink` for each series of `range`, in order, with its samples in the selected time,
     /// oldest first.

@@ -29,13 +29,16 @@ fn source() -> MemorySource {
 
 /// The rows of all series, `name|tags|cells`.
 fn answer(text: &str) -> String {
+    answer_of(&source(), text)
+}
+
+fn answer_of(source: &MemorySource, text: &str) -> String {
     let statements = match parse(text, &Parameters::new()) {
         Ok(statements) => statements,
         Err(error) => return format!("error parsing query: {error}\n"),
     };
-    let source = source();
     let limits = Limits { points_max: 1_000 };
-    let evaluator = Evaluator::new(&source, "db", 60 * SECOND, limits);
+    let evaluator = Evaluator::new(source, "db", 60 * SECOND, limits);
     let answers: Vec<Answer> =
         statements.iter().map(|statement| evaluator.run(statement).unwrap_or_default()).collect();
     let writer = Writer { epoch: Epoch::Units(SECOND), indent: 0 };
@@ -47,6 +50,51 @@ fn check(text: &str, expected: &[&str]) {
     let found = answer(text);
     let found: Vec<&str> = found.lines().collect();
     assert_eq!(found, expected, "{text}");
+}
+
+#[test]
+fn strings() {
+    let mut source = MemorySource::default();
+    for (row, state) in ["open", "shut", "open", "ajar, \"half\""].into_iter().enumerate() {
+        source.add_text("door", &[("host", "a")], "state", (row as i64 * 10 * SECOND, state));
+    }
+    let check = |text: &str, expected: &[&str]| {
+        let found = answer_of(&source, text);
+        assert_eq!(found.lines().collect::<Vec<&str>>(), expected, "{text}");
+    };
+    check(
+        "SELECT state FROM door",
+        &[
+            "name,tags,time,state",
+            "door,,0,open",
+            "door,,10,shut",
+            "door,,20,open",
+            "door,,30,\"ajar, \"\"half\"\"\"",
+        ],
+    );
+    check(
+        "SELECT state FROM door WHERE state = 'open'",
+        &["name,tags,time,state", "door,,0,open", "door,,20,open"],
+    );
+    check(
+        "SELECT state FROM door WHERE (state =~ /^s/ OR state = 'none') AND time < 20s",
+        &["name,tags,time,state", "door,,10,shut"],
+    );
+    check(
+        "SELECT first(state), last(state), count(state), mode(state) FROM door WHERE time < 30s",
+        &["name,tags,time,first,last,count,mode", "door,,0,open,open,3,open"],
+    );
+    check(
+        "SELECT last(state) FROM door WHERE time < 40s GROUP BY time(20s)",
+        &["name,tags,time,last", "door,,0,shut", "door,,20,\"ajar, \"\"half\"\"\""],
+    );
+    check(
+        "SELECT distinct(state) FROM door WHERE time < 30s",
+        &["name,tags,time,distinct", "door,,0,open", "door,,0,shut"],
+    );
+    check("SHOW FIELD KEYS FROM door", &["name,tags,fieldKey,fieldType", "door,,state,string"]);
+    let refused = answer_of(&source, "SELECT mean(state) FROM door");
+    assert!(refused.contains("unsupported mean iterator type *query.stringIterator"), "{refused}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::measurements::MeasurementTable;
 use crate::memory::Memory;
 use crate::telemetry::Telemetry;
+use crate::texts::TextTable;
 use engine::{CacheLimits, ResultCache};
 use model::Timestamp;
 use model::sample::NANOS_PER_SECOND;
@@ -43,6 +44,8 @@ pub struct App {
     pub tables: Option<Arc<tables::Tables>>,
     /// What measurements InfluxDB's lines had.
     pub measurements: MeasurementTable,
+    /// The strings that they had.
+    pub texts: Arc<TextTable>,
     /// Clock and files.
     pub vfs: Arc<dyn Vfs>,
     /// What is counted.
@@ -94,8 +97,9 @@ impl App {
             is_stopping: AtomicBool::new(false),
             stop_wanted: Notify::new(),
             memory: Memory::new(config.memory_limit),
+            texts: Arc::new(TextTable::read(&store, config.insert.texts)),
+            measurements: MeasurementTable::read(&store, config.insert.texts),
             config,
-            measurements: MeasurementTable::read(&store),
             store,
             kv,
             tables,

@@ -16,6 +16,7 @@ use crate::listeners::table::{Asking, Listener, Row};
 use crate::memory::{self, parse_limit};
 use crate::quantity::{parse_duration, parse_size};
 use crate::series_rules;
+use crate::texts::TextLimits;
 use engine::StartTimestamps;
 use promql::Dialect;
 use std::collections::BTreeMap;
@@ -177,7 +178,7 @@ impl Settings {
         self.parsed(name, parse_size)
     }
 
-    fn size_between(&self, name: &str, min: u64, max: u64) -> Result<u64, ConfigError> {
+    pub(crate) fn size_between(&self, name: &str, min: u64, max: u64) -> Result<u64, ConfigError> {
         let size = self.size(name)?;
         if size < min || max < size {
             return Err(self.refuse(name, format!("{size} bytes are not within {min} to {max}")));
@@ -185,7 +186,7 @@ impl Settings {
         Ok(size)
     }
 
-    fn count(&self, name: &str) -> Result<usize, ConfigError> {
+    pub(crate) fn count(&self, name: &str) -> Result<usize, ConfigError> {
         self.parsed(name, |text| {
             text.trim().parse().map_err(|_| format!("{text:?} is no whole number"))
         })
@@ -368,6 +369,8 @@ pub struct InsertConfig {
     pub durability: Durability,
     /// Label that takes the database's name, empty for none.
     pub database_label: String,
+    /// How many strings are kept, and how long they may be.
+    pub texts: TextLimits,
     /// Whether start timestamps are kept.
     pub keeps_starts: bool,
 }
@@ -750,6 +753,7 @@ fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
             _ => Durability::Synced,
         },
         database_label: settings.text("influx.database-label").to_string(),
+        texts: TextLimits::of(settings)?,
         keeps_starts: settings.switch("start-timestamps")?,
     })
 }

@@ -26,6 +26,7 @@ pub mod legacy;
 pub mod listeners;
 pub mod logging;
 pub mod measurements;
+pub mod texts;
 pub mod memory;
 pub mod metrics_page;
 pub mod process;

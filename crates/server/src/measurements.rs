@@ -6,10 +6,11 @@
 //! snapshots and its backups:
 //!
 //! ```text
-//! \0influx \0 database \0 measurement \0 field   unit: float | integer | boolean | gone
+//! \0influx \0 database \0 measurement \0 field   unit: float | integer | boolean | string | gone
 //! \0influx \0 database                           unit: empty | gone
 //! ```
 
+use crate::texts::TextLimits;
 use model::{Metadata, WriteBatch};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashSet};
@@ -53,11 +54,13 @@ pub struct Learned {
 /// All that is remembered.
 pub struct MeasurementTable {
     state: RwLock<State>,
+    /// Whether fields of strings are fields.
+    keeps_texts: bool,
 }
 
 impl MeasurementTable {
     /// What the store has noted.
-    pub fn read(store: &Store) -> MeasurementTable {
+    pub fn read(store: &Store, texts: TextLimits) -> MeasurementTable {
         let mut state = State::default();
         for note in store.notes(START) {
             let mut parts = note.metric.split('\0').skip(2);
@@ -75,7 +78,7 @@ impl MeasurementTable {
                 _ => {}
             }
         }
-        MeasurementTable { state: RwLock::new(state) }
+        MeasurementTable { state: RwLock::new(state), keeps_texts: texts.count_max != 0 }
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, State> {
@@ -140,7 +143,8 @@ impl MeasurementTable {
         let known = state.databases.get(database).and_then(|all| all.get(&line.measurement));
         let mut news = Vec::new();
         let mut left = FIELDS_MAX.saturating_sub(state.fields);
-        for (field, written) in &line.fields {
+        let is_kept = |kind: FieldType| kind != FieldType::String || self.keeps_texts;
+        for (field, written) in line.fields.iter().filter(|(_, kind)| is_kept(*kind)) {
             let before = known.and_then(|fields| fields.get(field)).copied();
             let together = before.map_or(*written, |before| joined(before, *written));
             let has_zero = [database, &line.measurement, field].iter().any(|n| n.contains('\0'));
@@ -268,9 +272,13 @@ fn kind_of(database: &str, line: &TypedFields) -> u64 {
     hasher.finish()
 }
 
-/// The type of a field that came with two.
+/// The type of a field that came with two: one of numbers, if it was one of them.
 fn joined(a: FieldType, b: FieldType) -> FieldType {
-    if a == b { a } else { FieldType::Float }
+    match (a, b) {
+        (FieldType::String, other) | (other, FieldType::String) => other,
+        (a, b) if a == b => a,
+        _ => FieldType::Float,
+    }
 }
 
 fn word_of(kind: FieldType) -> &'static str {
@@ -278,6 +286,7 @@ fn word_of(kind: FieldType) -> &'static str {
         FieldType::Float => "float",
         FieldType::Integer => "integer",
         FieldType::Boolean => "boolean",
+        FieldType::String => "string",
     }
 }
 
@@ -286,6 +295,7 @@ fn type_of(word: &str) -> Option<FieldType> {
         "float" => FieldType::Float,
         "integer" => FieldType::Integer,
         "boolean" => FieldType::Boolean,
+        "string" => FieldType::String,
         _ => return None,
     })
 }

@@ -70,8 +70,8 @@ fn the_good_lines_of_a_bad_batch_are_stored() {
 }
 
 #[test]
-fn strings_are_dropped_and_their_lines_stored() {
-    let server = start(&[]);
+fn strings_are_dropped_and_their_lines_stored_where_none_are_kept() {
+    let server = start(&[("influx.max-strings", "0")]);
     let body = format!("sys,h=a up=1,text=\"7 days\",load=2 {T}\nsys,h=a text=\"alone\" {T}\n");
     for path in ["/write?precision=s", "/api/v2/write?precision=s"] {
         let reply = server.post(path, body.as_bytes());

@@ -139,6 +139,11 @@ impl MetadataTable {
         }
     }
 
+    /// Whether there is a note of that name, behind the zero byte.
+    pub fn has_note(&self, name: &str) -> bool {
+        lock(&self.state).by_metric.contains_key(&format!("{NOTE_START}{name}"))
+    }
+
     /// The notes whose names begin so, behind the zero byte.
     pub fn notes(&self, start: &str) -> Vec<Metadata> {
         let state = lock(&self.state);

@@ -11,7 +11,8 @@ use crate::reader::Reader;
 use crate::select::matchers::{compile, plain};
 use crate::stats::{Cardinality, CardinalityRequest};
 use crate::{Result, SelectLimits, Selection, cardinality, catalog};
-use model::{Labels, Matcher, TimeRange};
+use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A store for who asks: [`crate::Store::strict`] or [`crate::Store::noting`].
@@ -23,6 +24,17 @@ pub struct Questions<'a> {
     reader: &'a Reader,
     missing: Option<&'a Arc<Missing>>,
     asks: Asks,
+    shows: Shows,
+}
+
+/// Which metrics are found by who does not ask for them by name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Shows {
+    /// Those that [`crate::Store::hide_names`] does not hide.
+    #[default]
+    Plain,
+    /// All.
+    All,
 }
 
 /// Who is asked.
@@ -37,7 +49,7 @@ pub enum Asks {
 
 impl<'a> Questions<'a> {
     pub(crate) fn new(reader: &'a Reader, missing: Option<&'a Arc<Missing>>) -> Questions<'a> {
-        Questions { reader, missing, asks: Asks::All }
+        Questions { reader, missing, asks: Asks::All, shows: Shows::Plain }
     }
 
     /// The same of what this store has itself, whatever other databases have: for who must not wait
@@ -49,6 +61,35 @@ impl<'a> Questions<'a> {
     /// The same of some or of all.
     pub fn asking(self, asks: Asks) -> Questions<'a> {
         Questions { asks, ..self }
+    }
+
+    /// The same of all metrics, hidden names among them.
+    pub fn showing_all(self) -> Questions<'a> {
+        Questions { shows: Shows::All, ..self }
+    }
+
+    /// The sets without the metrics that are hidden: those are found only where a matcher of the
+    /// name has their ending in it.
+    fn shown<'s>(&self, sets: &'s [Vec<Matcher>]) -> Cow<'s, [Vec<Matcher>]> {
+        let Some(ending) = self.reader.hidden_ending.get().filter(|_| self.shows == Shows::Plain)
+        else {
+            return Cow::Borrowed(sets);
+        };
+        let is_told = |matcher: &Matcher| {
+            let is_name = matcher.name == METRIC_NAME;
+            is_name && (matcher.op == MatchOp::Equal || matcher.value.contains(ending))
+        };
+        let tells = |set: &Vec<Matcher>| set.iter().any(is_told);
+        if !sets.is_empty() && sets.iter().all(tells) {
+            return Cow::Borrowed(sets);
+        }
+        let hidden = Matcher::new(METRIC_NAME, MatchOp::NotRegex, format!(".*{ending}"));
+        let mut shown = sets.to_vec();
+        if shown.is_empty() {
+            shown.push(Vec::new());
+        }
+        shown.iter_mut().filter(|set| !tells(set)).for_each(|set| set.push(hidden.clone()));
+        Cow::Owned(shown)
     }
 
     /// Other databases that a question concerns.
@@ -80,6 +121,7 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
+        let sets = &*self.shown(sets);
         let compiled = compile(sets)?;
         let Some(others) = self.others(range, limits)? else {
             return self.reader.select(compiled, range, limits, self.watch());
@@ -116,6 +158,7 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<Labels>> {
+        let sets = &*self.shown(sets);
         let mut all = catalog::series(self.reader, sets, range, limits, &self.watch())?;
         if let Some(others) = self.others(range, limits)? {
             others.series(&plain(sets)?, &compile(sets)?, &mut all)?;
@@ -133,6 +176,7 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
+        let sets = &*self.shown(sets);
         let mut all = catalog::label_names(self.reader, sets, range, limits, &self.watch())?;
         if let Some(others) = self.others(range, limits)? {
             others.label_names(&plain(sets)?, &mut all)?;
@@ -151,6 +195,7 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
+        let sets = &*self.shown(sets);
         let mut all = catalog::label_values(self.reader, name, sets, range, limits, &self.watch())?;
         if let Some(others) = self.others(range, limits)? {
             others.label_values(name, &plain(sets)?, &mut all)?;

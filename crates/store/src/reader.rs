@@ -18,7 +18,7 @@ use crate::shared::Shared;
 use crate::{Result, SelectLimits, Selection};
 use index::CompiledMatchers;
 use model::TimeRange;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What answers questions.
 pub(crate) struct Reader {
@@ -32,6 +32,8 @@ pub(crate) struct Reader {
     pub page_headers: Arc<PageHeaders>,
     /// Other databases that are asked too.
     pub others: Others,
+    /// What the names of metrics end with that are found by name alone.
+    pub hidden_ending: OnceLock<String>,
 }
 
 impl Reader {
@@ -44,6 +46,7 @@ impl Reader {
             changes: shared.changes.clone(),
             page_headers: Arc::default(),
             others: Others::default(),
+            hidden_ending: OnceLock::new(),
         }
     }
 

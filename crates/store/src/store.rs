@@ -310,6 +310,17 @@ impl Store {
         self.shared.metadata.get(metric, limit)
     }
 
+    /// Whether a note is kept. It is not part of the name that it begins with a zero byte.
+    pub fn has_note(&self, name: &str) -> bool {
+        self.shared.metadata.has_note(name)
+    }
+
+    /// From now on metrics whose names end so are found only by who asks for them by name, or for
+    /// all ([`Questions::showing_all`]). The ending is plain text; the first one said holds.
+    pub fn hide_names(&self, ending: &str) {
+        self.reader.hidden_ending.get_or_init(|| ending.to_string());
+    }
+
     /// The notes whose names begin so: entries of [`Store::put_metadata`] under names that begin with
     /// a zero byte, which are no metrics. It is not part of `start`.
     pub fn notes(&self, start: &str) -> Vec<Metadata> {

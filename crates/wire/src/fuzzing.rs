@@ -126,6 +126,20 @@ fn extra() -> ExtraLabels {
     ExtraLabels::new(&[("db", "x")]).unwrap_or_default()
 }
 
+/// A dictionary that takes no long texts.
+#[derive(Debug)]
+struct ShortTexts;
+
+impl influx::Texts for ShortTexts {
+    fn number(&self, text: &str) -> Result<u32, String> {
+        if text.len() < 8 {
+            Ok(crate::narrow::to_u32(text.len()))
+        } else {
+            Err("too long".to_string())
+        }
+    }
+}
+
 /// Line protocol.
 pub fn fuzz_influx(data: &[u8]) {
     let keys = influx::InfluxKeys::new(extra());
@@ -135,6 +149,8 @@ pub fn fuzz_influx(data: &[u8]) {
         drain(data, |start| influx::decode(data, start, &options, &hasher, &keys));
     }
     let options = influx::Options { precision: influx::Precision::Hour, now: i64::MAX };
+    let keys = keys.with_texts(Some(std::sync::Arc::new(ShortTexts)));
+    drain(data, |start| influx::decode(data, start, &options, &hasher, &keys));
     if let Ok(decoded) = influx::decode(data, Start::default(), &options, &hasher, &keys) {
         let text = influx::error_text(data, &decoded.errors, &[], 0, 1);
         assert!(text.len() <= 1000 + decoded.errors.kept().len() * 2000);

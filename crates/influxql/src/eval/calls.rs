@@ -5,10 +5,11 @@ use super::fold::{Cells, Fold};
 use super::functions::reduce;
 use super::inputs::{Input, Ref, Scope, Wanted};
 use super::point::{Key, Point, Stream};
-use super::rewrite::type_of_call;
+use super::rewrite::{takes_text, type_of_call};
 use super::stream_functions::Transformation;
 use super::{Evaluator, Result};
 use crate::ast::{DataType, Expr, Fill};
+use crate::source::EvalError;
 use std::sync::Mutex;
 
 impl Evaluator<'_> {
@@ -23,6 +24,10 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Stream>> {
         let Expr::Call { name, args } = call else { return Ok(Vec::new()) };
         let Some(arg) = args.first() else { return Ok(Vec::new()) };
+        if self.call_type(arg) == DataType::String && !takes_text(name) {
+            let message = format!("unsupported {name} iterator type *query.stringIterator");
+            return Err(EvalError::new(message));
+        }
         match name.as_str() {
             "derivative"
             | "non_negative_derivative"

@@ -83,6 +83,16 @@ pub(super) struct FieldSet<'s> {
     ahead: Option<Vec<Samples>>,
 }
 
+impl FieldSet<'_> {
+    /// A sample as what was written.
+    fn value(&self, sample: f64) -> Value {
+        match self.kind {
+            DataType::String => self.set.text(sample).map_or(Value::Null, Value::Text),
+            kind => Value::of_sample(sample, kind),
+        }
+    }
+}
+
 /// Series of one set of tags.
 #[derive(Clone)]
 pub(super) struct Member {
@@ -514,7 +524,8 @@ impl<'s> Scan<'s> {
     /// The one set whose samples may be added up as they come, and the series of each member.
     pub fn foldable(&self) -> Option<&FieldSet<'s>> {
         match (self.sets.as_slice(), &self.rest, &self.table) {
-            ([set], None, None) => Some(set),
+            // Texts are looked up one by one.
+            ([set], None, None) if set.kind != DataType::String => Some(set),
             _ => None,
         }
     }
@@ -621,7 +632,7 @@ impl<'s> Scan<'s> {
                 let at = self.sets.iter().position(|set| set.name == name);
                 let sample = at.and_then(|at| Some((at, (*row.get(at)?)?)));
                 sample.map_or(Value::Null, |(at, sample)| {
-                    Value::of_sample(sample, self.sets[at].kind).cast(self.sets[at].kind, kind)
+                    self.sets[at].value(sample).cast(self.sets[at].kind, kind)
                 })
             };
             if !holds(rest, Level::Index, &lookup) {
@@ -630,7 +641,7 @@ impl<'s> Scan<'s> {
         }
         let value = |column: &Column| match column {
             Column::Field { set, from, to } => match row.get(*set).copied().flatten() {
-                Some(sample) => Value::of_sample(sample, *from).cast(*from, *to),
+                Some(sample) => self.sets[*set].value(sample).cast(*from, *to),
                 None => Value::Null,
             },
             Column::Tag(name) => tags.get(name).map_or(Value::Null, Value::text),

@@ -274,6 +274,11 @@ fn star_of<'e>(expr: &'e mut Expr, function: &mut String) -> Option<&'e mut Expr
     }
 }
 
+/// Whether a function is of strings, too.
+pub(super) fn takes_text(function: &str) -> bool {
+    matches!(function, "count" | "first" | "last" | "distinct" | "elapsed" | "mode" | "sample")
+}
+
 fn expand_call(
     field: &Field,
     variables: &[(String, DataType)],
@@ -294,10 +299,7 @@ fn expand_call(
             Expr::Regex(regex) => Some(regex.clone()),
             _ => None,
         };
-        let takes_text = matches!(
-            function.as_str(),
-            "count" | "first" | "last" | "distinct" | "elapsed" | "mode" | "sample"
-        );
+        let takes_text = takes_text(&function);
         let takes_booleans = takes_text || matches!(function.as_str(), "min" | "max");
         let fits = match kind {
             DataType::String => takes_text,

@@ -7,7 +7,7 @@
 use super::admin::{cardinality, orders, running, status};
 use super::http::answer::Wording;
 use super::http::router::{Access, BriefDoor, Class, Door, Route};
-use super::influx::{handshakes, query as influx_query, write as influx};
+use super::influx::{flux as influx_flux, handshakes, query as influx_query, v3, write as influx};
 use super::prometheus::{
     exemplars, exposition, federate, functions, pushgateway, query, remote_read, remote_write,
     series, syntax,
@@ -107,6 +107,10 @@ const fn influxql(pattern: &'static str) -> Route {
     Route { wording: Wording::InfluxV1, ..read(pattern, influx_query::query) }
 }
 
+const fn flux(pattern: &'static str) -> Route {
+    Route { methods: POST, wording: Wording::InfluxV2, ..read(pattern, influx_flux::query) }
+}
+
 /// Every route.
 #[rustfmt::skip] // one route, one line
 pub const ROUTES: &[Route] = &[
@@ -117,6 +121,7 @@ pub const ROUTES: &[Route] = &[
     insert("/influx/write", Wording::InfluxV1, influx::write_v1),
     insert("/api/v2/write", Wording::InfluxV2, influx::write_v2),
     insert("/influx/api/v2/write", Wording::InfluxV2, influx::write_v2),
+    insert("/api/v3/write_lp", Wording::InfluxV3, v3::write),
     insert("/api/v1/import", Wording::Plain, import::json_lines),
     insert("/api/v1/import/native", Wording::Plain, import::native),
     insert("/api/v1/import/prometheus", Wording::Plain, exposition::import),
@@ -176,9 +181,11 @@ pub const ROUTES: &[Route] = &[
     // InfluxDB's handshakes.
     influxql("/query"),
     influxql("/influx/query"),
+    Route { wording: Wording::InfluxV3, ..read("/api/v3/query_influxql", v3::query) },
     Route { wording: Wording::InfluxV2, ..read("/api/v2/buckets", handshakes::buckets) },
     Route { wording: Wording::InfluxV2, ..control("/api/v2/orgs", handshakes::organisations) },
-    Route { wording: Wording::InfluxV2, ..control("/api/v2/query", handshakes::flux) },
+    flux("/api/v2/query"),
+    flux("/influx/api/v2/query"),
     open("/ping", handshakes::ping),
     open("/influx/ping", handshakes::ping),
     open("/health", handshakes::health),

@@ -9,6 +9,7 @@ use super::scan::{
     newline_count, skip, string_end, usual_fields,
 };
 use super::shapes::{NONE, Shapes};
+use super::texts::unquoted;
 use crate::decoded::{
     Decoded, Growing, ROWS_PER_BATCH, SHAPE_FIELDS_PER_BATCH, Start, check_body_size,
 };
@@ -66,7 +67,7 @@ pub fn decode_pieces<'a>(
         keys,
         precision: options.precision,
         now: options.precision.truncate(options.now),
-        shapes: Shapes::new(hasher, keys.context()),
+        shapes: Shapes::new(hasher, keys),
         grown: Growing::default(),
         raw: Vec::new(),
         ends: Vec::new(),
@@ -123,8 +124,12 @@ struct Lines<'a, 'h> {
 struct Fields {
     /// The list that the line is expected to have.
     predicted: u32,
-    /// Numeric fields so far.
+    /// Fields with values so far.
     count: usize,
+    /// Where the line begins, and its number.
+    line: (usize, u32),
+    /// Whether a string of the line was refused, which is told once.
+    is_told: bool,
     /// Whether all of them were as predicted, so that `raw` and `ends` are not filled.
     is_as_predicted: bool,
 }
@@ -187,10 +192,18 @@ impl<'a> Lines<'a, '_> {
     fn values_and_time(&mut self, start: usize, key_end: usize, line: u32) -> Result<usize, Fault> {
         let values_start = self.grown.values.len();
         let predicted = self.shapes.get(self.previous).map_or(NONE, |previous| previous.follower);
-        let mut fields = Fields { predicted, count: 0, is_as_predicted: true };
+        let mut fields = Fields {
+            predicted,
+            count: 0,
+            line: (start, line),
+            is_told: false,
+            is_as_predicted: true,
+        };
         let usual = match self.shapes.get(predicted) {
-            Some(shape) => usual_fields(self.body, key_end, shape, &mut self.grown.values),
-            None => None,
+            Some(shape) if !shape.has_texts => {
+                usual_fields(self.body, key_end, shape, &mut self.grown.values)
+            }
+            _ => None,
         };
         let fields_end = match usual {
             Some(end) => {
@@ -311,8 +324,8 @@ impl<'a> Lines<'a, '_> {
                 }
                 Some(b'"') => {
                     let end = string_end(body, value_start)?;
-                    self.grown.counts.strings += 1;
                     self.inner_newlines += newline_count(body.get(value_start..end));
+                    self.text((start, value_start, end), fields)?;
                     end
                 }
                 _ if is_value_end(body, value_start) => return Err(Fault::MissingFieldValue),
@@ -333,6 +346,15 @@ impl<'a> Lines<'a, '_> {
     /// Where the value starts if the field at `at` has the predicted name.
     #[inline(always)]
     fn predicted_name(&self, fields: &Fields, at: usize) -> Option<usize> {
+        let name = self.predicted_raw(fields)?;
+        let is_it = self.body.get(at..)?.starts_with(name);
+        // A string's value begins with the quote that stands behind its name there.
+        is_it.then_some(at + name.len() - usize::from(name.ends_with(b"\"")))
+    }
+
+    /// The predicted name of the next field, as it stands in the list.
+    #[inline(always)]
+    fn predicted_raw(&self, fields: &Fields) -> Option<&[u8]> {
         if !fields.is_as_predicted {
             return None;
         }
@@ -342,8 +364,46 @@ impl<'a> Lines<'a, '_> {
             Some(before) => *shape.ends.get(before)? as usize,
             None => 0,
         };
-        let name = shape.raw.get(start..end)?;
-        self.body.get(at..)?.starts_with(name).then_some(at + name.len())
+        shape.raw.get(start..end)
+    }
+
+    /// Takes a string: its number, if there is somebody who gives numbers. `new_name` of
+    /// [`Lines::value`] is the name with the quote.
+    fn text(
+        &mut self,
+        (start, value_start, end): (usize, usize, usize),
+        fields: &mut Fields,
+    ) -> Result<(), Fault> {
+        let body = self.body;
+        let name = body.get(start..value_start).unwrap_or_default();
+        let (Some(texts), false) = (self.keys.texts(), name == b"time=") else {
+            self.grown.counts.strings += 1;
+            return Ok(());
+        };
+        let text = body.get(value_start..end).and_then(unquoted);
+        let number = text.ok_or_else(|| "invalid UTF-8".to_string());
+        match number.and_then(|text| texts.number(&text)) {
+            Ok(number) => {
+                let name = body.get(start..=value_start).unwrap_or_default();
+                let is_predicted = self.predicted_raw(fields) == Some(name);
+                self.value(f64::from(number), fields, (!is_predicted).then_some(name))
+            }
+            Err(reason) => {
+                self.grown.counts.strings += 1;
+                if std::mem::replace(&mut fields.is_told, true) {
+                    return Ok(());
+                }
+                let (start, line) = fields.line;
+                let whole = body.get(start..line_end(body, start)).unwrap_or_default();
+                let name = name.strip_suffix(b"=").unwrap_or(name);
+                self.grown.errors.push(line, || {
+                    let name = report::shorten(name);
+                    let fault = format!("field {name:?} is left out: {reason}");
+                    report::unable_to_parse(whole, &fault)
+                });
+                Ok(())
+            }
+        }
     }
 
     /// Takes a value; `new_name` is its name where the prediction does not have it.

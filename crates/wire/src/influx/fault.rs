@@ -28,6 +28,8 @@ pub(super) enum Fault {
     BadTimestamp,
     #[error("time outside range {} - {}", i64::MIN + 2, i64::MAX - 1)]
     TimeOutOfRange,
+    #[error("field names that end in :text are those of strings")]
+    ReservedName,
     #[error("invalid UTF-8 in field name")]
     InvalidUtf8,
     #[error("max key length exceeded: {0} > {KEY_SIZE_MAX}")]

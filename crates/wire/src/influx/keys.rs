@@ -1,7 +1,9 @@
 //! Measurement and tags to labels, when the store meets them for the first time.
 
+use super::texts::Texts;
 use crate::extra_labels::ExtraLabels;
 use model::{KeyDecoder, LabelError, LabelsBuilder, METRIC_NAME};
+use std::sync::Arc;
 
 /// Decodes the keys of one request.
 ///
@@ -11,13 +13,24 @@ use model::{KeyDecoder, LabelError, LabelsBuilder, METRIC_NAME};
 pub struct InfluxKeys {
     extra: ExtraLabels,
     context: Vec<u8>,
+    /// Where strings become numbers; without one they are left out.
+    texts: Option<Arc<dyn Texts>>,
 }
 
 impl InfluxKeys {
     /// Keys that get the extra labels; the caller puts `db` among them where its users want it.
     pub fn new(extra: ExtraLabels) -> InfluxKeys {
         let context = extra.context("influx");
-        InfluxKeys { extra, context }
+        InfluxKeys { extra, context, texts: None }
+    }
+
+    /// The same for lines whose strings are numbers of a dictionary.
+    pub fn with_texts(self, texts: Option<Arc<dyn Texts>>) -> InfluxKeys {
+        InfluxKeys { texts, ..self }
+    }
+
+    pub(super) fn texts(&self) -> Option<&dyn Texts> {
+        self.texts.as_deref()
     }
 
     pub(super) fn context(&self) -> &[u8] {

@@ -13,8 +13,8 @@
 //! Rules are those of InfluxDB 1.x' own parser: a separator counts as escaped when the byte before
 //! it is a backslash; a newline inside a quoted string does not end the line; each bad line is
 //! refused in InfluxDB's words and the others are kept.
-//! What differs is in `docs/doors/influx.md`: numbers become float64, booleans 1 or 0, strings are
-//! refused field by field.
+//! What differs is in `docs/doors/influx.md`: numbers become float64, booleans 1 or 0, strings
+//! numbers of a dictionary, where one is given, and are left out elsewhere.
 
 pub mod answer;
 pub mod decode;
@@ -25,6 +25,7 @@ pub mod precision;
 pub mod report;
 mod scan;
 mod shapes;
+pub mod texts;
 #[cfg(test)]
 mod tests;
 mod typed;
@@ -32,7 +33,8 @@ mod typed;
 pub use decode::{Options, decode, decode_pieces};
 pub use keys::InfluxKeys;
 pub use precision::Precision;
-pub use report::{ERROR_LINE_SIZE_MAX, error_text, line_end};
+pub use report::{BadLine, ERROR_LINE_SIZE_MAX, bad_lines, error_text, line_end};
+pub use texts::{TEXT_SUFFIX, Texts};
 pub use typed::{FieldType, TypedFields, kinds_by_shape, kinds_of_lines};
 
 /// Bytes of measurement, tags and one field name together; InfluxDB's own limit.

@@ -38,13 +38,40 @@ pub fn error_text(
     format!("partial write: {joined} dropped={dropped}")
 }
 
+/// A line that was refused, as InfluxDB 3 tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Its text, the end cut away when it is long.
+    pub text: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// The lines that the decoder and the store refused, in order.
+pub fn bad_lines(body: &[u8], errors: &LineErrors, rejections: &[Rejection]) -> Vec<BadLine> {
+    let of_decoder = errors.kept().iter().map(|error| (error.position, &error.reason));
+    let of_store = rejections.iter().map(|row| (row.position, &row.reason));
+    let mut all: Vec<(u32, &String)> = of_decoder.chain(of_store).collect();
+    all.sort_by_key(|(number, _)| *number);
+    let mut lines = LineFinder { body, at: 0, line: 1 };
+    let tell = |(number, reason): (u32, &String)| {
+        let text = shorten(lines.find(number));
+        let sentence = format!("unable to parse '{text}': ");
+        let reason = reason.strip_prefix(&sentence).unwrap_or(reason).to_string();
+        BadLine { number, text, reason }
+    };
+    all.into_iter().map(tell).collect()
+}
+
 /// InfluxDB's sentence for a bad line.
 pub(super) fn unable_to_parse(line: &[u8], fault: &impl Display) -> String {
     format!("unable to parse '{}': {fault}", shorten(line))
 }
 
 /// The text, its end cut away when it is long.
-fn shorten(text: &[u8]) -> String {
+pub(super) fn shorten(text: &[u8]) -> String {
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     match text.get(..ERROR_LINE_SIZE_MAX) {
         Some(start) => format!("{}...", String::from_utf8_lossy(start)),

@@ -5,9 +5,13 @@
 //! raw:       usage_user=usage_system=                [11, 24]     one list
 //! predicted: the list that followed this one last time
 //! ```
+//!
+//! The name of a field of strings stands there with the string's quote, `state="`: so no number is
+//! taken for one, nor the other way round.
 
 use super::fault::Fault;
-use super::keys::{TAG_ESCAPES, unescape};
+use super::keys::{InfluxKeys, TAG_ESCAPES, unescape};
+use super::texts::TEXT_SUFFIX;
 use crate::narrow::to_u32;
 use model::{KeyHasher, Shape};
 use std::collections::HashMap;
@@ -29,6 +33,8 @@ pub(super) struct RawShape {
     pub kept: Option<Box<[u32]>>,
     /// Whether a field is named `time`, which is reported.
     pub has_time: bool,
+    /// Whether a field has strings.
+    pub has_texts: bool,
     /// The list that came after this one the last time.
     pub follower: u32,
 }
@@ -36,7 +42,7 @@ pub(super) struct RawShape {
 /// All field lists of a request.
 pub(super) struct Shapes<'a> {
     hasher: &'a KeyHasher,
-    context: &'a [u8],
+    keys: &'a InfluxKeys,
     /// In order of appearance.
     known: Vec<RawShape>,
     /// By the hash of `raw`.
@@ -46,8 +52,8 @@ pub(super) struct Shapes<'a> {
 }
 
 impl<'a> Shapes<'a> {
-    pub fn new(hasher: &'a KeyHasher, context: &'a [u8]) -> Shapes<'a> {
-        Shapes { hasher, context, known: Vec::new(), by_hash: HashMap::new(), field_count: 0 }
+    pub fn new(hasher: &'a KeyHasher, keys: &'a InfluxKeys) -> Shapes<'a> {
+        Shapes { hasher, keys, known: Vec::new(), by_hash: HashMap::new(), field_count: 0 }
     }
 
     /// Names in all lists so far.
@@ -77,12 +83,12 @@ impl<'a> Shapes<'a> {
         if let Some(&idx) = self.by_hash.get(&hash) {
             return Ok(idx);
         }
-        let (fields, mut created) = describe(raw, ends)?;
+        let (fields, mut created) = describe(self.keys, raw, ends)?;
         let idx = to_u32(self.known.len());
         created.follower = idx;
         created.shape = to_u32(shapes.len());
         if !fields.is_empty() {
-            created.hash = self.hasher.shape(self.context, &fields);
+            created.hash = self.hasher.shape(self.keys.context(), &fields);
             shapes.push(Shape { fields, hash: created.hash });
         }
         self.field_count += ends.len();
@@ -93,14 +99,27 @@ impl<'a> Shapes<'a> {
 }
 
 /// Unescapes the names and decides which are kept.
-fn describe(raw: &[u8], ends: &[u32]) -> Result<(Vec<Box<str>>, RawShape), Fault> {
+fn describe(
+    keys: &InfluxKeys,
+    raw: &[u8],
+    ends: &[u32],
+) -> Result<(Vec<Box<str>>, RawShape), Fault> {
+    let is_kept = keys.texts().is_some();
+    let mut has_texts = false;
     let mut names: Vec<Box<str>> = Vec::with_capacity(ends.len());
     let mut start = 0;
     let mut buffer = String::new();
     for &end in ends {
-        let name = raw.get(start..end as usize - 1).unwrap_or_default();
+        let written = raw.get(start..end as usize).unwrap_or_default();
+        let of_text = written.strip_suffix(b"=\"");
+        has_texts |= of_text.is_some();
+        let name = of_text.or(written.strip_suffix(b"=")).unwrap_or_default();
         let name = unescape(name, TAG_ESCAPES, &mut buffer).map_err(|_| Fault::InvalidUtf8)?;
-        names.push(name.into());
+        names.push(match of_text {
+            Some(_) => format!("{name}{TEXT_SUFFIX}").into(),
+            None if is_kept && name.ends_with(TEXT_SUFFIX) => return Err(Fault::ReservedName),
+            None => name.into(),
+        });
         start = end as usize;
     }
     let mut last: HashMap<&str, usize> = HashMap::with_capacity(names.len());
@@ -114,6 +133,7 @@ fn describe(raw: &[u8], ends: &[u32]) -> Result<(Vec<Box<str>>, RawShape), Fault
         kept.iter().filter_map(|idx| names.get(*idx as usize).cloned()).collect();
     let kept = (kept.len() < names.len()).then(|| kept.into_boxed_slice());
     let (raw, ends) = (raw.to_vec(), ends.to_vec());
-    let shape = RawShape { raw, ends, shape: 0, hash: 0, kept, has_time, follower: NONE };
+    let shape =
+        RawShape { raw, ends, shape: 0, hash: 0, kept, has_time, has_texts, follower: NONE };
     Ok((fields, shape))
 }

@@ -14,9 +14,11 @@ pub enum FieldType {
     Integer,
     /// True or false.
     Boolean,
+    /// Text.
+    String,
 }
 
-/// A measurement and the fields of one of its lines, text left out.
+/// A measurement and the fields of one of its lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypedFields {
     /// Its name.
@@ -101,6 +103,7 @@ impl Kind {
                 FieldType::Float => false,
                 FieldType::Integer => value.fract() == 0.0,
                 FieldType::Boolean => *value == 0.0 || *value == 1.0,
+                FieldType::String => true,
             };
             if !fits {
                 *kind = FieldType::Float;
@@ -126,11 +129,9 @@ fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
         let value_start = name_end(body, at).ok()?;
         let name = body.get(at..value_start.checked_sub(1)?)?;
         let (kind, end) = value_type(body, value_start)?;
-        if let Some(kind) = kind {
-            let name = unescape(name, TAG_ESCAPES, &mut buffer).ok()?;
-            if name != "time" {
-                fields.insert(name.to_string(), kind);
-            }
+        let name = unescape(name, TAG_ESCAPES, &mut buffer).ok()?;
+        if name != "time" {
+            fields.insert(name.to_string(), kind);
         }
         if body.get(end) != Some(&b',') {
             return Some(TypedFields { measurement, fields: fields.into_iter().collect() });
@@ -139,10 +140,10 @@ fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
     }
 }
 
-/// The type of the value at `at`, none of text, and where it ends.
-fn value_type(body: &[u8], at: usize) -> Option<(Option<FieldType>, usize)> {
+/// The type of the value at `at`, and where it ends.
+fn value_type(body: &[u8], at: usize) -> Option<(FieldType, usize)> {
     let kind = match body.get(at)? {
-        b'"' => return Some((None, string_end(body, at).ok()?)),
+        b'"' => return Some((FieldType::String, string_end(body, at).ok()?)),
         b'0'..=b'9' | b'-' | b'+' | b'.' => FieldType::Float,
         _ => FieldType::Boolean,
     };
@@ -151,7 +152,7 @@ fn value_type(body: &[u8], at: usize) -> Option<(Option<FieldType>, usize)> {
     let end = at + size.unwrap_or(rest.len());
     let is_whole = matches!(body.get(end.checked_sub(1)?), Some(b'i' | b'u'));
     let kind = if is_whole && kind == FieldType::Float { FieldType::Integer } else { kind };
-    Some((Some(kind), end))
+    Some((kind, end))
 }
 
 #[cfg(test)]
@@ -178,9 +179,9 @@ mod tests {
             measurement: measurement.to_string(),
             fields: fields.iter().map(|(name, kind)| ((*name).to_string(), *kind)).collect(),
         };
-        use FieldType::{Boolean, Float, Integer};
+        use FieldType::{Boolean, Float, Integer, String as Text};
         let expected = [
-            of("a,b", &[("x", Float), ("y", Integer), ("z", Boolean)]),
+            of("a,b", &[("s", Text), ("x", Float), ("y", Integer), ("z", Boolean)]),
             of("cpu", &[("x", Integer)]),
             of("cpu2", &[("x", Float)]),
             of("mixed", &[("a", Float), ("b", Integer), ("c", Float)]),

@@ -383,6 +383,7 @@ fn statements<'m>(
                     FieldType::Float => "float",
                     FieldType::Integer => "integer",
                     FieldType::Boolean => "boolean",
+                    FieldType::String => "string",
                 };
                 let parts_by = if at == 0 { "" } else { ", " };
                 let _ = write!(columns, "{parts_by}{}::{kind} AS c{at}", quoted(name));

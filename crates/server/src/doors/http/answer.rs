@@ -127,6 +127,8 @@ pub enum Wording {
     InfluxV1,
     /// `{"code":...,"message":...}`
     InfluxV2,
+    /// `{"error":...,"data":null}`
+    InfluxV3,
     /// The sentence alone: what remote write's senders log.
     Plain,
 }
@@ -148,6 +150,9 @@ impl Wording {
                 JSON,
                 serde_json::json!({ "code": influx_code(status), "message": message }).to_string(),
             ),
+            Wording::InfluxV3 => {
+                (JSON, serde_json::json!({ "error": message, "data": null }).to_string())
+            }
             Wording::Plain => (TEXT, format!("{message}\n")),
         };
         let mut answer = Answer::bytes(status, content_type, body.into_bytes());
@@ -202,6 +207,7 @@ mod tests {
         );
         check(Wording::InfluxV1, &failure, r#"{"error":"no \"x\""}"#);
         check(Wording::InfluxV2, &failure, r#"{"code":"invalid","message":"no \"x\""}"#);
+        check(Wording::InfluxV3, &failure, r#"{"data":null,"error":"no \"x\""}"#);
         check(Wording::Plain, &failure, "no \"x\"\n");
     }
 

@@ -1,21 +1,17 @@
-//! What InfluxDB's clients ask before they do anything: signs of life, buckets, organisations; and
-//! Flux, which is not offered.
+//! What InfluxDB's clients ask before they do anything: signs of life, buckets, organisations.
 
 use super::query::databases;
 use super::write::VERSION;
 use crate::app::App;
-use crate::doors::http::answer::{Answer, JSON};
+use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
 use crate::failure::Failure;
-use hyper::StatusCode;
 use model::sample::NANOS_PER_SECOND;
 use serde_json::json;
 use std::sync::Arc;
 
 /// The one organisation.
 const ORGANISATION: &str = "quipu";
-/// Its number, of the length that clients check.
-const ORGANISATION_ID: &str = "0000000000000001";
 
 /// `/ping`: 204, or the version on demand.
 pub fn ping(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
@@ -50,7 +46,7 @@ pub fn buckets(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let list: Vec<serde_json::Value> = named
         .map(|name| {
             json!({
-                "id": format!("{:016x}", id_of(&name)), "orgID": ORGANISATION_ID, "type": "user",
+                "id": flux::bucket_id(&name), "orgID": flux::ORGANISATION_ID, "type": "user",
                 "name": name, "retentionRules": [],
             })
         })
@@ -58,23 +54,8 @@ pub fn buckets(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::json(&json!({ "links": { "self": "/api/v2/buckets" }, "buckets": list })))
 }
 
-/// A number for a name, the same for ever.
-fn id_of(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 /// `/api/v2/orgs`: there is one.
 pub fn organisations(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    let only = json!({ "id": ORGANISATION_ID, "name": ORGANISATION, "status": "active" });
+    let only = json!({ "id": flux::ORGANISATION_ID, "name": ORGANISATION, "status": "active" });
     Ok(Answer::json(&json!({ "links": { "self": "/api/v2/orgs" }, "orgs": [only] })))
-}
-
-/// `/api/v2/query`: Flux, in which nobody answers here.
-pub fn flux(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    let message = "Flux is not supported; choose InfluxQL as the query language, which is answered at \
-                   /query, or ask in PromQL, MetricsQL or SQL";
-    let body = json!({ "code": "unimplemented", "message": message }).to_string().into_bytes();
-    Ok(Answer::bytes(StatusCode::NOT_IMPLEMENTED, JSON, body))
 }

@@ -94,7 +94,7 @@ impl Lines {
     pub fn new(app: Arc<App>) -> Lines {
         let counters = Arc::new(LineCounters::default());
         app.telemetry.register(counters.clone());
-        let keys = InfluxKeys::new(ExtraLabels::default());
+        let keys = InfluxKeys::new(ExtraLabels::default()).with_texts(app.texts.for_lines());
         Lines { app, counters, keys, refused: Pace::new(), not_taken: Pace::new() }
     }
 
@@ -134,6 +134,7 @@ impl Lines {
             let (table, store) = (&self.app.measurements, &self.app.store);
             let learned = table.learn(store, "", bytes, &decoded.batch);
             let learned = learned.map_err(Failure::of_write)?;
+            self.app.texts.settle(&self.app.store)?;
             outcome.append(&self.app, decoded, durability)?;
             table.confirm(store, "", &learned).map_err(Failure::of_write)?;
             match rest {

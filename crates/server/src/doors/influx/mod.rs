@@ -1,5 +1,5 @@
-//! InfluxDB's clients: line protocol in over HTTP, and the handshakes they begin with; line protocol
-//! over TCP and UDP, without answers.
+//! InfluxDB's clients: line protocol in over HTTP, InfluxQL and Flux out, and the handshakes they
+//! begin with; line protocol over TCP and UDP, without answers.
 //!
 //! ```text
 //! streams (TCP) ── whole lines ─┐
@@ -7,8 +7,10 @@
 //! datagrams (UDP) ── lines ─────┘
 //! ```
 
+pub mod flux;
 pub mod handshakes;
 pub mod query;
+pub mod v3;
 pub mod write;
 
 mod datagrams;

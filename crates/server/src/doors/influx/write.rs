@@ -15,6 +15,7 @@ use crate::telemetry::Protocol;
 use hyper::StatusCode;
 use serde_json::json;
 use std::sync::Arc;
+use store::Durability;
 use wire::Start;
 use wire::influx::{InfluxKeys, Options, Precision, decode, error_text};
 
@@ -23,8 +24,8 @@ pub(super) const VERSION: &str = "1.8.10";
 
 /// `POST /write?db=...&precision=...`
 pub fn write_v1(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let database = request.params.filled("db");
-    let (outcome, text) = write(app, request, database)?;
+    let order = Order::of(app, request, request.params.filled("db"))?;
+    let (outcome, text) = write(app, request, &order, told)?;
     if outcome.is_complete() {
         return Ok(Answer::no_content().with_header("x-influxdb-version", VERSION));
     }
@@ -41,7 +42,8 @@ pub fn write_v2(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     // A bucket that maps a 1.x database is called `database/retention-policy`.
     let bucket = request.params.filled("bucket").or(request.params.filled("db"));
     let database = bucket.map(|name| name.split_once('/').map_or(name, |(database, _)| database));
-    let (outcome, text) = write(app, request, database)?;
+    let order = Order::of(app, request, database)?;
+    let (outcome, text) = write(app, request, &order, told)?;
     if outcome.is_complete() {
         return Ok(Answer::no_content());
     }
@@ -52,47 +54,88 @@ pub fn write_v2(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::bytes(StatusCode::BAD_REQUEST, JSON, body.to_string().into_bytes()))
 }
 
-/// Stores the lines of a request; also returns what was refused, in InfluxDB's words.
-fn write(
+/// What is done when some lines are bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadLines {
+    /// The others are stored.
+    LeftOut,
+    /// None is stored.
+    RefuseAll,
+}
+
+/// How the lines of a request are stored.
+pub(super) struct Order<'a> {
+    pub database: Option<&'a str>,
+    pub precision: Precision,
+    pub durability: Durability,
+    pub bad_lines: BadLines,
+}
+
+impl<'a> Order<'a> {
+    /// As the parameters of the first two generations say it.
+    pub fn of(
+        app: &App,
+        request: &Request,
+        database: Option<&'a str>,
+    ) -> Result<Order<'a>, Failure> {
+        let word = request.params.get("precision").unwrap_or("");
+        let precision = Precision::parse(word).ok_or_else(|| {
+            Failure::bad_input(format!("invalid precision {word:?} (use n, u, ms, s, m or h)"))
+        })?;
+        let durability = durability(app, request)?;
+        Ok(Order { database, precision, durability, bad_lines: BadLines::LeftOut })
+    }
+}
+
+/// What was refused, in the words of InfluxDB 1.x.
+fn told(body: &[u8], outcome: &Outcome) -> String {
+    let Outcome { errors, rejections, rejected, samples, .. } = outcome;
+    match outcome.is_complete() {
+        true => String::new(),
+        false => error_text(body, errors, rejections, *rejected, *samples),
+    }
+}
+
+/// Stores the lines of a request; also returns what `told` says of what was refused.
+pub(super) fn write<T>(
     app: &App,
     request: &Request,
-    database: Option<&str>,
-) -> Result<(Outcome, String), Failure> {
-    let word = request.params.get("precision").unwrap_or("");
-    let precision = Precision::parse(word).ok_or_else(|| {
-        Failure::bad_input(format!("invalid precision {word:?} (use n, u, ms, s, m or h)"))
-    })?;
-    let durability = durability(app, request)?;
+    order: &Order<'_>,
+    told: impl FnOnce(&[u8], &Outcome) -> T,
+) -> Result<(Outcome, T), Failure> {
+    let Order { database, precision, durability, bad_lines } = *order;
     let label = &app.config.insert.database_label;
     let first = match database {
         Some(name) if !label.is_empty() => vec![(label.clone(), name.to_string())],
         _ => Vec::new(),
     };
     let table = table_name(app, database.unwrap_or(""));
-    let keys = InfluxKeys::new(extra_labels(request, first)?);
+    let keys = InfluxKeys::new(extra_labels(request, first)?).with_texts(app.texts.for_lines());
     let body = unpack::body(app, request)?;
     let options = Options { precision, now: request.now };
     let hasher = app.store.hasher();
     let mut outcome = Outcome::default();
-    let mut start = Start::default();
-    loop {
-        let decoded = decode(&body, start, &options, &hasher, &keys)?;
-        let rest = decoded.rest;
-        let learned = app.measurements.learn(&app.store, table, &body, &decoded.batch);
-        let learned = learned.map_err(Failure::of_write)?;
-        outcome.append(app, decoded, durability)?;
-        app.measurements.confirm(&app.store, table, &learned).map_err(Failure::of_write)?;
-        match rest {
-            Some(next) => start = next,
-            None => break,
+    if bad_lines == BadLines::RefuseAll {
+        let mut next = Some(Start::default());
+        while let Some(start) = next {
+            let decoded = decode(&body, start, &options, &hasher, &keys)?;
+            next = decoded.rest;
+            outcome.errors.append(decoded.errors);
         }
     }
+    // Nothing more is read of what is refused.
+    let mut next = outcome.errors.is_empty().then(Start::default);
+    while let Some(start) = next {
+        let decoded = decode(&body, start, &options, &hasher, &keys)?;
+        next = decoded.rest;
+        let learned = app.measurements.learn(&app.store, table, &body, &decoded.batch);
+        let learned = learned.map_err(Failure::of_write)?;
+        app.texts.settle(&app.store)?;
+        outcome.append(app, decoded, durability)?;
+        app.measurements.confirm(&app.store, table, &learned).map_err(Failure::of_write)?;
+    }
     outcome.finish(app, Protocol::Influx, request.body.len())?;
-    let Outcome { errors, rejections, rejected, samples, .. } = &outcome;
-    let text = match outcome.is_complete() {
-        true => String::new(),
-        false => error_text(&body, errors, rejections, *rejected, *samples),
-    };
+    let words = told(&body, &outcome);
     body.give_back(app);
-    Ok((outcome, text))
+    Ok((outcome, words))
 }

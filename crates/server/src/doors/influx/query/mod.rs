@@ -10,7 +10,7 @@
 //! executed. A text that is no query is 400.
 
 mod changes;
-mod source;
+pub(super) mod source;
 
 use crate::app::App;
 use crate::doors::http::answer::{Answer, JSON};
@@ -54,7 +54,8 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         Err(error) => return Ok(refused(&format!("error parsing query: {error}"))),
     };
     let partial = Partial::of(app, request)?;
-    let mut rows = run(app, request, &statements, &partial)?;
+    let database = request.params.filled("db").unwrap_or("");
+    let mut rows = run(app, request, (database, &statements), &partial)?;
     if let Some(first) = rows.first_mut() {
         let mut notes = wire::prom_json::Notes::default();
         partial.note(&mut notes);
@@ -69,7 +70,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 /// When the store cannot be asked.
 pub fn databases(app: &App, request: &Request) -> Result<Vec<String>, Failure> {
     let limits = selection::limits(app, request)?;
-    let source = StoreSource { app, questions: app.store.strict(), limits };
+    let source = StoreSource { app, questions: app.store.strict().showing_all(), limits };
     source.databases().map_err(|error| Failure::internal(error.to_string()))
 }
 
@@ -84,15 +85,17 @@ fn refused(error: &str) -> Answer {
 }
 
 /// Evaluates the statements, up to the first that fails.
-fn run(
+///
+/// # Errors
+/// When the store fails, or a statement may not come this way.
+pub(super) fn run(
     app: &Arc<App>,
     request: &Request,
-    statements: &[Statement],
+    (database, statements): (&str, &[Statement]),
     partial: &Partial,
 ) -> Result<Vec<Rows>, Failure> {
     let limits = selection::limits(app, request)?;
-    let source = StoreSource { app, questions: partial.noting(app), limits };
-    let database = request.params.filled("db").unwrap_or("");
+    let source = StoreSource { app, questions: partial.noting(app).showing_all(), limits };
     let (bytes, _) = selection::memory_max(app);
     let points_max = usize::try_from(bytes / POINT_SIZE).unwrap_or(usize::MAX);
     let evaluator = Evaluator::new(&source, database, request.now, Limits { points_max });

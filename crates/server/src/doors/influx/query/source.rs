@@ -2,13 +2,15 @@
 //! lines said, and metrics that came otherwise are measurements of their own with a field `value`.
 
 use crate::app::App;
+use crate::texts::TextTable;
 use influxql::ast::DataType;
 use influxql::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::Arc;
 use store::{Questions, SelectLimits, Selection};
-use wire::influx::FieldType;
+use wire::influx::{FieldType, TEXT_SUFFIX};
 
 /// The database of what was written without one.
 pub const NAMELESS_DATABASE: &str = "quipu";
@@ -72,7 +74,9 @@ impl StoreSource<'_> {
     /// The names of the metrics of a measurement.
     pub fn metrics(&self, database: &str, measurement: &str) -> Vec<String> {
         match self.written(database, measurement) {
-            Some(fields) => fields.keys().map(|field| format!("{measurement}_{field}")).collect(),
+            Some(fields) => {
+                fields.iter().map(|(field, kind)| metric(measurement, field, *kind)).collect()
+            }
             None => vec![measurement.to_string()],
         }
     }
@@ -122,11 +126,20 @@ impl StoreSource<'_> {
     }
 }
 
+/// The metric of a field.
+fn metric(measurement: &str, field: &str, kind: FieldType) -> String {
+    match kind {
+        FieldType::String => format!("{measurement}_{field}{TEXT_SUFFIX}"),
+        _ => format!("{measurement}_{field}"),
+    }
+}
+
 fn type_of(kind: FieldType) -> DataType {
     match kind {
         FieldType::Float => DataType::Float,
         FieldType::Integer => DataType::Integer,
         FieldType::Boolean => DataType::Boolean,
+        FieldType::String => DataType::String,
     }
 }
 
@@ -163,8 +176,9 @@ impl Source for StoreSource<'_> {
         let written = self.app.measurements.measurements(table_name(self.app, database));
         let mut of_metric: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (measurement, fields) in &written {
-            for field in fields.keys() {
-                of_metric.entry(format!("{measurement}_{field}")).or_default().push(measurement);
+            for (field, kind) in fields {
+                let name = metric(measurement, field, *kind);
+                of_metric.entry(name).or_default().push(measurement);
             }
         }
         let mut found: BTreeSet<String> = BTreeSet::new();
@@ -228,19 +242,19 @@ impl Source for StoreSource<'_> {
         field: &str,
         matchers: &[Matcher],
     ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
-        let is_written = self
-            .written(place.database, place.measurement)
-            .is_some_and(|fields| fields.contains_key(field));
-        let name = match is_written {
-            true => format!("{}_{field}", place.measurement),
-            false => place.measurement.to_string(),
+        let written = self.written(place.database, place.measurement);
+        let kind = written.and_then(|fields| fields.get(field).copied());
+        let name = match kind {
+            Some(kind) => metric(place.measurement, field, kind),
+            None => place.measurement.to_string(),
         };
         let mut set = vec![Matcher::equal(METRIC_NAME, name)];
         set.extend(self.database(place.database));
         set.extend_from_slice(matchers);
         let selection = self.questions.select(&[set], place.range, &self.limits);
         let database_label = self.app.config.insert.database_label.clone();
-        Ok(Box::new(Selected { selection: selection.map_err(failed)?, database_label }))
+        let texts = (kind == Some(FieldType::String)).then(|| self.app.texts.clone());
+        Ok(Box::new(Selected { selection: selection.map_err(failed)?, database_label, texts }))
     }
 }
 
@@ -252,6 +266,8 @@ fn without_names(labels: &Labels, database_label: &[u8]) -> Labels {
 struct Selected {
     selection: Selection,
     database_label: String,
+    /// Of a field of strings.
+    texts: Option<Arc<TextTable>>,
 }
 
 impl SeriesSet for Selected {
@@ -268,6 +284,10 @@ impl SeriesSet for Selected {
             })
             .map_err(failed)?;
         Ok(out)
+    }
+
+    fn text(&self, sample: f64) -> Option<Arc<str>> {
+        self.texts.as_ref()?.text(sample)
     }
 
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), EvalError> {

@@ -1,0 +1,247 @@
+//! Functions that make one row of a table: `mean`, `sum`, `count` and their kin.
+
+use super::{Builtin, Call, function, no_column};
+use crate::error::{Error, Result};
+use crate::table::{Column, Data, Table};
+use crate::value::{Kind, Value};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+pub(super) const FUNCTIONS: &[Builtin] = &[
+    function("", "count", aggregate),
+    function("", "sum", aggregate),
+    function("", "mean", aggregate),
+    function("", "spread", aggregate),
+    function("", "stddev", aggregate),
+    function("", "median", aggregate),
+    function("", "quantile", aggregate),
+    function("", "mode", aggregate),
+    function("", "skew", aggregate),
+    function("", "integral", integral),
+];
+
+/// What is made of the values of a column.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Fold {
+    Count,
+    Sum,
+    Mean,
+    Spread,
+    Stddev { is_population: bool },
+    Quantile { q: f64 },
+    Mode,
+    Skew,
+}
+
+impl Fold {
+    /// The one of a function that needs no more arguments.
+    pub(super) fn of(name: &str) -> Option<Fold> {
+        Some(match name {
+            "count" => Fold::Count,
+            "sum" => Fold::Sum,
+            "mean" => Fold::Mean,
+            "spread" => Fold::Spread,
+            "stddev" => Fold::Stddev { is_population: false },
+            "median" => Fold::Quantile { q: 0.5 },
+            "mode" => Fold::Mode,
+            "skew" => Fold::Skew,
+            _ => return None,
+        })
+    }
+
+    /// The type of what it makes.
+    pub(super) fn kind(self, name: &str, kind: Kind) -> Result<Kind> {
+        let is_fine = matches!(self, Fold::Count | Fold::Mode) || kind.is_number();
+        if !is_fine {
+            let message = format!("unsupported input type for {name} aggregate: {}", kind.words());
+            return Err(Error::runtime(message));
+        }
+        Ok(match self {
+            Fold::Count => Kind::Integer,
+            Fold::Sum | Fold::Spread | Fold::Mode => kind,
+            _ => Kind::Float,
+        })
+    }
+
+    /// What it makes of those rows.
+    pub(super) fn run(self, column: &Column, rows: &[usize]) -> Value {
+        let numbers = || rows.iter().filter_map(|row| column.number(*row));
+        match self {
+            Fold::Count => Value::Integer(i64::try_from(rows.len()).unwrap_or(i64::MAX)),
+            Fold::Sum => sum(column, rows),
+            Fold::Mean => {
+                let (count, sum) =
+                    numbers().fold((0_u64, 0.0), |(n, sum), value| (n + 1, sum + value));
+                of_count(count, sum / count as f64)
+            }
+            Fold::Spread => spread(column, rows),
+            Fold::Stddev { is_population } => {
+                let (count, _, squares) = moments(numbers());
+                let divisor = if is_population { count } else { count.saturating_sub(1) };
+                of_count(count, (squares / divisor as f64).sqrt())
+            }
+            Fold::Quantile { q } => {
+                let mut sorted: Vec<f64> = numbers().collect();
+                sorted.sort_by(f64::total_cmp);
+                quantile(&sorted, q).map_or(Value::Null, Value::Float)
+            }
+            Fold::Mode => mode(column, rows),
+            Fold::Skew => {
+                let (count, mean, squares) = moments(numbers());
+                let cubes: f64 = numbers().map(|value| (value - mean).powi(3)).sum();
+                let count_float = count as f64;
+                of_count(count, cubes / count_float / (squares / count_float).powf(1.5))
+            }
+        }
+    }
+}
+
+fn of_count(count: u64, value: f64) -> Value {
+    if count == 0 { Value::Null } else { Value::Float(value) }
+}
+
+/// How many, their mean, and the sum of squares of their distances from it (Welford).
+fn moments(values: impl Iterator<Item = f64>) -> (u64, f64, f64) {
+    values.fold((0, 0.0, 0.0), |(count, mean, squares), value| {
+        let count = count + 1;
+        let distance = value - mean;
+        let mean = mean + distance / count as f64;
+        (count, mean, squares + distance * (value - mean))
+    })
+}
+
+/// Between the two nearest values.
+fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
+    let rank = q.clamp(0.0, 1.0) * last as f64;
+    let below = (rank.floor() as usize).min(last);
+    let above = (rank.ceil() as usize).min(last);
+    let part = rank - rank.floor();
+    let (low, high) = (sorted[below], sorted[above]);
+    Some(if below == above { low } else { low * (1.0 - part) + high * part })
+}
+
+fn sum(column: &Column, rows: &[usize]) -> Value {
+    let values = rows.iter().map(|row| column.get(*row)).filter(|value| !value.is_null());
+    if let Data::Floats(_) = column.data {
+        let mut found = rows.iter().filter_map(|row| column.number(*row)).peekable();
+        let is_empty = found.peek().is_none();
+        return if is_empty { Value::Null } else { Value::Float(found.sum()) };
+    }
+    values
+        .reduce(|sum, value| match (sum, value) {
+            (Value::Integer(a), Value::Integer(b)) => Value::Integer(a.wrapping_add(b)),
+            (Value::Unsigned(a), Value::Unsigned(b)) => Value::Unsigned(a.wrapping_add(b)),
+            (Value::Float(a), Value::Float(b)) => Value::Float(a + b),
+            (sum, _) => sum,
+        })
+        .unwrap_or_default()
+}
+
+fn spread(column: &Column, rows: &[usize]) -> Value {
+    let values = || rows.iter().map(|row| column.get(*row)).filter(|value| !value.is_null());
+    match (values().min_by(Value::order), values().max_by(Value::order)) {
+        (Some(Value::Integer(low)), Some(Value::Integer(high))) => {
+            Value::Integer(high.wrapping_sub(low))
+        }
+        (Some(Value::Unsigned(low)), Some(Value::Unsigned(high))) => Value::Unsigned(high - low),
+        (Some(Value::Float(low)), Some(Value::Float(high))) => Value::Float(high - low),
+        _ => Value::Null,
+    }
+}
+
+/// The value that comes most often; the least of several.
+fn mode(column: &Column, rows: &[usize]) -> Value {
+    let mut values: Vec<Value> =
+        rows.iter().map(|row| column.get(*row)).filter(|value| !value.is_null()).collect();
+    values.sort_by(Value::order);
+    let mut best: (usize, Value) = (0, Value::Null);
+    let mut at = 0;
+    while at < values.len() {
+        let same = |other: &&Value| other.order(&values[at]) == Ordering::Equal;
+        let count = values[at..].iter().take_while(same).count();
+        if best.0 < count {
+            best = (count, values[at].clone());
+        }
+        at += count.max(1);
+    }
+    best.1
+}
+
+/// The fold that a call asks for, and the column.
+fn asked(call: &Call<'_>) -> Result<(Fold, Arc<str>)> {
+    let column = call.text_or("column", "_value")?;
+    let fold = match call.name {
+        "quantile" => {
+            let q = call
+                .float("q")?
+                .ok_or_else(|| Error::name("quantile: missing required argument q"))?;
+            if !(0.0..=1.0).contains(&q) {
+                return Err(Error::runtime("quantile must be between 0 and 1"));
+            }
+            Fold::Quantile { q }
+        }
+        "stddev" => {
+            let mode = call.text("mode")?;
+            Fold::Stddev { is_population: mode.is_some_and(|mode| &*mode == "population") }
+        }
+        name => Fold::of(name).ok_or_else(|| Error::runtime("no aggregate"))?,
+    };
+    call.optional("compression");
+    Ok((fold, column))
+}
+
+fn aggregate(call: Call<'_>) -> Result<Value> {
+    let stream = call.tables()?;
+    let (fold, name) = asked(&call)?;
+    let method = call.text("method")?;
+    call.done()?;
+    if method.is_some_and(|method| &*method == "exact_selector") {
+        let Fold::Quantile { q } = fold else { return Err(Error::runtime("unknown method")) };
+        return super::selectors::select_quantile(&call, &stream, &name, q);
+    }
+    let mut out = call.evaluation.collector();
+    call.evaluation.each(&stream, &mut |table| {
+        let column = table.column(&name).ok_or_else(|| no_column(&name))?;
+        let kind = fold.kind(call.name, column.kind)?;
+        let rows: Vec<usize> = (0..table.rows).collect();
+        out.push(one_row(&table, Column::values(&name, kind, vec![fold.run(column, &rows)])))
+    })?;
+    Ok(Value::Stream(out.finish().stream()))
+}
+
+/// The group key and one more column, of one row.
+pub(super) fn one_row(table: &Table, column: Column) -> Table {
+    let mut found = table.key_alone(1);
+    found.set(column);
+    found
+}
+
+/// The area under the values, in units of time.
+fn integral(call: Call<'_>) -> Result<Value> {
+    let stream = call.tables()?;
+    let unit = call.duration("unit")?.map_or(1_000_000_000, |unit| unit.nanos).max(1);
+    let name = call.text_or("column", "_value")?;
+    let time_name = call.text_or("timeColumn", "_time")?;
+    let interpolates = call.text("interpolate")?.is_some_and(|word| !word.is_empty());
+    call.done()?;
+    if interpolates {
+        return Err(Error::runtime("integral: argument interpolate is not supported here"));
+    }
+    let mut out = call.evaluation.collector();
+    call.evaluation.each(&stream, &mut |table| {
+        let column = table.column(&name).ok_or_else(|| no_column(&name))?;
+        let time = table.column(&time_name).ok_or_else(|| no_column(&time_name))?;
+        let points: Vec<(i64, f64)> = (0..table.rows)
+            .filter_map(|row| Some((time.time(row)?, column.number(row)?)))
+            .collect();
+        let area = |pair: &[(i64, f64)]| {
+            let width = (pair[1].0 as f64 - pair[0].0 as f64) / unit as f64;
+            (pair[0].1 + pair[1].1) / 2.0 * width
+        };
+        let sum = points.windows(2).map(area).sum();
+        let value = if points.is_empty() { Value::Null } else { Value::Float(sum) };
+        out.push(one_row(&table, Column::values(&name, Kind::Float, vec![value])))
+    })?;
+    Ok(Value::Stream(out.finish().stream()))
+}

@@ -1,0 +1,301 @@
+//! The functions: one table of packages and names, and a file for each family.
+
+mod aggregates;
+mod combining;
+mod grouping;
+mod neighbours;
+mod rows;
+mod scalars;
+mod schemas;
+mod selectors;
+mod sources;
+mod windows;
+
+use crate::error::{Error, Result, Span};
+use crate::eval::Evaluation;
+use crate::stream::Stream;
+use crate::time::Duration;
+use crate::value::{Kind, Value};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+pub use sources::{ORGANISATION_ID, bucket_id};
+pub(crate) use windows::zone_of;
+
+/// A function that is part of the language.
+pub(crate) struct Builtin {
+    /// The path of its package, empty for those that need no import.
+    pub(crate) package: &'static str,
+    pub(crate) name: &'static str,
+    pub(crate) run: fn(Call<'_>) -> Result<Value>,
+}
+
+impl std::fmt::Debug for Builtin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.package, self.name)
+    }
+}
+
+const fn function(
+    package: &'static str,
+    name: &'static str,
+    run: fn(Call<'_>) -> Result<Value>,
+) -> Builtin {
+    Builtin { package, name, run }
+}
+
+/// All tables of functions.
+const TABLES: &[&[Builtin]] = &[
+    sources::FUNCTIONS,
+    schemas::FUNCTIONS,
+    aggregates::FUNCTIONS,
+    selectors::FUNCTIONS,
+    windows::FUNCTIONS,
+    grouping::FUNCTIONS,
+    rows::FUNCTIONS,
+    neighbours::FUNCTIONS,
+    combining::FUNCTIONS,
+    scalars::FUNCTIONS,
+];
+
+/// Packages that may be imported though they have no functions of their own here, and others under
+/// two names.
+const PACKAGES: &[(&str, &str)] = &[
+    ("influxdata/influxdb", "influxdata/influxdb"),
+    ("influxdata/influxdb/v1", "influxdata/influxdb/schema"),
+    ("universe", ""),
+];
+
+/// Where a package's functions stand in the tables.
+fn canonical(path: &str) -> &str {
+    PACKAGES.iter().find(|(alias, _)| *alias == path).map_or(path, |(_, path)| path)
+}
+
+/// A function of a package.
+pub(crate) fn find(path: &str, name: &str) -> Option<&'static Builtin> {
+    let path = canonical(path);
+    let all = TABLES.iter().flat_map(|table| table.iter());
+    all.into_iter().find(|builtin| builtin.package == path && builtin.name == name)
+}
+
+/// Whether there is such a package.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn check_package(path: &str) -> Result<()> {
+    let wanted = canonical(path);
+    let has_functions =
+        TABLES.iter().flat_map(|table| table.iter()).any(|builtin| builtin.package == wanted);
+    match has_functions || wanted == "influxdata/influxdb" {
+        true => Ok(()),
+        false => Err(Error::name(format!(
+            "package {path:?} is not supported here (docs/doors/flux.md lists those that are)"
+        ))),
+    }
+}
+
+/// `package.name`
+///
+/// # Errors
+/// When there is no such function.
+pub(crate) fn member(path: &str, name: &str) -> Result<Value> {
+    if let Some(builtin) = find(path, name) {
+        return Ok(Value::Builtin(builtin));
+    }
+    if let Some(constant) = scalars::constant(path, name) {
+        return Ok(constant);
+    }
+    // `influxdb.from` and `influxdb.buckets` are those of everyday.
+    if canonical(path) == "influxdata/influxdb"
+        && let Some(builtin) = find("", name)
+    {
+        return Ok(Value::Builtin(builtin));
+    }
+    Err(Error::name(format!("package {path:?} has no member {name:?} here")))
+}
+
+/// A call of a function.
+pub(crate) struct Call<'c> {
+    pub(crate) evaluation: &'c Evaluation<'c>,
+    pub(crate) name: &'static str,
+    pub(crate) span: Span,
+    args: RefCell<Vec<(Arc<str>, Value)>>,
+    piped: RefCell<Option<Value>>,
+}
+
+impl<'c> Call<'c> {
+    pub(crate) fn new(
+        evaluation: &'c Evaluation<'_>,
+        name: &'static str,
+        args: Vec<(Arc<str>, Value)>,
+        piped: Option<Value>,
+        span: Span,
+    ) -> Call<'c> {
+        Call { evaluation, name, span, args: RefCell::new(args), piped: RefCell::new(piped) }
+    }
+
+    /// An argument, if it is there; it is not there any more.
+    pub(crate) fn optional(&self, name: &str) -> Option<Value> {
+        let mut args = self.args.borrow_mut();
+        let at = args.iter().position(|(other, _)| &**other == name)?;
+        Some(args.swap_remove(at).1)
+    }
+
+    /// An argument that must be there.
+    pub(crate) fn required(&self, name: &str) -> Result<Value> {
+        let missing = || Error::name(format!("{}: missing required argument {name}", self.name));
+        self.optional(name).ok_or_else(missing)
+    }
+
+    /// All arguments were asked for; what is left is unknown.
+    pub(crate) fn done(&self) -> Result<()> {
+        match self.args.borrow().first() {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(Error::name(format!("{}: found unexpected argument {name}", self.name)))
+            }
+        }
+    }
+
+    /// What was piped in, or came as that argument.
+    pub(crate) fn input(&self, name: &str) -> Result<Value> {
+        match self.piped.borrow_mut().take() {
+            Some(value) => Ok(value),
+            None => self.required(name),
+        }
+    }
+
+    /// The stream of tables that was piped in.
+    pub(crate) fn tables(&self) -> Result<Arc<Stream>> {
+        match self.input("tables")? {
+            Value::Stream(stream) => Ok(stream),
+            other => Err(self.wrong("tables", "stream of tables", &other)),
+        }
+    }
+
+    pub(crate) fn wrong(&self, argument: &str, wanted: &str, found: &Value) -> Error {
+        let found = found.type_words();
+        Error::runtime(format!(
+            "{}: argument {argument}: expected {wanted} but found {found}",
+            self.name
+        ))
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Result<Option<Arc<str>>> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(Value::Text(text)) => Ok(Some(text)),
+            Some(other) => Err(self.wrong(name, "string", &other)),
+        }
+    }
+
+    pub(crate) fn text_or(&self, name: &str, default: &str) -> Result<Arc<str>> {
+        Ok(self.text(name)?.unwrap_or_else(|| default.into()))
+    }
+
+    pub(crate) fn required_text(&self, name: &str) -> Result<Arc<str>> {
+        match self.required(name)? {
+            Value::Text(text) => Ok(text),
+            other => Err(self.wrong(name, "string", &other)),
+        }
+    }
+
+    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(Value::Integer(value)) => Ok(Some(value)),
+            Some(other) => Err(self.wrong(name, "int", &other)),
+        }
+    }
+
+    /// A number of rows.
+    pub(crate) fn count(&self, name: &str) -> Result<Option<usize>> {
+        let Some(value) = self.integer(name)? else { return Ok(None) };
+        let message = format!("{}: argument {name} must not be negative, found {value}", self.name);
+        usize::try_from(value).map(Some).map_err(|_| Error::runtime(message))
+    }
+
+    pub(crate) fn float(&self, name: &str) -> Result<Option<f64>> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(Value::Float(value)) => Ok(Some(value)),
+            Some(other) => Err(self.wrong(name, "float", &other)),
+        }
+    }
+
+    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(Value::Boolean(value)) => Ok(Some(value)),
+            Some(other) => Err(self.wrong(name, "bool", &other)),
+        }
+    }
+
+    pub(crate) fn duration(&self, name: &str) -> Result<Option<Duration>> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(Value::Duration(value)) => Ok(Some(value)),
+            Some(other) => Err(self.wrong(name, "duration", &other)),
+        }
+    }
+
+    /// A time, said as such, as a distance from now, or in seconds since the epoch.
+    pub(crate) fn time(&self, name: &str) -> Result<Option<i64>> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(value) => self.as_time(name, &value).map(Some),
+        }
+    }
+
+    pub(crate) fn as_time(&self, name: &str, value: &Value) -> Result<i64> {
+        match value {
+            Value::Time(time) => Ok(*time),
+            Value::Duration(distance) => Ok(distance.after(self.evaluation.now())),
+            Value::Integer(seconds) => Ok(seconds.saturating_mul(1_000_000_000)),
+            other => Err(self.wrong(name, "time or duration", other)),
+        }
+    }
+
+    pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<Arc<str>>>> {
+        let Some(value) = self.optional(name) else { return Ok(None) };
+        let Value::Array(items) = &value else {
+            return Err(self.wrong(name, "array of strings", &value));
+        };
+        let mut texts = Vec::with_capacity(items.len());
+        for item in items.iter() {
+            match item {
+                Value::Text(text) => texts.push(text.clone()),
+                other => return Err(self.wrong(name, "array of strings", other)),
+            }
+        }
+        Ok(Some(texts))
+    }
+
+    pub(crate) fn function(&self, name: &str) -> Result<Option<Value>> {
+        match self.optional(name) {
+            None => Ok(None),
+            Some(value @ (Value::Closure(_) | Value::Builtin(_))) => Ok(Some(value)),
+            Some(other) => Err(self.wrong(name, "function", &other)),
+        }
+    }
+
+    /// Calls a function with these arguments.
+    pub(crate) fn apply(&self, function: &Value, args: &[(&str, Value)]) -> Result<Value> {
+        let args = args.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
+        self.evaluation.apply(function, args, None, self.span)
+    }
+}
+
+/// Tables that cannot be one.
+pub(crate) fn collision((one, other): (Kind, Kind)) -> Error {
+    Error::runtime(format!(
+        "schema collision: cannot group {} and {} types together",
+        one.words(),
+        other.words()
+    ))
+}
+
+/// A column that is not there.
+pub(crate) fn no_column(name: &str) -> Error {
+    Error::runtime(format!("column {name:?} does not exist"))
+}

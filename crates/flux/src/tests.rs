@@ -1,0 +1,402 @@
+//! Queries over a few samples, as they are answered in CSV.
+
+use crate::fuzzing::{fuzz_flux, samples};
+use crate::{Annotation, Dialect, ErrorKind, Limits, Query, run};
+use random::Random;
+
+const RANGE: &str = "from(bucket: \"db\") |> range(start: 0, stop: 20)";
+
+fn limits() -> Limits<'static> {
+    Limits { memory_max: 64 << 20, is_over: &|| None }
+}
+
+fn query(text: &str) -> Query<'_> {
+    Query { text, external: None, parameters: None, now: 20_000_000_000 }
+}
+
+/// The answer with `\n` at the ends of lines, or the error.
+fn answer(text: &str, dialect: &Dialect) -> String {
+    let text = text.replace("RANGE", RANGE);
+    match run(&samples(), query(&text), limits()) {
+        Ok(outcomes) => {
+            let mut out = Vec::new();
+            dialect.write(&outcomes, &mut out).expect("memory takes every byte");
+            String::from_utf8(out).expect("text").replace("\r\n", "\n")
+        }
+        Err(error) => error.words(&text),
+    }
+}
+
+#[track_caller]
+fn check(text: &str, expected: &str) {
+    assert_eq!(answer(text, &Dialect::default()).trim_end(), expected.trim(), "{text}");
+}
+
+/// Only some columns, without keys: most tests are about rows.
+#[track_caller]
+fn check_rows(text: &str, columns: &str, expected: &str) {
+    check(&format!("{text} |> keep(columns: [{columns}])"), expected);
+}
+
+#[test]
+fn tables_as_influxdb_writes_them() {
+    let annotations = vec![Annotation::Datatype, Annotation::Group, Annotation::Default];
+    let dialect = Dialect { annotations, ..Dialect::default() };
+    let text =
+        r#"RANGE |> filter(fn: (r) => r._measurement == "m" and r["host"] == "a") |> limit(n: 1)"#;
+    let expected = "\
+#datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,double,string,string,string
+#group,false,false,true,true,false,false,true,true,true
+#default,_result,,,,,,,,
+,result,table,_start,_stop,_time,_value,_field,_measurement,host
+,,0,1970-01-01T00:00:00Z,1970-01-01T00:00:20Z,1970-01-01T00:00:00Z,0.5,f,m,a
+
+#datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,long,string,string,string
+#group,false,false,true,true,false,false,true,true,true
+#default,_result,,,,,,,,
+,result,table,_start,_stop,_time,_value,_field,_measurement,host
+,,1,1970-01-01T00:00:00Z,1970-01-01T00:00:20Z,1970-01-01T00:00:00Z,0,i,m,a
+
+#datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,boolean,string,string,string
+#group,false,false,true,true,false,false,true,true,true
+#default,_result,,,,,,,,
+,result,table,_start,_stop,_time,_value,_field,_measurement,host
+,,2,1970-01-01T00:00:00Z,1970-01-01T00:00:20Z,1970-01-01T00:00:00Z,false,up,m,a
+
+";
+    assert_eq!(answer(text, &dialect), expected);
+}
+
+#[test]
+fn filters() {
+    let count =
+        |condition: &str| format!("RANGE |> filter(fn: (r) => {condition}) |> group() |> count()");
+    let rows = |n: u32| format!(",result,table,_value\n,_result,0,{n}");
+    check(&count(r#"r._field == "f" and r.host =~ /^(a|b)$/"#), &rows(40));
+    check(&count(r#"r._field == "f" and r.host !~ /a/"#), &rows(20));
+    check(&count(r#"r._field == "f" and not (r.host == "a")"#), &rows(20));
+    check(&count(r#"r._field == "f" and exists r.host"#), &rows(40));
+    check(&count(r#"r._field == "f" and not exists r.rack"#), &rows(40));
+    check(&count(r#"(r._field == "f" or r._field == "none") and r._value > 5.0"#), &rows(22));
+    let mixed = count(r#"r._field == "f" and r.host == "a" or r._field == "i" and r.host == "b""#);
+    let words = "group: schema collision: cannot group float and int types together";
+    assert!(answer(&mixed, &Dialect::default()).contains(words), "{mixed}");
+    check(&count(r#"r._field == "f" and (r.host == "a" or r._value < 1.0)"#), &rows(22));
+    check(&count(r#"r._field == "f" and r._time < 1970-01-01T00:00:05Z"#), &rows(10));
+    check(&count(r#"contains(value: r._field, set: ["f", "g"])"#), &rows(40));
+    check(&count(r#"r._measurement == "n""#), "");
+    check(
+        "option now = () => 1970-01-01T00:00:10Z from(bucket: \"db\") |> range(start: -5s) |> filter(fn: (r) => \
+         r._field == \"f\") |> group() |> count()",
+        &rows(10),
+    );
+}
+
+#[test]
+fn windows_and_aggregates() {
+    let field = r#"RANGE |> filter(fn: (r) => r._field == "f" and r.host == "a")"#;
+    check_rows(
+        &format!("{field} |> aggregateWindow(every: 8s, fn: mean, createEmpty: false)"),
+        r#""_time", "_value""#,
+        ",result,table,_time,_value
+,_result,0,1970-01-01T00:00:08Z,5.75
+,_result,0,1970-01-01T00:00:16Z,5.375
+,_result,0,1970-01-01T00:00:20Z,4.75",
+    );
+    check_rows(
+        &format!("{field} |> aggregateWindow(every: 8s, fn: last, timeSrc: \"_start\")"),
+        r#""_time", "_value""#,
+        ",result,table,_time,_value
+,_result,0,1970-01-01T00:00:00Z,5.5
+,_result,0,1970-01-01T00:00:08Z,6.5
+,_result,0,1970-01-01T00:00:16Z,1.5",
+    );
+    check_rows(
+        &format!(
+            "{field} |> aggregateWindow(every: 10s, column: \"_value\", fn: (column, tables=<-) => tables |> \
+             quantile(q: 0.5, column: column))"
+        ),
+        r#""_time", "_value""#,
+        ",result,table,_time,_value
+,_result,0,1970-01-01T00:00:10Z,6
+,_result,0,1970-01-01T00:00:20Z,5",
+    );
+    check_rows(
+        &format!("{field} |> range(start: 18, stop: 26) |> aggregateWindow(every: 4s, fn: count)"),
+        r#""_time", "_value""#,
+        ",result,table,_time,_value\n,_result,0,1970-01-01T00:00:20Z,2",
+    );
+    check_rows(
+        &format!(
+            "{field} |> window(every: 10s) |> sum() |> duplicate(column: \"_stop\", as: \"_time\") |> window(every: inf)"
+        ),
+        r#""_stop", "_time", "_value""#,
+        ",result,table,_stop,_value,_time
+,_result,0,1970-01-01T00:00:20Z,56,1970-01-01T00:00:10Z
+,_result,0,1970-01-01T00:00:20Z,52,1970-01-01T00:00:20Z",
+    );
+    for (call, value) in [
+        ("mean()", "5.4"),
+        ("sum()", "108"),
+        ("min()", "0.5"),
+        ("max()", "10.5"),
+        ("count()", "20"),
+        ("first()", "0.5"),
+        ("last()", "1.5"),
+        ("median()", "5.5"),
+        ("quantile(q: 0.25)", "2.5"),
+        ("spread()", "10"),
+        ("integral(unit: 1s)", "107"),
+    ] {
+        let expected = format!(",result,table,_value\n,_result,0,{value}");
+        check_rows(&format!("{field} |> {call}"), "\"_value\"", &expected);
+    }
+}
+
+#[test]
+fn shapes() {
+    check(
+        r#"RANGE |> filter(fn: (r) => r._field != "up") |> last() |> toFloat() |> pivot(rowKey: ["_time"], columnKey: ["_field"], valueColumn: "_value") |> drop(columns: ["_start", "_stop"])"#,
+        ",result,table,_time,_measurement,host,f,i
+,_result,0,1970-01-01T00:00:19Z,m,a,1.5,1
+,_result,1,1970-01-01T00:00:19Z,m,b,1.5,1",
+    );
+    check(
+        r#"RANGE |> filter(fn: (r) => r._field == "i") |> last() |> map(fn: (r) => ({r with _value: r._value * 2 + 1, name: "${r.host}!"})) |> keep(columns: ["_value", "name"]) |> rename(columns: {name: "n"})"#,
+        ",result,table,_value,n\n,_result,0,3,a!\n,_result,0,3,b!",
+    );
+    check(
+        r#"RANGE |> filter(fn: (r) => r._field == "i") |> group(columns: ["host"]) |> sort(desc: true) |> limit(n: 2) |> tail(n: 1) |> keep(columns: ["_time", "host"])"#,
+        ",result,table,_time,host
+,_result,0,1970-01-01T00:00:14Z,a
+,_result,1,1970-01-01T00:00:14Z,b",
+    );
+    check(
+        r#"RANGE |> keep(columns: ["host"]) |> group() |> distinct(column: "host")"#,
+        ",result,table,_value\n,_result,0,a\n,_result,0,b",
+    );
+    check(
+        r#"a = RANGE |> filter(fn: (r) => r._field == "i") |> last() b = RANGE |> filter(fn: (r) => r._field == "f") |> last()
+           join(tables: {a: a, b: b}, on: ["host", "_time"]) |> map(fn: (r) => ({host: r.host, d: r._value_b - float(v: r._value_a)})) |> group()"#,
+        ",result,table,host,d\n,_result,0,a,0.5\n,_result,0,b,0.5",
+    );
+    check(
+        r#"RANGE |> filter(fn: (r) => r._field == "i") |> count() |> yield(name: "n") |> sum() |> drop(fn: (column) => column =~ /^_st/) |> yield(name: "s")"#,
+        ",result,table,_start,_stop,_field,_measurement,host,_value
+,n,0,1970-01-01T00:00:00Z,1970-01-01T00:00:20Z,i,m,a,20
+,n,1,1970-01-01T00:00:00Z,1970-01-01T00:00:20Z,i,m,b,20
+
+,result,table,_field,_measurement,host,_value
+,s,0,i,m,a,20
+,s,1,i,m,b,20",
+    );
+}
+
+#[test]
+fn strings() {
+    let mut source = influxql::memory::MemorySource::default();
+    for (second, state) in ["open", "shut", "open"].into_iter().enumerate() {
+        source.add_text("door", &[("host", "a")], "state", (second as i64 * 1_000_000_000, state));
+    }
+    let check = |call: &str, expected: &str| {
+        let text = format!("{RANGE} |> {call} |> keep(columns: [\"_value\"])");
+        let outcomes =
+            run(&source, query(&text), limits()).unwrap_or_else(|e| panic!("{text}: {e:?}"));
+        let mut out = Vec::new();
+        Dialect::default().write(&outcomes, &mut out).expect("memory takes every byte");
+        let rows: String = String::from_utf8(out).expect("text").replace("\r\n", "\n");
+        assert_eq!(rows.trim_end(), format!(",result,table,_value\n{expected}"), "{text}");
+    };
+    check("last()", ",_result,0,open");
+    check("filter(fn: (r) => r._value == \"shut\")", ",_result,0,shut");
+    check("distinct()", ",_result,0,open\n,_result,0,shut");
+    check("count()", ",_result,0,3");
+    check("aggregateWindow(every: 10s, fn: first, createEmpty: false)", ",_result,0,open");
+    let mean = format!("{RANGE} |> mean()");
+    let error = run(&source, query(&mean), limits()).expect_err("a mean of strings");
+    assert!(error.message.contains("unsupported input type for mean aggregate: string"));
+}
+
+/// The samples of Flux' own manual.
+const INTS: &str = r#"import "array"
+data = array.from(rows: [
+    {_time: 2021-01-01T00:00:00Z, tag: "t1", _value: -2}, {_time: 2021-01-01T00:00:10Z, tag: "t1", _value: 10},
+    {_time: 2021-01-01T00:00:20Z, tag: "t1", _value: 7}, {_time: 2021-01-01T00:00:30Z, tag: "t1", _value: 17},
+    {_time: 2021-01-01T00:00:40Z, tag: "t1", _value: 15}, {_time: 2021-01-01T00:00:50Z, tag: "t1", _value: 4},
+]) |> group(columns: ["tag"])
+data"#;
+
+#[test]
+fn neighbours() {
+    let values = |call: &str, expected: &[&str]| {
+        let rows: Vec<String> = expected.iter().map(|v| format!(",_result,0,{v}")).collect();
+        let expected = format!(",result,table,_value\n{}", rows.join("\n"));
+        check(&format!("{INTS} |> {call} |> keep(columns: [\"_value\"])"), &expected);
+    };
+    values("derivative(nonNegative: true)", &["1.2", "", "1", "", ""]);
+    values("derivative(unit: 10s, nonNegative: false)", &["12", "-3", "10", "-2", "-11"]);
+    values("difference()", &["12", "-3", "10", "-2", "-11"]);
+    values("difference(nonNegative: true)", &["12", "", "10", "", ""]);
+    values("cumulativeSum()", &["-2", "8", "15", "32", "47", "51"]);
+    values("movingAverage(n: 3)", &["5", "11.333333333333334", "13", "12"]);
+    values("stddev()", &["7.063993204979744"]);
+    values("unique(column: \"tag\")", &["-2"]);
+    values("top(n: 2)", &["17", "15"]);
+    values("fill(value: 0)", &["-2", "10", "7", "17", "15", "4"]);
+}
+
+#[test]
+fn schemas() {
+    let head = "import \"influxdata/influxdb/v1\" import \"influxdata/influxdb/schema\"\n";
+    let check = |text: &str, expected: &[&str]| {
+        let rows: Vec<String> = expected.iter().map(|v| format!(",_result,0,{v}")).collect();
+        check(&format!("{head}{text}"), &format!(",result,table,_value\n{}", rows.join("\n")));
+    };
+    check("schema.measurements(bucket: \"db\")", &["m"]);
+    check("v1.tagValues(bucket: \"db\", tag: \"host\")", &["a", "b"]);
+    check(
+        "schema.tagKeys(bucket: \"db\", predicate: (r) => r._measurement == \"m\", start: -1h)",
+        &["_start", "_stop", "_field", "_measurement", "host"],
+    );
+    check(
+        "v1.tagValues(bucket: \"db\", tag: \"host\", predicate: (r) => r._field == \"i\" and r.host != \"a\")",
+        &["b"],
+    );
+    check("schema.fieldKeys(bucket: \"db\")", &["f", "i", "up"]);
+    check("schema.measurementFieldKeys(bucket: \"db\", measurement: \"m\")", &["f", "i", "up"]);
+    check(
+        "schema.measurementTagValues(bucket: \"db\", measurement: \"m\", tag: \"host\")",
+        &["a", "b"],
+    );
+    check(
+        "buckets() |> rename(columns: {name: \"_value\"}) |> keep(columns: [\"_value\"])",
+        &["db"],
+    );
+}
+
+#[test]
+fn errors_name_the_function_and_its_place() {
+    check(
+        "from(bucket: \"db\")\n  |> rnge(start: -1h)",
+        "error @2:6-2:10: undefined identifier \"rnge\"",
+    );
+    check(
+        "from(bucket: \"db\") |> ",
+        "compilation failed: error @1:23-1:23: expected an expression, found end of text",
+    );
+    check(
+        "from(bucket: \"none\") |> range(start: 0)",
+        "runtime error @1:1-1:40: failed to initialize execute state: could not find bucket \"none\"",
+    );
+    check("RANGE |> mean(foo: 1)", "error @1:52-1:64: mean: found unexpected argument foo");
+    check("RANGE |> limit()", "error @1:52-1:59: limit: missing required argument n");
+    check(
+        "from(bucket: \"db\") |> last()",
+        "runtime error @1:23-1:29: last: cannot submit unbounded read to \"db\"; try bounding 'from' with a call to 'range'",
+    );
+    check(
+        "import \"sql\"",
+        "error @1:1-1:13: package \"sql\" is not supported here (docs/doors/flux.md lists those that are)",
+    );
+    check(
+        "RANGE |> filter(fn: (r) => r._field == \"f\") |> map(fn: (r) => ({r with _value: r._value * 2}))",
+        "runtime error @1:122-1:134: unsupported binary expression float * int",
+    );
+    check(
+        "import \"experimental\" import \"array\" array.from(rows: [{t: experimental.subDuration(d: 1mo, \
+         from: 2021-03-31T00:00:00Z)}])",
+        ",result,table,t\n,_result,0,2021-02-28T00:00:00Z",
+    );
+    check(
+        "x = 1",
+        "runtime error: this Flux script returns no streaming data: end it with a pipeline, as from(bucket: ..) |> range(start: ..)",
+    );
+    let deep = format!("{}1{}", "(".repeat(1000), ")".repeat(1000));
+    assert!(answer(&deep, &Dialect::default()).contains("levels of brackets"));
+    let wide = format!("x = 1{}", " + 1".repeat(1000));
+    assert!(answer(&wide, &Dialect::default()).contains("levels"));
+    let looped = "f = (g) => g(g: g)\nf(g: f)";
+    assert!(answer(looped, &Dialect::default()).contains("within each other"));
+    let nested = "from(bucket: \"db\") |> range(start: 0) |> reduce(identity: {a: [0]}, fn: (r, accumulator) => \
+                  ({a: [accumulator]})) |> yield(name: \"x\")";
+    assert!(answer(nested, &Dialect::default()).contains("cannot be a column"));
+    let wrapped = format!("f = (g) => () => g()\nx0 = () => 1\n{}", {
+        let calls = |n: usize| format!("x{n} = f(g: f(g: f(g: x{})))\n", n - 1);
+        (1..900).map(calls).collect::<String>()
+    });
+    assert!(answer(&wrapped, &Dialect::default()).contains("functions within each other"));
+    let patterns = format!("x = [{}]", "/a/, ".repeat(200));
+    assert!(answer(&patterns, &Dialect::default()).contains("regular expressions"));
+    let memory = Limits { memory_max: 1_000, is_over: &|| None };
+    let error = run(&samples(), query(RANGE), memory).expect_err("too much");
+    assert_eq!(error.kind, ErrorKind::Limit);
+    let over = Limits { memory_max: 1 << 20, is_over: &|| Some("time is over".to_string()) };
+    assert_eq!(run(&samples(), query(RANGE), over).expect_err("late").kind, ErrorKind::Limit);
+}
+
+#[test]
+fn values_that_come_beside_the_query() {
+    let json = serde_json::json!({
+        "type": "File",
+        "body": [{ "type": "OptionStatement", "assignment": {
+            "type": "VariableAssignment", "id": { "type": "Identifier", "name": "v" },
+            "init": { "type": "ObjectExpression", "properties": [
+                { "type": "Property", "key": { "type": "Identifier", "name": "start" },
+                  "value": { "type": "UnaryExpression", "operator": "-", "argument": {
+                      "type": "DurationLiteral", "values": [{ "magnitude": 10, "unit": "s" }] } } },
+            ] } } }],
+    });
+    let parameters = serde_json::json!({ "field": "i" });
+    let text = "from(bucket: \"db\") |> range(start: v.start) |> filter(fn: (r) => r._field == params.field) \
+                |> group() |> count()";
+    let asked = Query { external: Some(&json), parameters: Some(&parameters), ..query(text) };
+    let outcomes = run(&samples(), asked, limits()).expect("an answer");
+    let mut out = Vec::new();
+    Dialect::default().write(&outcomes, &mut out).expect("memory takes every byte");
+    assert_eq!(String::from_utf8_lossy(&out), ",result,table,_value\r\n,_result,0,20\r\n\r\n");
+}
+
+/// Texts that are changed at random.
+const SEEDS: &[&str] = &[
+    r#"from(bucket: "db") |> range(start: -1h, stop: now()) |> filter(fn: (r) => r["_measurement"] == "m" and (r.host == "a" or r.host =~ /b|c/) and not exists r.x) |> aggregateWindow(every: 5s, fn: mean, createEmpty: true) |> yield(name: "mean")"#,
+    r#"import "influxdata/influxdb/schema" schema.tagValues(bucket: "db", tag: "host", predicate: (r) => r._field == "f", start: -1h)"#,
+    r#"option v = {start: -1h, stop: now()} data = from(bucket: "db") |> range(start: v.start) |> group(columns: ["host"], mode: "by") |> pivot(rowKey: ["_time"], columnKey: ["_field"], valueColumn: "_value")"#,
+    r#"import "math" f = (tables=<-, n=2) => { x = n * 2 return tables |> map(fn: (r) => ({r with _value: if r._value > 1.5 then math.pow(x: r._value, y: 2.0) else 0.0, s: "a ${r.host + "b"} c"})) } from(bucket: "db") |> range(start: 0) |> f(n: 3) |> derivative(unit: 1m) |> sort(columns: ["_value"], desc: true) |> limit(n: 3, offset: 1)"#,
+    r#"a = from(bucket: "db") |> range(start: 1970-01-01T00:00:00Z) |> window(every: 1mo, period: 2mo) |> union(tables: [a]) |> join(tables: {a: a, b: a}, on: ["_time"]) |> reduce(identity: {n: 0}, fn: (r, accumulator) => ({n: accumulator.n + 1}))"#,
+];
+
+#[test]
+fn no_text_panics() {
+    let mut rng = Random::seeded(7);
+    let pieces: Vec<&str> = SEEDS
+        .iter()
+        .flat_map(|seed| seed.split_inclusive([' ', '(', ')', '.', ':', '"']))
+        .collect();
+    for _ in 0..8_000 {
+        let seed = *rng.pick(SEEDS);
+        let mut text = seed.to_string();
+        for _ in 0..=rng.below(4) {
+            let place = |rng: &mut Random, text: &str| {
+                let mut at = rng.index(text.len() + 1);
+                while !text.is_char_boundary(at) {
+                    at -= 1;
+                }
+                at
+            };
+            let at = place(&mut rng, &text);
+            match rng.below(4) {
+                0 => text.truncate(at),
+                1 => {
+                    let piece: &&str = rng.pick(pieces.as_slice());
+                    text.insert_str(at, piece);
+                }
+                2 => text.insert(at, char::from(rng.below(128) as u8)),
+                _ => {
+                    let other = place(&mut rng, &text);
+                    text.replace_range(at.min(other)..at.max(other).min(at.min(other) + 9), "");
+                }
+            }
+        }
+        fuzz_flux(text.as_bytes());
+    }
+}

@@ -1,0 +1,182 @@
+//! The dictionary of strings that came as fields of line protocol: a sample of such a field is a
+//! number of it (decision 46).
+//!
+//! Entries are notes among the metadata of the store, `\0text\0NUMBER` with the text as help. They
+//! are durable before any sample that names them is appended: [`TextTable::settle`].
+
+use crate::config::{ConfigError, Settings};
+use crate::failure::Failure;
+use model::Metadata;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use store::Store;
+use wire::influx::{STRING_SIZE_MAX, TEXT_SUFFIX, Texts};
+
+/// What the names of notes begin with, behind their zero byte.
+const START: &str = "text\0";
+
+/// Limits on texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextLimits {
+    /// How many there may be; without any strings are left out.
+    pub count_max: usize,
+    /// Bytes of one.
+    pub size_max: usize,
+}
+
+impl TextLimits {
+    /// What the flags say.
+    ///
+    /// # Errors
+    /// When they say what cannot be.
+    pub fn of(settings: &Settings) -> Result<TextLimits, ConfigError> {
+        let size_max = STRING_SIZE_MAX as u64;
+        let size_max = settings.size_between("influx.max-string-size", 1, size_max)?;
+        let count_max = settings.count("influx.max-strings")?;
+        Ok(TextLimits { count_max, size_max: size_max as usize })
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    numbers: HashMap<Arc<str>, u32>,
+    /// By number, which begins with 1; none for numbers that nobody has.
+    texts: Vec<Option<Arc<str>>>,
+    /// Numbers that were given out and are not durable yet, in order.
+    pending: Vec<u32>,
+    /// Whether the store's table of metadata has no room for more.
+    is_full: bool,
+}
+
+/// All texts.
+#[derive(Debug)]
+pub struct TextTable {
+    limits: TextLimits,
+    state: RwLock<State>,
+    /// Held while entries are made durable: whoever comes meanwhile must wait for them.
+    settling: Mutex<()>,
+}
+
+impl TextTable {
+    /// What the store has noted.
+    pub fn read(store: &Store, limits: TextLimits) -> TextTable {
+        let mut state = State::default();
+        for note in store.notes(START) {
+            let number = note.metric.rsplit('\0').next();
+            let number = number.and_then(|number| u32::from_str_radix(number, 16).ok());
+            let Some(slot) = number.and_then(|number| number.checked_sub(1)) else { continue };
+            let slot = slot as usize;
+            if state.texts.len() <= slot {
+                state.texts.resize(slot + 1, None);
+            }
+            let text: Arc<str> = note.help.into();
+            state.numbers.insert(text.clone(), slot as u32 + 1);
+            state.texts[slot] = Some(text);
+        }
+        if !state.texts.is_empty() {
+            store.hide_names(TEXT_SUFFIX);
+        }
+        TextTable { limits, state: RwLock::new(state), settling: Mutex::new(()) }
+    }
+
+    fn shared(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn exclusive(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The dictionary for who decodes lines, unless strings are left out.
+    pub fn for_lines(self: &Arc<TextTable>) -> Option<Arc<dyn Texts>> {
+        (self.limits.count_max != 0).then(|| self.clone() as Arc<dyn Texts>)
+    }
+
+    /// Whether strings are kept.
+    pub fn is_on(&self) -> bool {
+        self.limits.count_max != 0
+    }
+
+    /// The text that a sample stands for.
+    pub fn text(&self, sample: f64) -> Option<Arc<str>> {
+        let slot = (sample as usize).checked_sub(1)?;
+        self.shared().texts.get(slot).cloned().flatten()
+    }
+
+    /// Makes all numbers that were given out so far durable. To be called before samples with them
+    /// are appended.
+    ///
+    /// # Errors
+    /// When the store takes no notes; the numbers are then tried again with the next ones.
+    pub fn settle(&self, store: &Store) -> Result<(), Failure> {
+        if self.shared().pending.is_empty() {
+            return Ok(());
+        }
+        let _one_at_a_time = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+        let notes: Vec<Metadata> = {
+            let state = self.shared();
+            let note = |number: &u32| Metadata {
+                metric: format!("\0{}", note_name(*number)),
+                help: state.texts[*number as usize - 1].as_deref().unwrap_or("").to_string(),
+                ..Metadata::default()
+            };
+            state.pending.iter().map(note).collect()
+        };
+        if notes.is_empty() {
+            return Ok(());
+        }
+        store.hide_names(TEXT_SUFFIX);
+        store.put_metadata(&notes).map_err(Failure::of_write)?;
+        // The table of metadata leaves out what it has no room for.
+        let mut state = self.exclusive();
+        let settled: Vec<u32> = state.pending.drain(..notes.len()).collect();
+        let left_out: Vec<u32> =
+            settled.into_iter().filter(|number| !store.has_note(&note_name(*number))).collect();
+        if left_out.is_empty() {
+            return Ok(());
+        }
+        for number in left_out {
+            let text = state.texts.get_mut(number as usize - 1).and_then(Option::take);
+            text.and_then(|text| state.numbers.remove(&text));
+        }
+        state.is_full = true;
+        Err(Failure::busy("strings came for which there is no room among the metadata"))
+    }
+}
+
+fn note_name(number: u32) -> String {
+    format!("{START}{number:08x}")
+}
+
+impl Texts for TextTable {
+    fn number(&self, text: &str) -> Result<u32, String> {
+        if let Some(number) = self.shared().numbers.get(text) {
+            return Ok(*number);
+        }
+        let TextLimits { count_max, size_max } = self.limits;
+        if size_max < text.len() {
+            return Err(format!(
+                "a string of {} bytes, the limit is {size_max} (influx.max-string-size)",
+                text.len()
+            ));
+        }
+        let mut state = self.exclusive();
+        if let Some(number) = state.numbers.get(text) {
+            return Ok(*number);
+        }
+        if state.is_full {
+            return Err("there is no room among the metadata for another string".to_string());
+        }
+        if count_max <= state.texts.len() {
+            return Err(format!(
+                "there are {count_max} different strings already (influx.max-strings)"
+            ));
+        }
+        let text: Arc<str> = text.into();
+        state.texts.push(Some(text.clone()));
+        let number = u32::try_from(state.texts.len()).map_err(|_| "no number left".to_string())?;
+        state.numbers.insert(text, number);
+        state.pending.push(number);
+        Ok(number)
+    }
+}

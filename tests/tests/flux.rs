@@ -1,0 +1,227 @@
+//! Flux: what the client of InfluxDB 2, Grafana and dashboards send, and what they must get.
+
+use anyhow::{Context, Result, ensure};
+use e2e::http::Response;
+use e2e::programs::python_with;
+use e2e::{Launch, Server, run};
+use serde_json::{Value, json};
+
+/// 2020-09-13 12:26:40 UTC.
+const START: i64 = 1_600_000_000;
+
+fn lines() -> String {
+    let mut lines = String::new();
+    for row in 0..60 {
+        for host in ["a", "b"] {
+            let at = START + row * 10;
+            let value = row + i64::from(host == "b") * 100;
+            lines += &format!(
+                "cpu,host={host},region=eu usage={value}.5,n={value}i,up={} {at}000000000\n",
+                row % 2 == 0
+            );
+        }
+    }
+    lines + &format!("disk,path=/ value=1 {START}000000000\n")
+}
+
+fn start(directory: &std::path::Path) -> Result<Server> {
+    let server = Launch::new(directory).start()?;
+    server.write("/api/v2/write?bucket=x", lines())?;
+    Ok(server)
+}
+
+/// What Grafana's data source sends: the text with its variables filled in, and all annotations.
+fn grafana(server: &Server, text: &str) -> Result<Response> {
+    let range = "start: 2020-09-13T12:26:40Z, stop: 2020-09-13T12:36:40Z";
+    let text = text
+        .replace("start: v.timeRangeStart, stop: v.timeRangeStop", range)
+        .replace("v.windowPeriod", "300000ms")
+        .replace("v.defaultBucket", "\"x\"");
+    let body = json!({
+        "query": text, "type": "flux",
+        "dialect": {
+            "annotations": ["datatype", "group", "default"], "dateTimeFormat": "RFC3339",
+            "delimiter": ",", "header": true,
+        },
+    });
+    let head = [("Content-Type", "application/json"), ("Accept", "text/csv")];
+    server.client().send("POST", "/api/v2/query?org=o", &head, body.to_string().as_bytes())
+}
+
+#[track_caller]
+fn check(server: &Server, text: &str, expected: &str) {
+    let response = grafana(server, text).unwrap_or_else(|error| panic!("{text}: {error:#}"));
+    assert_eq!(response.status, 200, "{text}: {}", response.excerpt());
+    assert_eq!(response.text(), expected.replace('\n', "\r\n"), "{text}");
+}
+
+/// One column of strings.
+fn list(values: &[&str]) -> String {
+    let rows: String = values.iter().map(|value| format!(",,0,{value}\n")).collect();
+    format!(
+        "#datatype,string,long,string\n#group,false,false,false\n#default,_result,,\n,result,table,_value\n{rows}\n"
+    )
+}
+
+#[test]
+fn what_grafana_sends() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    check(
+        &server,
+        "from(bucket: v.defaultBucket)\n  |> range(start: v.timeRangeStart, stop: v.timeRangeStop)\n  |> \
+         filter(fn: (r) => r[\"_measurement\"] == \"cpu\")\n  |> filter(fn: (r) => r[\"_field\"] == \
+         \"usage\" or r[\"_field\"] == \"none\")\n  |> filter(fn: (r) => r[\"host\"] =~ /^(?:a|b)$/)\n  |> \
+         aggregateWindow(every: v.windowPeriod, fn: mean, createEmpty: false)\n  |> yield(name: \"mean\")",
+        "#datatype,string,long,dateTime:RFC3339,dateTime:RFC3339,dateTime:RFC3339,double,string,string,string,string
+#group,false,false,true,true,false,false,true,true,true,true
+#default,mean,,,,,,,,,
+,result,table,_start,_stop,_time,_value,_field,_measurement,host,region
+,,0,2020-09-13T12:26:40Z,2020-09-13T12:36:40Z,2020-09-13T12:30:00Z,10,usage,cpu,a,eu
+,,0,2020-09-13T12:26:40Z,2020-09-13T12:36:40Z,2020-09-13T12:35:00Z,35,usage,cpu,a,eu
+,,0,2020-09-13T12:26:40Z,2020-09-13T12:36:40Z,2020-09-13T12:36:40Z,55,usage,cpu,a,eu
+,,1,2020-09-13T12:26:40Z,2020-09-13T12:36:40Z,2020-09-13T12:30:00Z,110,usage,cpu,b,eu
+,,1,2020-09-13T12:26:40Z,2020-09-13T12:36:40Z,2020-09-13T12:35:00Z,135,usage,cpu,b,eu
+,,1,2020-09-13T12:26:40Z,2020-09-13T12:36:40Z,2020-09-13T12:36:40Z,155,usage,cpu,b,eu
+
+",
+    );
+    let since = "start: 2020-09-01T00:00:00Z";
+    let schema = "import \"influxdata/influxdb/schema\"\n";
+    check(
+        &server,
+        &format!("{schema}schema.measurements(bucket: \"x\", {since})"),
+        &list(&["cpu", "disk"]),
+    );
+    check(
+        &server,
+        &format!(
+            "import \"influxdata/influxdb/v1\"\nv1.tagValues(bucket: v.defaultBucket, tag: \"host\", {since})"
+        ),
+        &list(&["a", "b"]),
+    );
+    check(
+        &server,
+        &format!(
+            "{schema}schema.tagKeys(bucket: \"x\", {since}, predicate: (r) => r._measurement == \"cpu\")"
+        ),
+        &list(&["_start", "_stop", "_field", "_measurement", "host", "region"]),
+    );
+    check(
+        &server,
+        &format!(
+            "{schema}schema.measurementFieldKeys(bucket: \"x\", measurement: \"cpu\", {since})"
+        ),
+        &list(&["n", "up", "usage"]),
+    );
+    let buckets = grafana(&server, "buckets()")?.text();
+    ensure!(buckets.contains(",x,") && buckets.contains("retentionPeriod"), "{buckets}");
+    Ok(())
+}
+
+#[test]
+fn forms_of_requests_and_answers() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let text = "from(bucket: \"x\") |> range(start: 1600000000, stop: 1600000001) |> filter(fn: (r) => \
+                r._field == \"up\" and r.host == \"a\")";
+    let head = [("Content-Type", "application/vnd.flux"), ("Accept", "application/csv")];
+    let plain = server.client().send("POST", "/api/v2/query?org=o", &head, text.as_bytes())?;
+    let expected = ",result,table,_start,_stop,_time,_value,_field,_measurement,host,region\r\n\
+                    ,_result,0,2020-09-13T12:26:40Z,2020-09-13T12:26:41Z,2020-09-13T12:26:40Z,true,up,cpu,a,eu\r\n\r\n";
+    ensure!(plain.text() == expected, "{}", plain.excerpt());
+    let kind = plain.header("content-type");
+    ensure!(kind.starts_with("text/csv"), "{kind}");
+    let packed = [("Content-Type", "application/vnd.flux"), ("Accept-Encoding", "gzip")];
+    let packed = server.client().send("POST", "/api/v2/query", &packed, text.as_bytes())?;
+    ensure!(packed.header("content-encoding") == "gzip", "{}", packed.excerpt());
+
+    let refused = |text: &str| -> Result<(u16, Value)> {
+        let response = grafana(&server, text)?;
+        Ok((response.status, serde_json::from_str(&response.text()).context("JSON")?))
+    };
+    let (status, error) = refused("from(bucket: \"x\")\n  |> holtWinters(n: 1)")?;
+    ensure!(status == 400 && error["code"] == "invalid", "{error}");
+    ensure!(error["message"] == "error @2:6-2:17: undefined identifier \"holtWinters\"", "{error}");
+    let (status, error) = refused("from(bucket: \"nowhere\") |> range(start: -1h)")?;
+    ensure!(status == 404 && error["code"] == "not found", "{error}");
+    let (status, error) = refused("from(bucket: ")?;
+    ensure!(
+        status == 400
+            && error["message"].as_str().is_some_and(|m| m.starts_with("compilation failed")),
+        "{error}"
+    );
+    let get = server.get("/api/v2/query?query=buckets()")?;
+    ensure!(get.status == 405, "{}", get.excerpt());
+    Ok(())
+}
+
+/// Prints nothing when all is well.
+const SCRIPT: &str = r#"
+import sys
+from datetime import datetime, timedelta, timezone
+from influxdb_client import InfluxDBClient, Dialect
+from influxdb_client.rest import ApiException
+
+url = sys.argv[1]
+start = datetime.fromtimestamp(1600000000, timezone.utc)
+stop = start + timedelta(minutes=10)
+source = 'from(bucket: "x") |> range(start: 2020-09-13T12:26:40Z, stop: 2020-09-13T12:36:40Z) '
+for gzip in (False, True):
+    with InfluxDBClient(url=url, token="t", org="o", enable_gzip=gzip) as client:
+        api = client.query_api()
+        tables = api.query(source + '|> filter(fn: (r) => r._measurement == "cpu" and r._field == "n")')
+        assert len(tables) == 2, tables
+        record = tables[1].records[3]
+        assert record.get_value() == 103 and record.get_field() == "n", record
+        assert record.get_measurement() == "cpu" and record.values["host"] == "b", record
+        assert record.get_time() == start + timedelta(seconds=30), record
+        assert record.get_start() == start and record.get_stop() == stop, record
+        assert {c.label for c in tables[0].columns if c.group} == {"_start", "_stop", "_field", "_measurement", "host", "region"}
+        ups = api.query(source + '|> filter(fn: (r) => r._field == "up" and r.host == "a") |> limit(n: 2)')
+        assert [r.get_value() for r in ups[0]] == [True, False], ups
+        two = api.query(source + '|> filter(fn: (r) => r._field == "usage") |> max() |> yield(name: "max")\n'
+                        + source + '|> filter(fn: (r) => r._field == "usage") |> min() |> yield(name: "min")')
+        assert [(r["result"], r["_value"]) for t in two for r in t] == \
+            [("max", 59.5), ("max", 159.5), ("min", 0.5), ("min", 100.5)], two
+        rows = list(api.query_stream(source + '|> filter(fn: (r) => r._field == "n") |> group() |> count()'))
+        assert [r.get_value() for r in rows] == [120], rows
+        params = {"_start": timedelta(seconds=-10), "bucket": "x", "floor": 158.5, "_hosts": ["b", "c"], "_from": start}
+        bound = api.query('from(bucket: bucket) |> range(start: _from) |> filter(fn: (r) => r._field == "usage"'
+                          ' and r._value > floor and contains(value: r.host, set: _hosts))', params=params)
+        assert [r.get_value() for t in bound for r in t] == [159.5], bound
+        csv = list(api.query_csv(source + '|> filter(fn: (r) => r._field == "n") |> last() |> keep(columns: ["host", "_value"])',
+                                 dialect=Dialect(header=True, annotations=[])))
+        assert [row for row in csv if row] == [["", "result", "table", "_value", "host"],
+                                               ["", "_result", "0", "59", "a"], ["", "_result", "1", "159", "b"]], csv
+        raw = api.query_raw(source + '|> filter(fn: (r) => r._field == "n") |> last()')
+        assert '#datatype' in str(raw.data), raw.data[:100]
+        frame = api.query_data_frame(source + '|> filter(fn: (r) => r._measurement == "cpu" and r._field != "up")'
+                                     ' |> toFloat() |> pivot(rowKey: ["_time"], columnKey: ["_field"], valueColumn: "_value")'
+                                     ' |> drop(columns: ["_start", "_stop"])')
+        assert list(frame.columns) == ["result", "table", "_time", "_measurement", "host", "region", "n", "usage"], frame.columns
+        assert len(frame) == 120 and frame["usage"].max() == 159.5, frame
+        assert str(frame["_time"].dtype).startswith("datetime64"), frame.dtypes
+        empty = api.query(source + '|> filter(fn: (r) => r._measurement == "nothing")')
+        assert len(empty) == 0, empty
+        try:
+            api.query(source + '|> nonsense()')
+            sys.exit("nonsense passed")
+        except ApiException as error:
+            assert error.status == 400 and "nonsense" in str(error.body), error.body
+        names = [b.name for b in client.buckets_api().find_buckets().buckets]
+        assert "x" in names, names
+"#;
+
+#[test]
+fn the_python_client_of_the_second_generation() -> Result<()> {
+    let python = python_with("pandas, influxdb_client")?;
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    let script = directory.path().join("client.py");
+    std::fs::write(&script, SCRIPT)?;
+    let script = script.to_str().context("UTF-8")?;
+    let output = run(&python, &[script, server.url()])?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
