@@ -78,7 +78,7 @@ impl RemoteRead {
     /// Hands on the series of a window that one of some sets of matchers chooses.
     ///
     /// # Errors
-    /// As [`Source::read`].
+    /// When the server does not answer, answers what is no answer, or the sink fails.
     pub fn read_matching(
         &mut self,
         window: &Window,
