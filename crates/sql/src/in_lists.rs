@@ -13,7 +13,7 @@
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
 };
-use datafusion::common::{DFSchema, HashMap, HashSet, Result};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Alias, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -77,7 +77,7 @@ impl OptimizerRule for SimplifyApart {
 
 /// Whether an expression has lists that DataFusion may join.
 fn may_be_joined(expr: &Expr, truth: Truth) -> bool {
-    Counted::of(expr, truth).0.values().any(Count::may_be_joined)
+    Counted::of(expr, truth).0.iter().any(|(_, count)| count.may_be_joined())
 }
 
 /// What is asked of an expression.
@@ -117,13 +117,22 @@ impl Count {
 
 /// The columns of an expression that are compared.
 #[derive(Default)]
-struct Counted<'a>(HashMap<&'a Expr, Count>);
+struct Counted<'a>(Vec<(&'a Expr, Count)>);
 
 impl<'a> Counted<'a> {
     fn of(expr: &'a Expr, truth: Truth) -> Counted<'a> {
         let mut counted = Counted::default();
         counted.add(expr, truth);
         counted
+    }
+
+    fn of_column(&mut self, subject: &'a Expr) -> &mut Count {
+        let known = self.0.iter().position(|(one, _)| *one == subject);
+        let at = known.unwrap_or(self.0.len());
+        if at == self.0.len() {
+            self.0.push((subject, Count::default()));
+        }
+        &mut self.0[at].1
     }
 
     fn add(&mut self, expr: &'a Expr, truth: Truth) {
@@ -139,9 +148,9 @@ impl<'a> Counted<'a> {
             // What is given to it says nothing but that it goes on.
             let _ = expr.apply(|one| {
                 if let Expr::InList(list) = one {
-                    self.0.entry(uncast(&list.expr)).or_default().lists += 1;
+                    self.of_column(uncast(&list.expr)).lists += 1;
                 } else if let Some((subject, _)) = compared(one) {
-                    let count = self.0.entry(uncast(subject)).or_default();
+                    let count = self.of_column(uncast(subject));
                     count.equalities += 1;
                     count.whole += usize::from(!is_alone);
                 }
@@ -244,7 +253,7 @@ fn true_alone(condition: Expr) -> Result<Transformed<Expr>> {
 
 /// Columns whose lists are kept apart.
 struct Apart {
-    meant: HashSet<Expr>,
+    meant: Vec<Expr>,
     /// Names that were given.
     given: usize,
 }
