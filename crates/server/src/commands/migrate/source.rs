@@ -32,6 +32,7 @@ pub enum Given {
     /// Rows of a measurement of InfluxDB.
     Points(Points),
     /// Samples of a series, with what milliseconds cannot say.
+    #[cfg_attr(not(feature = "sql"), allow(dead_code, reason = "Parquet alone has such"))]
     Exact(Exact),
 }
 
