@@ -380,3 +380,11 @@ fn lists_of_what_this_or_that_holds_of() {
     check("SHOW FIELD KEYS FROM elsewhere..cpu", &["error", "database not found: elsewhere"]);
     check("SHOW MEASUREMENTS ON elsewhere", &[]);
 }
+
+#[test]
+fn series_that_no_row_can_be_of_take_no_page() {
+    check(
+        "SELECT mean(n) FROM cpu WHERE host =~ /^b$/ OR host = 'c' AND n > 5 GROUP BY host SLIMIT 1",
+        &["name,tags,time,mean", "cpu,host=b,0,109.16666666666667"],
+    );
+}

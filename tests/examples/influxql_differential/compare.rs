@@ -8,14 +8,12 @@ const TOLERANCE: f64 = 1e-12;
 /// Whether two answers are the same.
 pub fn is_same(a: &Value, b: &Value) -> bool {
     match (a, b) {
-        (Value::Number(x), Value::Number(y)) => match (x.as_f64(), y.as_f64()) {
-            // Whole numbers stay whole.
-            _ if x.is_f64() != y.is_f64() => x.as_f64() == y.as_f64(),
-            (Some(x), Some(y)) => {
-                let size = x.abs().max(y.abs()).max(1.0);
-                (x - y).abs() <= TOLERANCE * size
+        (Value::Number(x), Value::Number(y)) => match (x.as_i64(), y.as_i64()) {
+            (Some(x), Some(y)) => x == y,
+            _ => {
+                let (x, y) = (x.as_f64().unwrap_or(f64::NAN), y.as_f64().unwrap_or(f64::NAN));
+                (x - y).abs() <= TOLERANCE * x.abs().max(y.abs()).max(1.0)
             }
-            _ => false,
         },
         (Value::Array(x), Value::Array(y)) => {
             x.len() == y.len() && x.iter().zip(y).all(|(x, y)| is_same(x, y))

@@ -14,7 +14,7 @@ use compare::{is_same, of_csv};
 use e2e::answers::percent;
 use e2e::{Client, Launch, Program};
 use generator::{Form, Queries, Question};
-use lines::lines;
+use lines::{Line, lines};
 use random::Random;
 use serde_json::Value;
 use std::path::Path;
@@ -139,15 +139,19 @@ fn main() -> Result<()> {
     let (_influx, influx) = start_influx(directory.path())?;
     let server = Launch::new(&directory.path().join("quipu")).start()?;
     let mut pair = Pair { influx, quipu: server.client(), differences: Vec::new() };
-    let lines: String = lines(&mut Random(seed)).iter().map(|line| line.text()).collect();
-    pair.write("x", &lines)?;
+    let lines = lines(&mut Random(seed));
+    let text = |of: &[&Line]| of.iter().map(|line| line.text()).collect::<String>();
+    pair.write("x", &text(&lines.iter().collect::<Vec<_>>()))?;
+    // Of databases that were just made InfluxDB misses a week now and then.
+    let short: Vec<&Line> = lines.iter().filter(|line| line.measurement != "long").collect();
+    let short = text(&short);
     let mut queries = Queries { random: Random(seed.wrapping_add(0x5eed)) };
     for number in 1..=count {
         let question = queries.question();
         pair.compare("x", &question)?;
         if number % BETWEEN_DELETIONS == 0 {
             let statement = queries.deletion();
-            pair.delete(&format!("deleted{number}"), &statement, &lines)?;
+            pair.delete(&format!("deleted{number}"), &statement, &short)?;
         }
     }
     let differences = pair.differences;

@@ -248,6 +248,24 @@ pub fn evaluate(expr: &Expr, level: Level, lookup: &dyn Fn(&str, DataType) -> Va
     }
 }
 
+/// Whether a condition may hold of some row of a series with these tags, whatever its fields are.
+pub fn may_hold(expr: &Expr, fields: &Fields, lookup: &dyn Fn(&str, DataType) -> Value) -> bool {
+    match expr {
+        Expr::Paren(inner) => may_hold(inner, fields, lookup),
+        Expr::Binary { op: Op::And, left, right } => {
+            may_hold(left, fields, lookup) && may_hold(right, fields, lookup)
+        }
+        Expr::Binary { op: Op::Or, left, right } => {
+            may_hold(left, fields, lookup) || may_hold(right, fields, lookup)
+        }
+        other => {
+            let all = variables(other);
+            let is_of_tags = all.iter().all(|(name, kind)| is_tag(name, *kind, fields));
+            !is_of_tags || holds(other, Level::Index, lookup)
+        }
+    }
+}
+
 /// The variables of an expression.
 pub fn variables(expr: &Expr) -> Vec<(String, DataType)> {
     let mut out = Vec::new();

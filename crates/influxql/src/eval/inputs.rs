@@ -1,6 +1,6 @@
 //! What functions read: series of fields joined by their tags, or the rows of a subquery, in groups.
 
-use super::condition::{Level, Split, holds, is_tag, split, variables};
+use super::condition::{Level, Split, holds, is_tag, may_hold, split, variables};
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point};
 use super::rewrite::output_name;
@@ -346,7 +346,7 @@ impl<'a> Evaluator<'a> {
         if page.limit != 0 || page.offset != 0 {
             let mut all: Vec<Vec<String>> = Vec::new();
             for labels in self.source.tag_sets(place, matchers)? {
-                if scan.tags_hold(&labels) {
+                if scan.may_hold(&labels) {
                     all.push(group_tags(&labels, &scope.dimensions));
                 }
             }
@@ -557,9 +557,11 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Whether what had to hold of the members holds of these tags.
-    fn tags_hold(&self, labels: &Labels) -> bool {
+    /// Whether a series with these tags may have rows that are wanted.
+    fn may_hold(&self, labels: &Labels) -> bool {
+        let lookup = |name: &str, _: DataType| Value::text(labels.get(name).unwrap_or(""));
         self.tag_rest.as_ref().is_none_or(|rest| tags_hold(rest, labels))
+            && self.rest.as_ref().is_none_or(|rest| may_hold(rest, &self.fields, &lookup))
     }
 
     fn read(

@@ -79,10 +79,8 @@ struct Kind {
 impl Kind {
     fn of(body: &[u8], batch: &WriteBatch<'_>, row: &Row) -> Kind {
         let line = typed_fields(body, row);
-        let columns = batch
-            .shapes
-            .get(row.shape as usize)
-            .map(|shape| shape.fields.iter().map(|name| &**name));
+        let shape = batch.shapes.get(row.shape as usize);
+        let columns = shape.map(|shape| shape.fields.iter().map(|name| &**name));
         let columns = columns.into_iter().flatten().enumerate();
         let place = |(column, name): (usize, &str)| {
             let fields = &line.as_ref()?.fields;
