@@ -358,3 +358,21 @@ fn the_python_client_of_the_first_generation() -> Result<()> {
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
+
+#[test]
+fn buckets_are_listed_and_not_made() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let listed = server.get("/api/v2/buckets?name=x")?;
+    ensure!(
+        listed.status == 200 && listed.text().contains("\"name\":\"x\""),
+        "{}",
+        listed.excerpt()
+    );
+    let made = server.post("/api/v2/buckets", r#"{"name":"b","orgID":"o"}"#)?;
+    ensure!(made.status == 400 && made.text().contains("CREATE DATABASE"), "{}", made.excerpt());
+    let path = format!("/query?q={}", percent("CREATE USER a WITH PASSWORD 'b'"));
+    let said = server.post(&path, "")?.text();
+    ensure!(said.contains("--http-user "), "{said}");
+    server.stop()
+}

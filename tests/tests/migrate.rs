@@ -388,6 +388,20 @@ fn what_was_refused_is_not_done() -> Result<()> {
 }
 
 #[test]
+fn nobody_copies_a_server_to_itself() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(&directory.path().join("quipu")).start()?;
+    let url = format!("{}/", server.url());
+    let said = migrate(&server, directory.path(), &["quipu", &url, "--start", "1"])?;
+    ensure!(
+        said.code == 1 && said.text.contains("is where it is to be copied to"),
+        "{}",
+        said.text
+    );
+    server.stop()
+}
+
+#[test]
 fn a_source_that_breaks_off_is_read_again_and_a_later_run_goes_on() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = Launch::new(&directory.path().join("quipu")).start()?;

@@ -32,7 +32,7 @@ use super::client::{Client, arguments};
 use super::sentence;
 use crate::calendar::rfc3339;
 use crate::quantity::format_count;
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use copy::{Copier, Progress, begin};
 use kinds::Kind;
@@ -178,6 +178,11 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             .filter(Option::is_some)
             .with_context(|| format!("--rate {said}: no number of samples"))?,
     };
+    let url = text(matches, "url").trim_end_matches('/');
+    ensure!(
+        kinds::places(matches).iter().all(|place| place.trim_end_matches('/') != url),
+        "{url} is where it is to be copied to: name the old server, or another --url"
+    );
     let filter = Arc::new(Filter::of(matches)?);
     let checkpoint = Checkpoint::of(Path::new(&name));
     let range = time_of(matches)?;

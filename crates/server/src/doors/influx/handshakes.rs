@@ -6,6 +6,7 @@ use crate::app::App;
 use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
 use crate::failure::Failure;
+use hyper::Method;
 use model::sample::NANOS_PER_SECOND;
 use serde_json::json;
 use std::sync::Arc;
@@ -40,6 +41,10 @@ pub fn ready(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 
 /// `/api/v2/buckets`: the databases.
 pub fn buckets(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    if request.method == Method::POST {
+        let words = "buckets cannot be made here: one is there once something was written to it";
+        return Err(Failure::bad_input(words).advised("or send CREATE DATABASE to /query"));
+    }
     let wanted = request.params.filled("name");
     let all = databases(app, request)?.into_iter();
     let named = all.filter(|name| wanted.is_none_or(|wanted| wanted == name));

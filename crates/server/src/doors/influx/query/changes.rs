@@ -52,7 +52,7 @@ impl Changes<'_> {
             }
             Statement::KillQuery { id } => Answer::failed(format!("no such query id: {id}")),
             Statement::Users { verb } => Answer::failed(format!(
-                "{verb} is not supported: who may come in is said by --http-auth-user and its kin"
+                "{verb} is not supported: who may come in is said by --http-user and its kin"
             )),
             Statement::Unsupported { what } => Answer::failed(format!("{what} is not supported")),
             Statement::Select(_) => Answer::failed("SELECT ... INTO is not supported"),
