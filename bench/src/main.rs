@@ -20,6 +20,7 @@ mod http;
 mod instant;
 mod legacy;
 mod load;
+mod median;
 mod observe;
 mod ordeal;
 mod payload;

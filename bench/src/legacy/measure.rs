@@ -3,6 +3,7 @@
 use super::states::{Moving, State};
 use super::{LegacyOptions, Question};
 use crate::http::HttpClient;
+use crate::median::median;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::fmt;
@@ -127,12 +128,6 @@ fn rounded(value: &Value) -> Value {
         },
         _ => value.clone(),
     }
-}
-
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_unstable_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]

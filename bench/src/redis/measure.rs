@@ -1,5 +1,6 @@
 //! Rounds: the same load to each server in turn, and the medians.
 
+use crate::median::median;
 use anyhow::Result;
 
 /// What one load came to.
@@ -58,13 +59,6 @@ impl Rounds {
         let pairs = self.rates[one].iter().zip(&self.rates[other]);
         median(pairs.map(|(one, other)| figure(one) / figure(other).max(1e-9)))
     }
-}
-
-/// The middle one.
-pub fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_unstable_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
