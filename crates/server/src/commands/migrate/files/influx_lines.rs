@@ -247,7 +247,7 @@ mod tests {
     fn comments_say_where_lines_belong() {
         let text = "# INFLUXDB EXPORT: a - b\n# DDL\nCREATE DATABASE x WITH NAME autogen\n# DML\n\
                     # CONTEXT-DATABASE:x\n# CONTEXT-RETENTION-POLICY:autogen\n# writing tsm data\n\
-                    m,h=a v=1i 1\nm,h=a v=2i 2\nm,h=a s=\"# CONTEXT-DATABASE:z\n\" 3\nm,h=b v=t 1\n\
+                    m,h=a v=1i 1\nm,h=a v=2i 2\nm,h=a s=\"# CONTEXT-DATABASE:z\n\" 3\nn,h=b v=t 1\n\
                     # CONTEXT-RETENTION-POLICY:long\nm v=0.5 7\n\
                     # CONTEXT-DATABASE:y\nm bad 1\n";
         let found = pieces(text);
@@ -256,7 +256,7 @@ mod tests {
         let lines = |texts: &[&str]| texts.iter().map(|one| one.to_string()).collect::<Vec<_>>();
         assert_eq!(
             shown[1],
-            ("x", lines(&["m,h=a v=1i 1\nm,h=a v=2i 2\n", "m,h=b v=t 1\n"]).as_slice())
+            ("x", lines(&["m,h=a v=1i 1\nm,h=a v=2i 2\n", "n,h=b v=t 1\n"]).as_slice())
         );
         assert_eq!(shown[2], ("x.long", lines(&["m v=0.5 7\n"]).as_slice()));
         assert_eq!(shown[3].0, "y");
