@@ -9,7 +9,7 @@ pub type ReplayError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A write or a sync failed: the log takes nothing more until it is opened again.
-    #[error("the log is read-only since {reason}")]
+    #[error("the log is read-only since {reason}; start the server again when that is mended")]
     Latched {
         /// The first failure.
         reason: String,
