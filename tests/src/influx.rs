@@ -1,4 +1,4 @@
-//! A real InfluxDB 1.x beside the server under test.
+//! A real InfluxDB 1.x beside the server under test, and lines that are written to both.
 
 use crate::http::Client;
 use crate::poll;
@@ -32,4 +32,23 @@ pub fn start_influx(directory: &Path) -> Result<(Program, String)> {
         Ok(())
     })?;
     Ok((program, authority))
+}
+
+/// 2020-09-13 12:26:40 UTC, when [`cpu_lines`] begin, in seconds.
+pub const START: i64 = 1_600_000_000;
+
+/// Ten minutes of two hosts, a line every ten seconds with a field of each type of number.
+pub fn cpu_lines() -> String {
+    let mut lines = String::new();
+    for row in 0..60 {
+        for host in ["a", "b"] {
+            let at = START + row * 10;
+            let value = row + i64::from(host == "b") * 100;
+            lines += &format!(
+                "cpu,host={host},region=eu usage={value}.5,n={value}i,up={} {at}000000000\n",
+                row % 2 == 0
+            );
+        }
+    }
+    lines
 }

@@ -2,28 +2,14 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::answers::percent;
+use e2e::influx::{START, cpu_lines};
 use e2e::programs::python_with;
 use e2e::{Launch, Server, run};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// 2020-09-13 12:26:40 UTC.
-const START: i64 = 1_600_000_000;
-
 fn lines() -> String {
-    let mut lines = String::new();
-    for row in 0..60 {
-        for host in ["a", "b"] {
-            let at = START + row * 10;
-            let value = row + i64::from(host == "b") * 100;
-            lines += &format!(
-                "cpu,host={host},region=eu usage={}.5,n={value}i,up={} {at}000000000\n",
-                value,
-                row % 2 == 0
-            );
-        }
-    }
-    lines + &format!("disk_io,path=/ value=1,text=\"left out\" {START}000000000\n")
+    cpu_lines() + &format!("disk_io,path=/ value=1,text=\"left out\" {START}000000000\n")
 }
 
 fn start(directory: &std::path::Path) -> Result<Server> {

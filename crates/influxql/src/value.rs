@@ -82,7 +82,16 @@ impl Value {
 
 /// `left op right`; nothing where the types do not go together, false where they are compared.
 pub fn binary(op: Op, left: &Value, right: &Value) -> Value {
-    let result = match (left, right) {
+    match applied(op, left, right) {
+        Some(value) => value,
+        None if op.precedence() == 3 => Value::Boolean(false),
+        None => Value::Null,
+    }
+}
+
+/// `left op right`; `None` where the types do not go together, or have no such operator.
+pub(crate) fn applied(op: Op, left: &Value, right: &Value) -> Option<Value> {
+    match (left, right) {
         (Value::Integer(a), Value::Integer(b)) => integers(op, *a, *b),
         (Value::Integer(_) | Value::Float(_), Value::Integer(_) | Value::Float(_)) => {
             let (a, b) = (left.as_f64().unwrap_or(0.0), right.as_f64().unwrap_or(0.0));
@@ -95,11 +104,6 @@ pub fn binary(op: Op, left: &Value, right: &Value) -> Value {
             _ => None,
         },
         _ => None,
-    };
-    match result {
-        Some(value) => value,
-        None if op.precedence() == 3 => Value::Boolean(false),
-        None => Value::Null,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::ast::Expr;
 use crate::time::{looks_like_time, parse_time};
 use crate::token::Op;
+use crate::value::{Value, applied};
 use jiff::tz::TimeZone;
 
 /// What constants may refer to.
@@ -48,27 +49,32 @@ impl Constants<'_> {
             (Expr::Text(a), Expr::Duration(b)) if looks_like_time(a) => {
                 parse_time(a, self.zone).and_then(|a| moved(op, a, *b))
             }
-            (Expr::Integer(a), Expr::Integer(b)) => integers(op, *a, *b),
-            (Expr::Integer(_) | Expr::Number(_), Expr::Integer(_) | Expr::Number(_)) => {
-                numbers(op, number(&left), number(&right))
-            }
-            (Expr::Boolean(a), Expr::Boolean(b)) => booleans(op, *a, *b),
-            (Expr::Text(a), Expr::Text(b)) => match op {
-                Op::Eq => Some(Expr::Boolean(a == b)),
-                Op::NotEq => Some(Expr::Boolean(a != b)),
-                _ => None,
-            },
-            _ => None,
+            _ => literal(&left)
+                .zip(literal(&right))
+                .and_then(|(left, right)| applied(op, &left, &right))
+                .and_then(expression),
         };
         folded.unwrap_or_else(|| Expr::Binary { op, left: Box::new(left), right: Box::new(right) })
     }
 }
 
-fn number(expr: &Expr) -> f64 {
+/// A constant as rows have it, so that both are worked out alike.
+fn literal(expr: &Expr) -> Option<Value> {
     match expr {
-        Expr::Integer(value) => *value as f64,
-        Expr::Number(value) => *value,
-        _ => 0.0,
+        Expr::Integer(value) => Some(Value::Integer(*value)),
+        Expr::Number(value) => Some(Value::Float(*value)),
+        Expr::Boolean(value) => Some(Value::Boolean(*value)),
+        Expr::Text(value) => Some(Value::text(value)),
+        _ => None,
+    }
+}
+
+fn expression(value: Value) -> Option<Expr> {
+    match value {
+        Value::Integer(value) => Some(Expr::Integer(value)),
+        Value::Float(value) => Some(Expr::Number(value)),
+        Value::Boolean(value) => Some(Expr::Boolean(value)),
+        Value::Text(_) | Value::Time(_) | Value::Null => None,
     }
 }
 
@@ -114,42 +120,4 @@ fn times(op: Op, a: i64, b: i64) -> Option<Expr> {
         Op::Sub => Some(Expr::Duration(a.saturating_sub(b))),
         _ => compared(op, &a, &b),
     }
-}
-
-fn integers(op: Op, a: i64, b: i64) -> Option<Expr> {
-    Some(Expr::Integer(match op {
-        Op::Add => a.wrapping_add(b),
-        Op::Sub => a.wrapping_sub(b),
-        Op::Mul => a.wrapping_mul(b),
-        Op::Div if b == 0 => return Some(Expr::Number(0.0)),
-        Op::Div => return Some(Expr::Number(a as f64 / b as f64)),
-        Op::Mod if b == 0 => 0,
-        Op::Mod => a.wrapping_rem(b),
-        Op::BitAnd => a & b,
-        Op::BitOr => a | b,
-        Op::BitXor => a ^ b,
-        _ => return compared(op, &a, &b),
-    }))
-}
-
-fn numbers(op: Op, a: f64, b: f64) -> Option<Expr> {
-    Some(Expr::Number(match op {
-        Op::Add => a + b,
-        Op::Sub => a - b,
-        Op::Mul => a * b,
-        Op::Div if b == 0.0 => 0.0,
-        Op::Div => a / b,
-        Op::Mod => a % b,
-        _ => return compared(op, &a, &b),
-    }))
-}
-
-fn booleans(op: Op, a: bool, b: bool) -> Option<Expr> {
-    Some(Expr::Boolean(match op {
-        Op::And | Op::BitAnd => a && b,
-        Op::Or | Op::BitOr => a || b,
-        Op::BitXor | Op::NotEq => a != b,
-        Op::Eq => a == b,
-        _ => return None,
-    }))
 }

@@ -152,11 +152,9 @@ fn parse_kind(text: &str) -> Result<Kind, String> {
     match text {
         "victoriametrics" => Ok(Kind::VictoriaMetrics),
         "prometheus" => Ok(Kind::Prometheus),
-        "influxdb" => {
-            Err("kind=influxdb is not there: an InfluxDB cannot be asked, only copied by \
-                           writing its export to /write"
-                .to_string())
-        }
+        "influxdb" => Err("kind=influxdb is not there: an InfluxDB cannot be asked, only copied, \
+                           by quipu migrate influxdb"
+            .to_string()),
         _ => Err(format!("kind={text} is none of victoriametrics, prometheus")),
     }
 }
