@@ -9,9 +9,11 @@
 #   make test-redis-load  what clients who mean harm cost, minutes, some 4 GB of memory
 #   make test-sql    Quipu and PostgreSQL asked, and their tables changed, in the same way, minutes
 #   make test-influxql   Quipu and InfluxDB asked the same, a minute
+#   make test-moving-in  a VictoriaMetrics, a Prometheus and an InfluxDB moved to Quipu under load, minutes
+#   make test-downgrade  what earlier versions do with a store of this one; builds them, half an hour
 #   make fmt         format all code
 
-.PHONY: run test test-redis test-redis-py test-redis-load test-sql test-influxql bench bench-full fuzz fmt tools
+.PHONY: run test test-redis test-redis-py test-redis-load test-sql test-influxql test-moving-in test-downgrade bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -42,6 +44,18 @@ test-influxql: tools
 	cargo build --package server --features jemalloc
 	cargo xtask setup
 	QUIPU_BINARY=$(CURDIR)/target/debug/quipu cargo run --package e2e --example influxql_differential
+
+# ARGS="--hosts 100 --kinds prometheus" moves more, of one.
+test-moving-in: tools
+	cargo build --package server --features jemalloc
+	cargo xtask setup
+	python3 tests/clients/moving_in.py target/debug/quipu $(ARGS)
+
+# ARGS="7d469c45" asks that commit alone.
+test-downgrade: tools
+	cargo build --package server --features jemalloc
+	cargo xtask setup
+	python3 tests/golden/downgrade.py target/debug/quipu $(ARGS)
 
 test-sql: tools
 	cargo build --package server --features jemalloc,sql,s3

@@ -46,7 +46,7 @@ class Server:
             flags += ["--postgres-listen", f"127.0.0.1:{self.ports[2]}"]
         if "--self-scrape-interval" in known:
             flags += ["--self-scrape-interval", "0"]
-        self.child = subprocess.Popen([binary, "serve", *flags], stderr=subprocess.DEVNULL)
+        self.child = subprocess.Popen([binary, "serve", *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(600):
             try:
                 self.get("/-/ready")
@@ -124,6 +124,24 @@ def exemplars_in(server):
     server.post("/api/v1/import/prometheus", text, {"Content-Type": "application/openmetrics-text; version=1.0.0"})
 
 
+STATES = ["up", "down", 'half \\"up\\", ü', "up"]
+INFLUXQL = ["SELECT count(state), last(state) FROM service GROUP BY host", "SELECT state, ok FROM service ORDER BY time DESC LIMIT 3"]
+
+
+def strings_in(server):
+    lines = "".join(f'service,host=h{at % 2} state="{STATES[at % 4]}",ok=t {(START + at * 60) * 10**9}\n' for at in range(40))
+    return server.post("/write?db=shop", lines) // 100 == 2
+
+
+def influxql(server, query):
+    """What InfluxQL's door answered; none where there is none."""
+    try:
+        asked = urllib.parse.urlencode({"q": query, "epoch": "s", "db": "shop"})
+        return json.loads(server.get(f"/query?{asked}"))["results"]
+    except (urllib.error.HTTPError, json.JSONDecodeError, KeyError):
+        return None
+
+
 def keys_in(server, count, tag):
     script = "".join(
         f"SET k:{tag}:{i} {'v' * (i % 90)}{i}\r\nHSET h:{tag} f{i} {i}\r\nRPUSH l:{tag} {i}\r\nZADD z:{tag} {i}.5 m{i}\r\nSADD s:{tag} {i}\r\n"
@@ -197,6 +215,8 @@ def expected(server, has):
         said["exemplars"] = json.loads(server.get(f"/api/v1/query_exemplars?{asked}"))["data"]
     except urllib.error.HTTPError:
         pass
+    if "strings" in has:
+        said["influxql"] = {one: influxql(server, one) for one in INFLUXQL}
     if "keys" in has:
         said["keys"] = redis(server, KEYS_ASKED)
     if "tables" in has:
@@ -204,39 +224,47 @@ def expected(server, has):
     return said
 
 
+def fill(binary, store):
+    """Fills a store with all that the version knows, as a kill leaves it; what it said of it."""
+    rng = random.Random(7)
+    server = Server(binary, store)
+    has = []
+    samples_in(server, rng)
+    exemplars_in(server)
+    if histograms_in(server):
+        has.append("histograms")
+    if strings_in(server) and "half" in json.dumps(influxql(server, INFLUXQL[1])):
+        has.append("strings")
+    if server.has_keys and "OK" in keys_in(server, 60, "a"):
+        has.append("keys")
+    if server.has_sql and all([sql(server, one) is not None for one in TABLES]):
+        has.append("tables")
+        all([sql(server, one) is not None for one in VIEWS])
+    server.stop(signal.SIGTERM)
+    server = Server(binary, store)
+    gone = urllib.parse.quote('gone_v{host=~"h[12]"}')
+    server.post(f"/api/v1/admin/tsdb/delete_series?match[]={gone}", "")
+    server.post("/write", rows(300, 100, rng))
+    if "keys" in has:
+        keys_in(server, 30, "b")
+    if "tables" in has:
+        all([sql(server, one) is not None for one in MORE_TABLES])
+    told = expected(server, has)
+    server.stop(signal.SIGKILL)
+    return told
+
+
 def main():
     binary, name = sys.argv[1:3]
-    rng = random.Random(7)
     with tempfile.TemporaryDirectory() as scratch:
         store = os.path.join(scratch, "store")
-        server = Server(binary, store)
-        has = []
-        samples_in(server, rng)
-        exemplars_in(server)
-        if histograms_in(server):
-            has.append("histograms")
-        if server.has_keys and "OK" in keys_in(server, 60, "a"):
-            has.append("keys")
-        if server.has_sql and all([sql(server, one) is not None for one in TABLES]):
-            has.append("tables")
-            all([sql(server, one) is not None for one in VIEWS])
-        server.stop(signal.SIGTERM)
-        server = Server(binary, store)
-        gone = urllib.parse.quote('gone_v{host=~"h[12]"}')
-        server.post(f"/api/v1/admin/tsdb/delete_series?match[]={gone}", "")
-        server.post("/write", rows(300, 100, rng))
-        if "keys" in has:
-            keys_in(server, 30, "b")
-        if "tables" in has:
-            all([sql(server, one) is not None for one in MORE_TABLES])
-        told = expected(server, has)
-        server.stop(signal.SIGKILL)
+        told = fill(binary, store)
         Path(scratch, "expected.json").write_text(json.dumps(told, ensure_ascii=False))
         out = Path(__file__).parent / f"{name}.tar.gz"
         with tarfile.open(out, "w:gz", compresslevel=9) as tar:
             tar.add(store, "store")
             tar.add(Path(scratch, "expected.json"), "expected.json")
-    print(f"{out.name}: {out.stat().st_size} bytes, {len(told['export'])} series, {' '.join(has)}")
+    print(f"{out.name}: {out.stat().st_size} bytes, {len(told['export'])} series, {' '.join(told['made'])}")
 
 
 if __name__ == "__main__":

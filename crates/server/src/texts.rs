@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use model::Metadata;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use store::Store;
+use store::{Need, Store};
 use wire::influx::{STRING_SIZE_MAX, TEXT_SUFFIX, Texts};
 
 /// What the names of notes begin with, behind their zero byte.
@@ -75,6 +75,10 @@ impl TextTable {
         }
         if !state.texts.is_empty() {
             store.hide_names(TEXT_SUFFIX);
+            // Those who wrote strings before it was noted did not note it. Not now is soon enough.
+            if let Err(error) = store.need(Need::Strings) {
+                tracing::warn!("an older version could open this store and misread it: {error}");
+            }
         }
         TextTable { limits, state: RwLock::new(state), settling: Mutex::new(()) }
     }
@@ -125,6 +129,7 @@ impl TextTable {
         if notes.is_empty() {
             return Ok(());
         }
+        store.need(Need::Strings).map_err(Failure::of_write)?;
         store.hide_names(TEXT_SUFFIX);
         store.put_metadata(&notes).map_err(Failure::of_write)?;
         // The table of metadata leaves out what it has no room for.

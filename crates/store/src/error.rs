@@ -67,6 +67,14 @@ pub enum Error {
         /// What is known.
         known: String,
     },
+    /// A newer program keeps something in the store that this one would misread.
+    #[error("{file} says that the store has `{need}`, which this version of Quipu does not know: a newer Quipu wrote it; nothing was changed", file = file.display())]
+    UnknownNeed {
+        /// The file that says so.
+        file: PathBuf,
+        /// What it is called.
+        need: String,
+    },
     /// The data directory was made with partitions of another length than is asked for.
     #[error(
         "{dir} has partitions of a {has} each, not of a {asked}: that is fixed when a directory is \
@@ -178,6 +186,7 @@ impl Error {
         matches!(
             self,
             Error::UnknownVersion { .. }
+                | Error::UnknownNeed { .. }
                 | Error::Wal(wal::Error::UnknownVersion { .. } | wal::Error::UnknownKind { .. })
                 | Error::Index(index::Error::UnknownVersion { .. })
         )

@@ -22,12 +22,13 @@ use crate::manifest::Manifest;
 use crate::metadata::{self, MetadataTable};
 use crate::narrow::to_u16;
 use crate::partition::{Partition, PartitionState, SEAL_SIZE};
+use crate::partition_length::LengthFile;
 use crate::partitions::{PARTITIONS_MAX, PRESENT_PARTITIONS_MAX, check_partition_count};
 use crate::period::{PartitionLength, Period};
 use crate::retention_clock::{self, ClockRecord};
 use crate::{Error, Result, strays};
 use crate::{partition_length, snapshot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -93,11 +94,12 @@ impl Recovery<'_> {
         let read = || partition_length::read(disk, dir);
         let known = match self.side_file(partition_length::FILE_NAME, &read, &mut Vec::new())? {
             Some(Some(said)) => {
-                partition_length::check_names(disk, dir, said)?;
-                Some(said)
+                partition_length::check_names(disk, dir, said.length)?;
+                Some(said.length)
             }
             Some(None) if partition_length::is_new(disk, dir)? => {
-                partition_length::write(disk, dir, wanted)?;
+                let said = LengthFile { length: wanted, needs: BTreeSet::new() };
+                partition_length::write(disk, dir, &said)?;
                 Some(wanted)
             }
             _ => partition_length::of_names(disk, dir)?,
@@ -257,7 +259,8 @@ impl Recovery<'_> {
         if is_told {
             Ok(())
         } else {
-            partition_length::write(vfs, &self.ground.dir, self.ground.length)
+            let said = LengthFile { length: self.ground.length, needs: BTreeSet::new() };
+            partition_length::write(vfs, &self.ground.dir, &said)
         }
     }
 

@@ -9,7 +9,7 @@
 //! changed.
 
 use crate::{Error, Result};
-use codec::{crc32, put_u32};
+use codec::{Crc32, crc32, put_u32};
 use std::path::PathBuf;
 use vfs::Vfs;
 
@@ -36,7 +36,7 @@ impl SideFile {
         };
         let (body, checksum) =
             rest.split_last_chunk::<4>().ok_or_else(|| self.corrupt(bytes.len(), "cut short"))?;
-        if crc32(body) != u32::from_le_bytes(*checksum) {
+        if self.checksum(body) != u32::from_le_bytes(*checksum) {
             return Err(self.corrupt(bytes.len() - checksum.len(), "checksum mismatch"));
         }
         bytes.truncate(self.magic.len() + body.len());
@@ -51,8 +51,17 @@ impl SideFile {
     pub fn write(&self, vfs: &dyn Vfs, body: &[u8]) -> Result<()> {
         let mut bytes = self.magic.to_vec();
         bytes.extend_from_slice(body);
-        put_u32(&mut bytes, crc32(body));
+        put_u32(&mut bytes, self.checksum(body));
         Ok(vfs::write_atomic(vfs, &self.path, &bytes)?)
+    }
+
+    fn checksum(&self, body: &[u8]) -> u32 {
+        let mut checksum = Crc32::default();
+        if self.magic.last() != Some(&b'1') {
+            checksum.update(self.magic);
+        }
+        checksum.update(body);
+        checksum.finish()
     }
 
     /// The error of a body that does not decode, at the file's offset.

@@ -105,11 +105,13 @@ impl Snapshots {
             }
         }
         self.link_log(partial)?;
+        // The last file says what the store has come to need (`needs`): it is at least as new as
+        // all others.
         let names = [
-            partition_length::FILE_NAME,
             metadata::FILE_NAME,
             exemplars::FILE_NAME,
             dropped::FILE_NAME,
+            partition_length::FILE_NAME,
         ];
         for name in names {
             let file = self.ground.dir.join(name);

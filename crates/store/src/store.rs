@@ -37,6 +37,7 @@ use crate::ground::Ground;
 use crate::jobs::{Job, Jobs, Load, Work, choose};
 use crate::merger::Merger;
 use crate::missing::Missing;
+use crate::needs::{Need, Needs};
 use crate::partitions::Partitions;
 use crate::period::PartitionLength;
 use crate::questions::Questions;
@@ -81,6 +82,7 @@ pub struct Store {
     jobs: Jobs,
     /// Files that no manifest names and that nobody knows, found at the start.
     orphans: Vec<PathBuf>,
+    needs: Needs,
 }
 
 /// Opening and closing.
@@ -97,6 +99,7 @@ impl Store {
         let (ground, changes) = (Arc::new(ground), Arc::<ChangeClock>::default());
         let partitions = Partitions::new(ground.clone(), partitions, damaged, dropped);
         let newest = partitions.newest_sample();
+        let needs = Needs::read(ground.vfs.as_ref(), &ground.dir)?;
         let shared = Shared {
             log: Arc::new(StoreLog::new(ground.clone(), log, log_owner)),
             partitions: Arc::new(partitions),
@@ -121,6 +124,7 @@ impl Store {
             damage_review,
             jobs: Jobs::default(),
             orphans,
+            needs,
             shared,
         }))
     }
@@ -243,6 +247,16 @@ impl Store {
     /// When the log fails.
     pub fn put_metadata(&self, metadata: &[Metadata]) -> Result<()> {
         self.appender.put_metadata(metadata)
+    }
+
+    /// Makes it durable that a program must know this to read the store; one that does not will
+    /// refuse to open it. To be called before the first of it is written; later calls cost a lock.
+    ///
+    /// # Errors
+    /// On I/O errors: nothing of it must be written then.
+    pub fn need(&self, need: Need) -> Result<()> {
+        let ground = &self.shared.ground;
+        self.needs.add(need, ground.vfs.as_ref(), &ground.dir, ground.length)
     }
 
     /// Takes no new series from now on, for this reason, or again those that the limits allow.

@@ -2,6 +2,7 @@
 
 use super::keys::{MEASUREMENT_ESCAPES, TAG_ESCAPES, unescape, unescaped};
 use super::scan::{name_end, string_end};
+use crate::narrow::whole;
 use model::{Row, WriteBatch};
 use std::collections::{BTreeMap, HashMap};
 
@@ -99,7 +100,8 @@ impl Kind {
             };
             let fits = match kind {
                 FieldType::Float => false,
-                FieldType::Integer => value.fract() == 0.0,
+                // Nearly all are told by the first, which is no call of a function as `fract` is.
+                FieldType::Integer => whole(*value) as f64 == *value || value.fract() == 0.0,
                 FieldType::Boolean => *value == 0.0 || *value == 1.0,
                 FieldType::String => true,
             };
