@@ -115,11 +115,16 @@ fn check_others(server: &Server, said: &Said) -> Result<()> {
     Ok(())
 }
 
-fn check(path: &Path) -> Result<()> {
+fn unpack(path: &Path) -> Result<tempfile::TempDir> {
     let directory = tempfile::tempdir()?;
     let scratch = directory.path().to_string_lossy().into_owned();
     let unpacked = run("tar", &["-xzf", &path.to_string_lossy(), "-C", &scratch])?;
     ensure!(unpacked.status.success(), "{unpacked:?}");
+    Ok(directory)
+}
+
+fn check(path: &Path) -> Result<()> {
+    let directory = unpack(path)?;
     let text = std::fs::read_to_string(directory.path().join("expected.json"))?;
     let said = Said(serde_json::from_str(&text)?);
     let store = directory.path().join("store");
@@ -161,5 +166,39 @@ fn stores_of_earlier_versions_are_read_written_and_merged() -> Result<()> {
     for path in all {
         check(&path).with_context(|| path.display().to_string())?;
     }
+    Ok(())
+}
+
+/// All files of a directory with what is in them, but of the lock.
+fn contents(directory: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
+    let (mut all, mut folders) = (Vec::new(), vec![directory.to_path_buf()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if !path.ends_with("quipu.lock") {
+                all.push((path.clone(), std::fs::read(path)?));
+            }
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
+#[test]
+fn a_store_that_needs_a_newer_program_is_left_as_it_is() -> Result<()> {
+    let path = golden()?.pop().context("a golden store")?;
+    let directory = unpack(&path)?;
+    let store = directory.path().join("store");
+    // What a later version might write: docs/format/manifest.md.
+    std::fs::write(store.join("partition-length"), b"QPPLENG2month wings\x89\xca\xb0[")?;
+    let before = contents(&store)?;
+    let words = Launch::new(&store).refusal()?;
+    ensure!(words.contains("`wings`") && words.contains("a newer Quipu wrote it"), "{words}");
+    let repair = ["verify", "--repair", "--yes", "--data-dir", &store.to_string_lossy()];
+    let output = quipu(&repair)?.output()?;
+    ensure!(!output.status.success(), "repaired: {}", String::from_utf8_lossy(&output.stdout));
+    ensure!(contents(&store)? == before, "something was changed");
     Ok(())
 }
