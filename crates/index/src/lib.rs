@@ -42,6 +42,7 @@ pub use format::sequence_of;
 pub use index::{Index, LabelReader, OnRot, merge_sorted, refuse_rot};
 pub use jobs::{FreezeJob, MergeJob, NewSegment};
 pub use matcher::CompiledMatchers;
+pub use matcher::demand::{Demand, demand_of};
 pub use memory::MemoryIndex;
 pub use segment::Segment;
 pub use segment::entry::{SegmentEntry, parse_segment_name};

@@ -15,9 +15,9 @@ use model::{Metadata, WriteBatch};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{Hash, Hasher};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use store::Store;
-use wire::influx::{FieldType, TypedFields, kinds_of_lines};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use store::{Asks, Store};
+use wire::influx::{FieldType, TEXT_SUFFIX, TypedFields, kinds_of_lines};
 
 /// What the names of notes begin with, behind their zero byte.
 const START: &str = "influx\0";
@@ -34,6 +34,15 @@ const KINDS_MAX: usize = 1 << 16;
 pub type Fields = BTreeMap<String, FieldType>;
 /// Measurements and their fields.
 pub type Measurements = BTreeMap<String, Fields>;
+
+/// Measurements of another server, as far as they are known without asking it.
+pub trait Lender: Send + Sync {
+    /// The measurements of a database.
+    fn measurements(&self, database: &str) -> Measurements;
+
+    /// The fields of a measurement.
+    fn fields(&self, database: &str, measurement: &str) -> Option<Fields>;
+}
 
 #[derive(Default)]
 struct State {
@@ -56,6 +65,8 @@ pub struct MeasurementTable {
     state: RwLock<State>,
     /// Whether fields of strings are fields.
     keeps_texts: bool,
+    /// Legacy backends that know measurements; said once.
+    lenders: OnceLock<Vec<Arc<dyn Lender>>>,
 }
 
 impl MeasurementTable {
@@ -78,7 +89,21 @@ impl MeasurementTable {
                 _ => {}
             }
         }
-        MeasurementTable { state: RwLock::new(state), keeps_texts: texts.count_max != 0 }
+        MeasurementTable {
+            state: RwLock::new(state),
+            keeps_texts: texts.count_max != 0,
+            lenders: OnceLock::new(),
+        }
+    }
+
+    /// Names those whose measurements count, too, where they are asked. Only the first call counts.
+    pub fn borrow_from(&self, lenders: Vec<Arc<dyn Lender>>) {
+        let _ = self.lenders.set(lenders);
+    }
+
+    fn lenders(&self, asks: Asks) -> impl Iterator<Item = &Arc<dyn Lender>> {
+        let lenders = self.lenders.get().filter(|_| asks == Asks::All);
+        lenders.into_iter().flatten()
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, State> {
@@ -240,14 +265,47 @@ impl MeasurementTable {
         self.shared().databases.contains_key(database)
     }
 
-    /// The measurements of a database.
-    pub fn measurements(&self, database: &str) -> Measurements {
-        self.shared().databases.get(database).cloned().unwrap_or_default()
+    /// The measurements of a database; with those of legacy backends, where they are asked.
+    pub fn measurements(&self, database: &str, asks: Asks) -> Measurements {
+        let mut all = self.shared().databases.get(database).cloned().unwrap_or_default();
+        for lender in self.lenders(asks) {
+            for (measurement, fields) in lender.measurements(database) {
+                join_fields(all.entry(measurement).or_default(), fields, self.keeps_texts);
+            }
+        }
+        all.retain(|_, fields| !fields.is_empty());
+        all
     }
 
-    /// The fields of a measurement.
-    pub fn fields(&self, database: &str, measurement: &str) -> Option<Fields> {
-        self.shared().databases.get(database)?.get(measurement).cloned()
+    /// The fields of a measurement; with those of legacy backends, where they are asked.
+    pub fn fields(&self, database: &str, measurement: &str, asks: Asks) -> Option<Fields> {
+        let of_database = |state: &State| state.databases.get(database)?.get(measurement).cloned();
+        let mut found = of_database(&self.shared());
+        for lender in self.lenders(asks) {
+            if let Some(fields) = lender.fields(database, measurement) {
+                join_fields(found.get_or_insert_default(), fields, self.keeps_texts);
+            }
+        }
+        found.filter(|fields| !fields.is_empty())
+    }
+}
+
+/// The metric of a field.
+pub fn metric_of(measurement: &str, field: &str, kind: FieldType) -> String {
+    match kind {
+        FieldType::String => format!("{measurement}_{field}{TEXT_SUFFIX}"),
+        _ => format!("{measurement}_{field}"),
+    }
+}
+
+/// Adds somebody else's fields.
+fn join_fields(fields: &mut Fields, others: Fields, keeps_texts: bool) {
+    for (name, kind) in others {
+        if kind == FieldType::String && !keeps_texts {
+            continue;
+        }
+        let together = fields.get(&name).map_or(kind, |before| joined(*before, kind));
+        fields.insert(name, together);
     }
 }
 
@@ -273,7 +331,7 @@ fn kind_of(database: &str, line: &TypedFields) -> u64 {
 }
 
 /// The type of a field that came with two: one of numbers, if it was one of them.
-fn joined(a: FieldType, b: FieldType) -> FieldType {
+pub fn joined(a: FieldType, b: FieldType) -> FieldType {
     match (a, b) {
         (FieldType::String, other) | (other, FieldType::String) => other,
         (a, b) if a == b => a,

@@ -64,7 +64,7 @@ impl Server {
         let (_, address) = *http.context("HTTP always listens")?;
         let (opened, log) = open(&config, vfs.clone()).await?;
         let app = Arc::new(App::new(config, opened, vfs, address));
-        legacy.register(&app.store, &app.telemetry);
+        legacy.register(&app);
         // Whoever is away must not hold up the start.
         std::thread::spawn(move || legacy.look());
         let (stop, stopped) = watch::channel(false);

@@ -4,6 +4,7 @@
 //! Entries are notes among the metadata of the store, `\0text\0NUMBER` with the text as help. They
 //! are durable before any sample that names them is appended: [`TextTable::settle`].
 
+use crate::borrowed_texts::BorrowedTexts;
 use crate::config::{ConfigError, Settings};
 use crate::failure::Failure;
 use model::Metadata;
@@ -55,6 +56,8 @@ pub struct TextTable {
     state: RwLock<State>,
     /// Held while entries are made durable: whoever comes meanwhile must wait for them.
     settling: Mutex<()>,
+    /// Those of legacy backends.
+    borrowed: BorrowedTexts,
 }
 
 impl TextTable {
@@ -80,7 +83,12 @@ impl TextTable {
                 tracing::warn!("an older version could open this store and misread it: {error}");
             }
         }
-        TextTable { limits, state: RwLock::new(state), settling: Mutex::new(()) }
+        TextTable {
+            limits,
+            state: RwLock::new(state),
+            settling: Mutex::new(()),
+            borrowed: BorrowedTexts::default(),
+        }
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, State> {
@@ -104,7 +112,28 @@ impl TextTable {
     /// The text that a sample stands for.
     pub fn text(&self, sample: f64) -> Option<Arc<str>> {
         let slot = (sample as usize).checked_sub(1)?;
-        self.shared().texts.get(slot).cloned().flatten()
+        let own = self.shared().texts.get(slot).cloned().flatten();
+        own.or_else(|| self.borrowed.text(sample))
+    }
+
+    /// The number of a text that is somebody else's: that of the dictionary, else one for as long as
+    /// the process runs. It takes no room in the dictionary.
+    ///
+    /// # Errors
+    /// Why it gets none, in words that name the limit.
+    pub fn borrow(&self, text: &str) -> Result<f64, String> {
+        if let Some(number) = self.shared().numbers.get(text) {
+            return Ok(f64::from(*number));
+        }
+        let TextLimits { count_max, size_max } = self.limits;
+        if size_max < text.len() {
+            return Err(format!(
+                "a string of {} bytes, the limit is {size_max} (influx.max-string-size)",
+                text.len()
+            ));
+        }
+        let many = || format!("more than {count_max} different strings (influx.max-strings)");
+        self.borrowed.number(text, count_max).ok_or_else(many)
     }
 
     /// Makes all numbers that were given out so far durable. To be called before samples with them

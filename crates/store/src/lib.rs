@@ -126,7 +126,7 @@ pub use backup::{BackupFile, BackupManifest, BlobHash, HASH_SIZE, MANIFEST_SIZE_
 pub use config::{Durability, StoreConfig};
 pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedPartition;
-pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Taken};
+pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Grain, Taken};
 pub use error::{Error, Limit};
 pub use exemplars::ExemplarSeries;
 pub use file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};

@@ -63,6 +63,11 @@ impl<'a> Questions<'a> {
         Questions { asks, ..self }
     }
 
+    /// Whether other databases are asked.
+    pub fn asks(&self) -> Asks {
+        self.asks
+    }
+
     /// The same of all metrics, hidden names among them.
     pub fn showing_all(self) -> Questions<'a> {
         Questions { shows: Shows::All, ..self }

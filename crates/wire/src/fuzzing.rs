@@ -160,6 +160,17 @@ pub fn fuzz_influx(data: &[u8]) {
 /// Answers of InfluxQL.
 pub fn fuzz_influx_answer(data: &[u8]) {
     let _ = influx::answer::read_answer(data);
+    let mut texts = 0;
+    let mut number_of = |text: &str| {
+        texts += 1;
+        (text.len() < 8).then_some(texts as f64)
+    };
+    if let Ok(parts) = influx::columns::read_columns(data, &mut number_of) {
+        let series = parts.iter().flat_map(|part| &part.series);
+        let columns = series.flat_map(|one| &one.columns);
+        let points: usize = columns.map(|one| one.numbers.len() + one.texts.len()).sum();
+        assert!(points <= data.len() / 2);
+    }
 }
 
 /// Files of Graphite.

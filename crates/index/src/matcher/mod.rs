@@ -4,6 +4,7 @@
 //! at both ends and their dot matches a newline. Most expressions that people write need no
 //! automaton: [`pattern`] finds exact sets, prefixes, suffixes and infixes.
 
+pub mod demand;
 pub mod dialect;
 pub mod pattern;
 

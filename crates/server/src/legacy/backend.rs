@@ -6,9 +6,11 @@
 //!   tried by one: queries should not each wait for what is not there.
 
 use super::counters::{Counters, Outcome};
+use super::influx;
 use super::rule::{Export, Kind, Rule};
 use super::{TakenLimits, catalogue, samples};
 use crate::commands::client::{Access, Asked as Sent, BEARER, Client, OnBytes, Reply};
+use crate::commands::migrate::influxdb::TOKEN;
 use anyhow::{anyhow, bail, ensure};
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -46,6 +48,8 @@ pub struct Backend {
     /// How its samples come, once its flags are known.
     export: OnceLock<Export>,
     counters: Arc<Counters>,
+    /// What is known of an InfluxDB.
+    influx: Arc<influx::Known>,
 }
 
 #[derive(Default)]
@@ -97,6 +101,11 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// What a backend says that is there and does not do as it is told.
+pub fn refusal(text: String) -> anyhow::Error {
+    Refusal(text).into()
+}
+
 impl Backend {
     /// Nobody is asked yet.
     ///
@@ -111,6 +120,7 @@ impl Backend {
             over: Condvar::new(),
             export: OnceLock::new(),
             counters: Arc::default(),
+            influx: Arc::default(),
         };
         let client = backend.client();
         backend.state().clients.push(client.map_err(|error| error.context("--legacy"))?);
@@ -120,6 +130,11 @@ impl Backend {
     /// Where it is.
     pub fn url(&self) -> &str {
         &self.rule.url
+    }
+
+    /// What is known of it, where it is an InfluxDB.
+    pub fn influx(&self) -> Option<&Arc<influx::Known>> {
+        (self.rule.kind == Kind::InfluxDb).then_some(&self.influx)
     }
 
     /// What is counted of it.
@@ -152,7 +167,7 @@ impl Backend {
             user: user.as_deref(),
             password_file: password_file.as_deref(),
             bearer_token_file: bearer_token_file.as_deref(),
-            token_word: BEARER,
+            token_word: if self.rule.kind == Kind::InfluxDb { TOKEN } else { BEARER },
             tls_ca: ca.as_deref(),
         };
         Client::open(url, &access).map_err(|error| error.context(url.clone()))
@@ -295,6 +310,16 @@ impl<'b> Request<'b> {
         self.deadline
     }
 
+    /// What the rule says.
+    pub fn rule(&self) -> &'b Rule {
+        &self.backend.rule
+    }
+
+    /// What is known of an InfluxDB.
+    pub fn influx(&self) -> &'b influx::Known {
+        &self.backend.influx
+    }
+
     /// How a VictoriaMetrics is to send its samples: by what the rule says, or its own flags do.
     ///
     /// # Errors
@@ -350,6 +375,27 @@ impl<'b> Request<'b> {
         let bounds = self.bounds();
         self.send(path, query, &mut |bytes| {
             bounds.note_bytes(bytes.len(), asked)?;
+            on_bytes(bytes)
+        })
+    }
+
+    /// An answer that no question of the store pays for, of no more than a list may have.
+    ///
+    /// # Errors
+    /// As [`Request::stream`].
+    pub fn own(
+        &mut self,
+        path: &str,
+        sent: &Sent<'_>,
+        on_bytes: OnBytes<'_>,
+    ) -> anyhow::Result<()> {
+        let counters = self.backend.counters.clone();
+        let size_max = self.backend.limits.size_max.min(LIST_SIZE_MAX);
+        let mut size = 0;
+        self.exchange(path, sent, &mut |bytes| {
+            counters.bytes.add(bytes.len() as u64);
+            size += bytes.len() as u64;
+            check(size, size_max, (Limit::ElsewhereSize, "bytes of a list from a legacy backend"))?;
             on_bytes(bytes)
         })
     }

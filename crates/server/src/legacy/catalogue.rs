@@ -1,6 +1,7 @@
-//! Which series, names and values a backend knows: the same JSON of all kinds.
+//! Which series, names and values a backend knows: the same JSON of all kinds but InfluxDB's.
 
 use super::backend::Request;
+use super::influx;
 use super::lists::{LabelsOf, parse};
 use super::rule::Kind;
 use super::selector;
@@ -16,12 +17,18 @@ const NAMES_MAX: usize = 1_000_000;
 
 /// The labels of series.
 pub fn series(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Labels>> {
+    if request.kind() == Kind::InfluxDb {
+        return influx::series(request, asked);
+    }
     let found: Vec<LabelsOf> = get(request, "/api/v1/series", asked)?;
     Ok(found.into_iter().map(|LabelsOf(labels)| labels).collect())
 }
 
 /// The names of their labels.
 pub fn label_names(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<String>> {
+    if request.kind() == Kind::InfluxDb {
+        return influx::label_names(request, asked);
+    }
     get(request, "/api/v1/labels", asked)
 }
 
@@ -31,11 +38,17 @@ pub fn label_values(
     name: &str,
     asked: &Asked<'_>,
 ) -> anyhow::Result<Vec<String>> {
+    if request.kind() == Kind::InfluxDb {
+        return influx::label_values(request, name, asked);
+    }
     get(request, &format!("/api/v1/label/{}/values", value_path(name)), asked)
 }
 
 /// Whether there is anything in a time.
 pub fn has_any(request: &mut Request<'_>, range: &TimeRange) -> anyhow::Result<bool> {
+    if request.kind() == Kind::InfluxDb {
+        return influx::has_any(request);
+    }
     let span = span_of(request.kind(), range);
     let text = request.text("/api/v1/labels", &format!("limit=1&{span}"))?;
     // Some do not know this limit.
@@ -65,14 +78,14 @@ fn get<T: DeserializeOwned>(
 pub fn span_of(kind: Kind, range: &TimeRange) -> String {
     let start = match kind {
         Kind::VictoriaMetrics => range.start.max(FIRST),
-        Kind::Prometheus => range.start,
+        Kind::Prometheus | Kind::InfluxDb => range.start,
     };
     let (first, last) = days::millis(&TimeRange::new(start, range.end));
     // Of a cluster all or nothing; of a Quipu what it has itself, or two could ask each other for
     // ever.
     let switches = match kind {
         Kind::VictoriaMetrics => "deny_partial_response=1&nolegacy=1",
-        Kind::Prometheus => "nolegacy=1",
+        Kind::Prometheus | Kind::InfluxDb => "nolegacy=1",
     };
     format!("{switches}&start={}&end={}", seconds(first), seconds(last))
 }

@@ -1,11 +1,12 @@
-//! Legacy backends: a VictoriaMetrics or a Prometheus that still has the samples from before Quipu
+//! Legacy backends: a VictoriaMetrics, a Prometheus or an InfluxDB that still has the samples from before Quipu
 //! came, asked by every read that begins before `until` (`docs/legacy.md`, decision 41).
 //!
 //! ```text
 //! --legacy 'url=.. kind=.. until=..' ─ rule ─► backend ─ registered ─► store::Elsewhere
 //!                                                 │ a place, a client, a deadline
 //!                                                 ├─ samples     /api/v1/export, remote read
-//!                                                 └─ catalogue   series, labels, values
+//!                                                 ├─ catalogue   series, labels, values
+//!                                                 └─ influx      both in InfluxQL
 //! ```
 //!
 //! The store decides when to ask, whom to believe and what to do without; here is how. Methods
@@ -14,16 +15,19 @@
 mod backend;
 mod catalogue;
 mod counters;
+mod influx;
 mod lists;
 pub mod rule;
 mod samples;
 mod selector;
 
-use crate::telemetry::Telemetry;
+use crate::app::App;
+use crate::measurements::Lender;
 use backend::Backend;
 use rule::Rule;
 use std::sync::Arc;
-use store::{Elsewhere, Store};
+use store::Elsewhere;
+use wire::influx::TEXT_SUFFIX;
 
 /// What the flags say about legacy backends.
 #[derive(Clone, Debug, Default)]
@@ -57,13 +61,27 @@ impl Legacy {
     }
 
     /// Lets reads of a store ask them, and tells what came of it.
-    pub fn register(&self, store: &Store, telemetry: &Telemetry) {
+    pub fn register(&self, app: &App) {
         if self.0.is_empty() {
             return;
         }
-        store.ask_too(self.0.iter().map(|one| Arc::clone(one) as Arc<dyn Elsewhere>).collect());
+        self.learn(app);
+        app.store.ask_too(self.0.iter().map(|one| Arc::clone(one) as Arc<dyn Elsewhere>).collect());
         let all = self.0.iter().map(|one| (one.url().to_string(), one.counters())).collect();
-        telemetry.register(Arc::new(counters::All(all)));
+        app.telemetry.register(Arc::new(counters::All(all)));
+    }
+
+    /// Has an InfluxDB's measurements and strings among those that are here.
+    fn learn(&self, app: &App) {
+        let known: Vec<_> = self.0.iter().filter_map(|one| one.influx()).collect();
+        for one in &known {
+            one.settle(&app.config.insert.database_label, &app.texts);
+        }
+        if !known.is_empty() && app.texts.is_on() {
+            app.store.hide_names(TEXT_SUFFIX);
+        }
+        let lenders = known.into_iter().map(|one| Arc::clone(one) as Arc<dyn Lender>);
+        app.measurements.borrow_from(lenders.collect());
     }
 
     /// Says in the log which of them answer. One that does not is no reason not to start.

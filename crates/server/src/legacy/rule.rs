@@ -14,7 +14,8 @@ const RULES_MAX: usize = 16;
 /// How long a backend may take, where nothing else is said.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The words of a rule.
-const WORDS: &str = "url, kind, until, user, password-file, bearer-token-file, timeout, ca, export";
+const WORDS: &str = "url, kind, until, user, password-file, bearer-token-file, timeout, ca, export, \
+                     database, retention-policy";
 
 /// How a backend is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum Kind {
     VictoriaMetrics,
     /// By remote read.
     Prometheus,
+    /// By InfluxQL.
+    InfluxDb,
 }
 
 /// How VictoriaMetrics is to send samples.
@@ -56,6 +59,10 @@ pub struct Rule {
     pub ca: Option<String>,
     /// How samples come; otherwise what its flags ask for.
     pub export: Option<Export>,
+    /// Databases of an InfluxDB; none for all.
+    pub databases: Vec<String>,
+    /// Retention policies of them; none for all.
+    pub policies: Vec<String>,
 }
 
 /// Parses all rules, apart by semicolons; no text is no rule.
@@ -88,6 +95,8 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
         bearer_token_file: None,
         ca: None,
         export: None,
+        databases: Vec::new(),
+        policies: Vec::new(),
     };
     for word in text.split_whitespace() {
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
@@ -105,16 +114,53 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
             "bearer-token-file" => rule.bearer_token_file = owned,
             "ca" => rule.ca = owned,
             "export" => rule.export = Some(parse_export(value)?),
+            "database" => rule.databases.push(parse_name(value)?),
+            "retention-policy" => rule.policies.push(parse_name(value)?),
             // Without its value, which may be a password: errors stand in logs.
             _ => return Err(format!("{name:?} is none of the words {WORDS}")),
         }
     }
     rule.url = url.ok_or_else(|| lacks(text, "url=http://HOST:PORT"))?;
-    rule.kind = kind.ok_or_else(|| lacks(text, "kind=victoriametrics or kind=prometheus"))?;
+    rule.kind =
+        kind.ok_or_else(|| lacks(text, "kind=victoriametrics, kind=prometheus or kind=influxdb"))?;
     rule.until = until.ok_or_else(|| {
         lacks(text, "until=TIME, from when on this server has all samples: when its clients came")
     })?;
+    check_kind(&rule)?;
     Ok(rule)
+}
+
+/// Fails for words that another kind understands.
+fn check_kind(rule: &Rule) -> Result<(), String> {
+    let is_influx = rule.kind == Kind::InfluxDb;
+    let has_names = !rule.databases.is_empty() || !rule.policies.is_empty();
+    if has_names && !is_influx {
+        return Err("database= and retention-policy= are for kind=influxdb".to_string());
+    }
+    if rule.export.is_some() && is_influx {
+        return Err("export= is for kind=victoriametrics".to_string());
+    }
+    Ok(())
+}
+
+/// A name in which what a word cannot have is said as in a URL: `%20` is a space, `%3B` a semicolon.
+fn parse_name(text: &str) -> Result<String, String> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (mut name, mut bytes) = (Vec::with_capacity(text.len()), text.bytes());
+    while let Some(byte) = bytes.next() {
+        let byte = match byte {
+            b'%' => {
+                let pair = bytes.next().and_then(digit).zip(bytes.next().and_then(digit));
+                let (high, low) = pair.ok_or_else(|| {
+                    format!("{text:?} has a % without two hexadecimal digits; itself it is %25")
+                })?;
+                high << 4 | low
+            }
+            other => other,
+        };
+        name.push(byte);
+    }
+    String::from_utf8(name).map_err(|_| format!("{text:?} is no UTF-8"))
 }
 
 fn lacks(text: &str, what: &str) -> String {
@@ -152,10 +198,8 @@ fn parse_kind(text: &str) -> Result<Kind, String> {
     match text {
         "victoriametrics" => Ok(Kind::VictoriaMetrics),
         "prometheus" => Ok(Kind::Prometheus),
-        "influxdb" => Err("kind=influxdb is not there: an InfluxDB cannot be asked, only copied, \
-                           by quipu migrate influxdb"
-            .to_string()),
-        _ => Err(format!("kind={text} is none of victoriametrics, prometheus")),
+        "influxdb" => Ok(Kind::InfluxDb),
+        _ => Err(format!("kind={text} is none of victoriametrics, prometheus, influxdb")),
     }
 }
 
@@ -190,6 +234,13 @@ mod tests {
         assert_eq!((second.kind, second.timeout.as_millis()), (Kind::Prometheus, 500));
         assert_eq!(second.user.as_deref(), Some("a"));
         assert_eq!(parse(""), Ok(Vec::new()));
+        let text = "url=http://a kind=influxdb until=1 database=my%20d%25b database=é retention-policy=a%3Bb";
+        let rule = parse(text).expect("a rule").remove(0);
+        assert_eq!(
+            (rule.kind, rule.databases),
+            (Kind::InfluxDb, vec!["my d%b".to_string(), "é".to_string()])
+        );
+        assert_eq!(rule.policies, ["a;b"]);
     }
 
     #[test]
@@ -198,7 +249,10 @@ mod tests {
             ("kind=prometheus until=1", "lacks url="),
             ("url=http://a until=1", "lacks kind="),
             ("url=http://a kind=prometheus", "lacks until="),
-            ("url=http://a kind=influxdb until=1", "kind=influxdb is not there"),
+            ("url=http://a kind=influxdb until=1 export=lines", "export= is for"),
+            ("url=http://a kind=prometheus until=1 database=x", "are for kind=influxdb"),
+            ("url=http://a kind=influxdb until=1 database=a%2", "two hexadecimal digits"),
+            ("url=http://a kind=influxdb until=1 database=%ff", "no UTF-8"),
             ("url=http://a kind=thanos until=1", "none of victoriametrics"),
             ("url=ftp://a kind=prometheus until=1", "must begin with http://"),
             ("url=http://a:b@c kind=prometheus until=1", "password would be shown"),

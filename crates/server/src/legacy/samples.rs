@@ -2,7 +2,7 @@
 
 use super::backend::Request;
 use super::rule::{Export, Kind};
-use super::{catalogue, selector};
+use super::{catalogue, influx, selector};
 use crate::commands::client::encode;
 use crate::commands::migrate::days;
 use crate::commands::migrate::remote_read::{Answer, READ_PATH, question};
@@ -62,6 +62,7 @@ pub fn select(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Ve
     match request.kind() {
         Kind::VictoriaMetrics => export(request, asked),
         Kind::Prometheus => read(request, asked),
+        Kind::InfluxDb => influx::select(request, asked),
     }
 }
 

@@ -47,7 +47,7 @@ fn label_name(kind: Kind, name: &str) -> String {
         return name.to_string();
     }
     match kind {
-        Kind::Prometheus => quoted(name),
+        Kind::Prometheus | Kind::InfluxDb => quoted(name),
         Kind::VictoriaMetrics => {
             let mut escaped = String::with_capacity(2 * name.len());
             for (at, c) in name.chars().enumerate() {

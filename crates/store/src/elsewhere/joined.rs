@@ -6,7 +6,7 @@
 //! list       a  b  c  d
 //! ```
 
-use super::FoundSeries;
+use super::{FoundSeries, Grain};
 use crate::narrow::to_u32;
 use crate::{Result, Selection};
 use histogram::Histogram;
@@ -163,7 +163,8 @@ impl Both {
         let Both { times, values, .. } = self;
         times.clear();
         values.clear();
-        merge(own, (&found.times, &found.values), taken, (times, values), |value| *value);
+        let theirs = Theirs { times: &found.times, values: &found.values, grain: found.grain };
+        merge(own, theirs, taken, (times, values), |value| *value);
     }
 
     /// The same of histograms.
@@ -171,23 +172,31 @@ impl Both {
         let Both { histogram_times, histograms, .. } = self;
         histogram_times.clear();
         histograms.clear();
-        let theirs = (found.histogram_times.as_slice(), found.histograms.as_slice());
+        let (times, values) = (&found.histogram_times, &found.histograms);
+        let theirs = Theirs { times, values, grain: found.grain };
         merge(own, theirs, taken, (histogram_times, histograms), Histogram::clone);
     }
 }
 
+/// Samples of another database.
+struct Theirs<'a, V> {
+    times: &'a [i64],
+    values: &'a [V],
+    grain: Grain,
+}
+
 /// Whether a sample that is here, not before `time`, is the one that another database has at that time:
 /// most know milliseconds alone, and who wrote nanoseconds to both wrote one sample.
-fn is_same(at: Timestamp, time: Timestamp) -> bool {
-    let is_whole = time % NANOS_PER_MILLI == 0;
-    at == time || (is_whole && at.saturating_sub(time) < NANOS_PER_MILLI)
+fn is_same(at: Timestamp, time: Timestamp, grain: Grain) -> bool {
+    let is_cut = grain == Grain::Milli && time % NANOS_PER_MILLI == 0;
+    at == time || (is_cut && at.saturating_sub(time) < NANOS_PER_MILLI)
 }
 
 /// Joins two sorted lists; of equal times the first one's counts, and where something is `taken`
 /// the second one's does not.
 fn merge<V>(
     (own_times, own_values): (&[i64], &[V]),
-    (times, values): (&[i64], &[V]),
+    Theirs { times, values, grain }: Theirs<'_, V>,
     mut taken: &[i64],
     (out_times, out_values): (&mut Vec<i64>, &mut Vec<V>),
     copy: impl Fn(&V) -> V,
@@ -201,7 +210,7 @@ fn merge<V>(
         while taken.first().is_some_and(|at| *at < *time) {
             taken = &taken[1..];
         }
-        let is_here = own.peek().is_some_and(|(at, _)| is_same(**at, *time));
+        let is_here = own.peek().is_some_and(|(at, _)| is_same(**at, *time, grain));
         if !is_here && taken.first() != Some(time) {
             out_times.push(*time);
             out_values.push(copy(value));
@@ -222,7 +231,8 @@ impl FoundSeries {
         both.histograms((&self.histogram_times, &self.histograms), &other, &self.times);
         let Both { times, values, histogram_times, histograms } = both;
         let labels = std::mem::take(&mut self.labels);
-        *self = FoundSeries { labels, times, values, histogram_times, histograms };
+        let grain = if self.grain == other.grain { self.grain } else { Grain::Milli };
+        *self = FoundSeries { labels, times, values, histogram_times, histograms, grain };
     }
 }
 
@@ -355,16 +365,20 @@ mod tests {
         let milli = NANOS_PER_MILLI;
         let theirs = [4 * milli, 5 * milli, 6 * milli, 7 * milli + 1, -milli];
         let own = [5 * milli + 137, 6 * milli + 999_999, 7 * milli + 2, -1];
-        let joined = |theirs: &[i64], own: &[i64]| {
+        let joined = |theirs: &[i64], own: &[i64], grain: Grain| {
             let (mut times, mut values) = (Vec::new(), Vec::new());
             let (zeros, ones) = (vec![0; own.len()], vec![1; theirs.len()]);
             let out = (&mut times, &mut values);
-            merge((own, &zeros), (theirs, &ones), &[], out, |value| *value);
+            let theirs = Theirs { times: theirs, values: &ones, grain };
+            merge((own, &zeros), theirs, &[], out, |value| *value);
             times
         };
         let all = [4 * milli, own[0], own[1], theirs[3], own[2]];
-        assert_eq!(joined(&theirs[..4], &own[..3]), all);
-        assert_eq!(joined(&theirs[4..], &own[3..]), [-1]);
+        assert_eq!(joined(&theirs[..4], &own[..3], Grain::Milli), all);
+        assert_eq!(joined(&theirs[4..], &own[3..], Grain::Milli), [-1]);
+        // Of who knows nanoseconds these are other samples.
+        assert_eq!(joined(&theirs[..4], &own[..3], Grain::Nano).len(), 7);
+        assert_eq!(joined(&[5 * milli, 7 * milli], &[5 * milli], Grain::Nano).len(), 2);
     }
 
     #[test]

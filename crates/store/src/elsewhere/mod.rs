@@ -104,6 +104,18 @@ pub struct FoundSeries {
     pub histogram_times: Vec<Timestamp>,
     /// Its native histograms.
     pub histograms: Vec<Histogram>,
+    /// How exact its times are.
+    pub grain: Grain,
+}
+
+/// How exactly a database knows times, which says whether a sample that is here is the same one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Grain {
+    /// To the millisecond: what is here within the same one was written to both.
+    #[default]
+    Milli,
+    /// To the nanosecond.
+    Nano,
 }
 
 /// What comes of asking.

@@ -122,7 +122,8 @@ fn row(scan: &mut Scan<'_>) -> Result<AnswerRow, Fault> {
     }
 }
 
-fn integer(scan: &mut Scan<'_>) -> Result<i64, Fault> {
+/// A whole number.
+pub(super) fn integer(scan: &mut Scan<'_>) -> Result<i64, Fault> {
     // Behind a comma there may be a space.
     scan.peek();
     let found = number::decimal(scan.text, scan.at);

@@ -17,6 +17,7 @@
 //! numbers of a dictionary, where one is given, and are left out elsewhere.
 
 pub mod answer;
+pub mod columns;
 pub mod decode;
 pub mod encode;
 mod fault;

@@ -62,9 +62,11 @@ struct Policy {
 
 /// A measurement and its fields.
 #[derive(Clone, Debug, Default)]
-struct Measurement {
-    name: String,
-    fields: Vec<(String, FieldType)>,
+pub struct Measurement {
+    /// Its name.
+    pub name: String,
+    /// Names and types of its fields.
+    pub fields: Vec<(String, FieldType)>,
     strings: Vec<String>,
 }
 
@@ -305,7 +307,7 @@ fn rows_of(result: &Value) -> Rows {
 }
 
 /// A measurement of which shards say different types: what is a number anywhere is one.
-fn measurement(name: String, fields: BTreeMap<String, BTreeSet<String>>) -> Measurement {
+pub fn measurement(name: String, fields: BTreeMap<String, BTreeSet<String>>) -> Measurement {
     let mut found = Measurement { name, ..Measurement::default() };
     for (field, types) in fields {
         let has = |name: &str| types.contains(name);
@@ -325,7 +327,7 @@ fn measurement(name: String, fields: BTreeMap<String, BTreeSet<String>>) -> Meas
 }
 
 /// An identifier as InfluxQL reads it.
-fn quoted(name: &str) -> String {
+pub fn quoted(name: &str) -> String {
     let mut text = String::from("\"");
     for character in name.chars() {
         match character {

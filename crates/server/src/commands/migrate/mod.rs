@@ -11,7 +11,7 @@ mod copy;
 pub mod days;
 mod exact;
 mod files;
-mod influxdb;
+pub mod influxdb;
 mod kinds;
 mod overlap;
 #[cfg(feature = "sql")]

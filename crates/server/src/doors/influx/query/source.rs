@@ -2,6 +2,7 @@
 //! lines said, and metrics that came otherwise are measurements of their own with a field `value`.
 
 use crate::app::App;
+use crate::measurements::{Measurements, metric_of};
 use crate::texts::TextTable;
 use influxql::ast::DataType;
 use influxql::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
@@ -10,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{Questions, SelectLimits, Selection};
-use wire::influx::{FieldType, TEXT_SUFFIX};
+use wire::influx::FieldType;
 
 /// The database of what was written without one.
 pub const NAMELESS_DATABASE: &str = "quipu";
@@ -68,14 +69,20 @@ impl StoreSource<'_> {
     }
 
     fn written(&self, database: &str, measurement: &str) -> Option<crate::measurements::Fields> {
-        self.app.measurements.fields(table_name(self.app, database), measurement)
+        let asks = self.questions.asks();
+        self.app.measurements.fields(table_name(self.app, database), measurement, asks)
+    }
+
+    fn measurements_of(&self, database: &str) -> Measurements {
+        let asks = self.questions.asks();
+        self.app.measurements.measurements(table_name(self.app, database), asks)
     }
 
     /// The names of the metrics of a measurement.
     pub fn metrics(&self, database: &str, measurement: &str) -> Vec<String> {
         match self.written(database, measurement) {
             Some(fields) => {
-                fields.iter().map(|(field, kind)| metric(measurement, field, *kind)).collect()
+                fields.iter().map(|(field, kind)| metric_of(measurement, field, *kind)).collect()
             }
             None => vec![measurement.to_string()],
         }
@@ -97,7 +104,7 @@ impl StoreSource<'_> {
     /// A metric of a measurement that is another's, too, and that one: `a` with a field `b_c` and
     /// `a_b` with a field `c` have one.
     pub fn shared_metric(&self, database: &str, measurement: &str) -> Option<(String, String)> {
-        let all = self.app.measurements.measurements(table_name(self.app, database));
+        let all = self.measurements_of(database);
         let own: BTreeSet<String> = self.metrics(database, measurement).into_iter().collect();
         for (other, fields) in all.iter().filter(|(other, _)| *other != measurement) {
             let mut metrics = fields.keys().map(|field| format!("{other}_{field}"));
@@ -123,14 +130,6 @@ impl StoreSource<'_> {
             set => vec![set],
         };
         self.questions.label_values(METRIC_NAME, &sets, EVER, &self.limits).map_err(failed)
-    }
-}
-
-/// The metric of a field.
-fn metric(measurement: &str, field: &str, kind: FieldType) -> String {
-    match kind {
-        FieldType::String => format!("{measurement}_{field}{TEXT_SUFFIX}"),
-        _ => format!("{measurement}_{field}"),
     }
 }
 
@@ -173,16 +172,17 @@ impl Source for StoreSource<'_> {
     }
 
     fn measurements(&self, database: &str) -> Result<Vec<String>, EvalError> {
-        let written = self.app.measurements.measurements(table_name(self.app, database));
+        let names = self.live_names(database)?;
+        let written = self.measurements_of(database);
         let mut of_metric: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (measurement, fields) in &written {
             for (field, kind) in fields {
-                let name = metric(measurement, field, *kind);
+                let name = metric_of(measurement, field, *kind);
                 of_metric.entry(name).or_default().push(measurement);
             }
         }
         let mut found: BTreeSet<String> = BTreeSet::new();
-        for name in self.live_names(database)? {
+        for name in names {
             match of_metric.get(&name) {
                 Some(measurements) => found.extend(measurements.iter().map(|m| (*m).to_string())),
                 None => {
@@ -194,13 +194,20 @@ impl Source for StoreSource<'_> {
     }
 
     fn fields(&self, database: &str, measurement: &str) -> Result<Fields, EvalError> {
+        let typed = |fields: crate::measurements::Fields| {
+            fields.into_iter().map(|(name, kind)| (name, type_of(kind))).collect()
+        };
         if let Some(fields) = self.written(database, measurement) {
-            return Ok(fields.into_iter().map(|(name, kind)| (name, type_of(kind))).collect());
+            return Ok(typed(fields));
         }
         let mut set = vec![Matcher::equal(METRIC_NAME, measurement)];
         set.extend(self.database(database));
         let found = self.questions.label_values(METRIC_NAME, &[set], EVER, &self.limits);
         let is_there = !found.map_err(failed)?.is_empty();
+        // A legacy backend that was away before may have said by now what it has.
+        if let Some(fields) = self.written(database, measurement) {
+            return Ok(typed(fields));
+        }
         Ok(is_there.then(|| (PLAIN_FIELD.to_string(), DataType::Float)).into_iter().collect())
     }
 
@@ -245,7 +252,7 @@ impl Source for StoreSource<'_> {
         let written = self.written(place.database, place.measurement);
         let kind = written.and_then(|fields| fields.get(field).copied());
         let name = match kind {
-            Some(kind) => metric(place.measurement, field, kind),
+            Some(kind) => metric_of(place.measurement, field, kind),
             None => place.measurement.to_string(),
         };
         let mut set = vec![Matcher::equal(METRIC_NAME, name)];

@@ -1,0 +1,367 @@
+//! An InfluxDB as a legacy backend: 1.x, and 2.x by what it keeps of the old API. Its series are what
+//! its lines would have been at Quipu's own door, and what `quipu migrate influxdb` makes of them.
+//!
+//! ```text
+//! matchers ─ plan (what the catalog has of it) ─► SELECT .. GROUP BY *          samples
+//!                                                 SELECT .. GROUP BY * LIMIT 1  series
+//!                                                 SHOW TAG KEYS, SHOW TAG VALUES
+//! ```
+//!
+//! Lists of whole measurements come from its index, which knows shards and not times; everything
+//! else is what samples say.
+
+mod asking;
+mod catalog;
+mod plan;
+mod words;
+
+use super::backend::{Request, refusal};
+use crate::commands::migrate::influxdb::quoted;
+use crate::measurements::{Fields, Lender, Measurements, metric_of};
+use crate::texts::TextTable;
+use anyhow::Context as _;
+use catalog::Catalog;
+use model::{Labels, LabelsBuilder, METRIC_NAME};
+use plan::{Naming, Plan, Wanted};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use store::{Asked, FoundSeries, Grain};
+use wire::influx::FieldType;
+use wire::influx::columns::ColumnsSeries;
+use words::{Extent, Table};
+
+/// How long the catalog is believed: what is old changes seldom.
+const CATALOG_TIME: Duration = Duration::from_secs(60);
+/// How long, while another one asks for it.
+const CATALOG_TIME_MAX: Duration = Duration::from_secs(600);
+/// Fields of a statement with samples.
+const FIELDS_AT_ONCE: usize = 20;
+/// Measurements of a statement with names.
+const MEASUREMENTS_AT_ONCE: usize = 100;
+/// Bytes of a sample in memory, in which the limit on samples counts.
+const SAMPLE_SIZE: usize = 16;
+
+/// What is known of a server.
+#[derive(Default)]
+pub struct Known {
+    settings: OnceLock<Settings>,
+    state: RwLock<State>,
+    /// Held by who asks for the catalog.
+    asking: Mutex<()>,
+}
+
+/// How things are called here.
+struct Settings {
+    label: String,
+    texts: Arc<TextTable>,
+}
+
+#[derive(Default)]
+struct State {
+    catalog: Option<(Instant, Arc<Catalog>)>,
+    /// By what Quipu's label says.
+    measurements: BTreeMap<String, Measurements>,
+}
+
+impl Known {
+    /// Says how databases are called here and where texts get numbers; only the first call counts.
+    pub fn settle(&self, label: &str, texts: &Arc<TextTable>) {
+        let _ = self.settings.set(Settings { label: label.to_string(), texts: texts.clone() });
+    }
+
+    fn naming(&self) -> Naming<'_> {
+        match self.settings.get() {
+            Some(Settings { label, texts }) => Naming { label, has_texts: texts.is_on() },
+            None => Naming { label: "", has_texts: false },
+        }
+    }
+
+    /// What was said of the catalog lately.
+    fn kept(&self, time: Duration) -> Option<Arc<Catalog>> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let (at, catalog) = state.catalog.as_ref()?;
+        // What was empty may be filled by now.
+        (at.elapsed() < time && !catalog.is_empty()).then(|| catalog.clone())
+    }
+
+    fn keep(&self, catalog: Arc<Catalog>) {
+        let has_label = !self.naming().label.is_empty();
+        let measurements = catalog.measurements(has_label);
+        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        *state = State { catalog: Some((Instant::now(), catalog)), measurements };
+    }
+}
+
+impl Lender for Known {
+    fn measurements(&self, database: &str) -> Measurements {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.measurements.get(database).cloned().unwrap_or_default()
+    }
+
+    fn fields(&self, database: &str, measurement: &str) -> Option<Fields> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.measurements.get(database)?.get(measurement).cloned()
+    }
+}
+
+/// What the server has, as it said within the last minute.
+fn catalog(request: &mut Request<'_>) -> anyhow::Result<Arc<Catalog>> {
+    let known = request.influx();
+    if let Some(kept) = known.kept(CATALOG_TIME) {
+        return Ok(kept);
+    }
+    let turn = known.asking.try_lock();
+    if let Some(kept) = turn.is_err().then(|| known.kept(CATALOG_TIME_MAX)).flatten() {
+        return Ok(kept);
+    }
+    let found = Arc::new(catalog::read(request)?);
+    known.keep(found.clone());
+    Ok(found)
+}
+
+/// Whether it has any measurement.
+pub fn has_any(request: &mut Request<'_>) -> anyhow::Result<bool> {
+    Ok(!catalog(request)?.is_empty())
+}
+
+/// A statement for samples or series.
+struct Statement<'p> {
+    wanted: &'p Wanted<'p>,
+    fields: &'p [(String, FieldType)],
+    text: String,
+}
+
+fn statements<'p>(plan: &'p Plan<'p>, asked: &Asked<'_>, extent: Extent) -> Vec<Statement<'p>> {
+    // A row of several fields might begin with one of them alone.
+    let at_once = if extent == Extent::First { 1 } else { FIELDS_AT_ONCE };
+    let mut all = Vec::new();
+    for wanted in &plan.list {
+        let table = Table {
+            database: &wanted.database.name,
+            policy: &wanted.policy.name,
+            measurement: &wanted.measurement.name,
+        };
+        for fields in wanted.fields.chunks(at_once) {
+            let text = words::select(table, fields, (&asked.range, &wanted.condition), extent);
+            all.push(Statement { wanted, fields, text });
+        }
+    }
+    all
+}
+
+/// What comes of a field of a series.
+type OnField<'a> = dyn FnMut(Labels, &wire::influx::columns::Points) -> anyhow::Result<()> + 'a;
+
+/// Asks statements, and hands on what comes of the series that the plan takes.
+fn ask(
+    request: &mut Request<'_>,
+    asked: &Asked<'_>,
+    (plan, extent): (&Plan<'_>, Extent),
+    on_field: &mut OnField<'_>,
+) -> anyhow::Result<()> {
+    let all = statements(plan, asked, extent);
+    let settings = request.influx().settings.get();
+    let naming = request.influx().naming();
+    let mut lost = None;
+    let mut number_of = |text: &str| match settings?.texts.borrow(text) {
+        Ok(number) => Some(number),
+        Err(words) => {
+            lost = Some(words);
+            None
+        }
+    };
+    let mut rest = all.as_slice();
+    while let Some(first) = rest.first() {
+        let database = &first.wanted.database.name;
+        let same = rest.iter().take_while(|one| one.wanted.database.name == *database);
+        let count = asking::count_at_once(same.map(|one| one.text.as_str()));
+        let (some, others) = rest.split_at(count);
+        let texts: Vec<&str> = some.iter().map(|one| one.text.as_str()).collect();
+        let mut on_series = |at: usize, series: ColumnsSeries| {
+            let statement = some.get(at).context("an answer to what was not asked")?;
+            hand_on(statement, series, (plan, naming), on_field)
+        };
+        asking::samples(request, (database, &texts), asked, &mut number_of, &mut on_series)?;
+        rest = others;
+    }
+    match lost {
+        None => Ok(()),
+        Some(words) => Err(refusal(format!("it has {words}"))),
+    }
+}
+
+/// Makes series of the fields of a piece.
+fn hand_on(
+    statement: &Statement<'_>,
+    series: ColumnsSeries,
+    (plan, naming): (&Plan<'_>, Naming<'_>),
+    on_field: &mut OnField<'_>,
+) -> anyhow::Result<()> {
+    let mut tags = LabelsBuilder::new();
+    for (name, value) in &series.tags {
+        // The door refuses the one, and has the database instead of the other.
+        if name != METRIC_NAME && (naming.label.is_empty() || name != naming.label) {
+            tags.push(name, value);
+        }
+    }
+    if !naming.label.is_empty() {
+        tags.push(naming.label, &statement.wanted.policy.label);
+    }
+    for (at, column) in series.columns.iter().enumerate() {
+        let (field, kind) = statement.fields.get(at).context("more columns than were asked for")?;
+        let points = if *kind == FieldType::String { &column.texts } else { &column.numbers };
+        if points.is_empty() {
+            continue;
+        }
+        let mut labels = tags.clone();
+        labels.push(METRIC_NAME, &metric_of(&statement.wanted.measurement.name, field, *kind));
+        let labels = labels.finish();
+        if plan.takes(&labels) {
+            on_field(labels, points)?;
+        }
+    }
+    Ok(())
+}
+
+/// All series that match, with their samples; the store puts them in order.
+pub fn select(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<FoundSeries>> {
+    let catalog = catalog(request)?;
+    let plan = Plan::new(&catalog, asked.sets, request.influx().naming(), request.deadline())?;
+    let bounds = request.bounds();
+    let (mut places, mut found) = (HashMap::new(), Vec::<FoundSeries>::new());
+    ask(request, asked, (&plan, Extent::Whole), &mut |labels, points| {
+        let known = places.get(&labels).copied();
+        // Labels may be longer than all samples.
+        let labels_size = if known.is_none() { labels.as_bytes().len() } else { 0 };
+        bounds.note_samples(points.len(), points.len() + labels_size / SAMPLE_SIZE, asked)?;
+        let at = match known {
+            Some(at) => at,
+            None => {
+                bounds.check_series(found.len() + 1, asked)?;
+                places.insert(labels.clone(), found.len());
+                found.push(FoundSeries { labels, grain: Grain::Nano, ..FoundSeries::default() });
+                found.len() - 1
+            }
+        };
+        let series = found.get_mut(at).context("a place without a series")?;
+        series.times.extend_from_slice(&points.times);
+        series.values.extend_from_slice(&points.values);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The labels of series.
+pub fn series(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Labels>> {
+    let catalog = catalog(request)?;
+    let plan = Plan::new(&catalog, asked.sets, request.influx().naming(), request.deadline())?;
+    series_of(request, asked, &plan)
+}
+
+fn series_of(
+    request: &mut Request<'_>,
+    asked: &Asked<'_>,
+    plan: &Plan<'_>,
+) -> anyhow::Result<Vec<Labels>> {
+    let (bounds, mut found) = (request.bounds(), BTreeSet::new());
+    ask(request, asked, (plan, Extent::First), &mut |labels, _| {
+        found.insert(labels);
+        bounds.check_series(found.len(), asked)
+    })?;
+    Ok(found.into_iter().collect())
+}
+
+/// The names of their labels.
+pub fn label_names(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<String>> {
+    let catalog = catalog(request)?;
+    let naming = request.influx().naming();
+    let plan = Plan::new(&catalog, asked.sets, naming, request.deadline())?;
+    let mut names = BTreeSet::new();
+    if plan.is_of_whole_measurements() {
+        if !plan.list.is_empty() {
+            names.extend([METRIC_NAME.to_string(), naming.label.to_string()]);
+        }
+        show(request, asked, (&plan, "SHOW TAG KEYS", ""), "tagKey", &mut names)?;
+        names.remove("");
+    } else {
+        for labels in series_of(request, asked, &plan)? {
+            names.extend(labels.iter().map(|(name, _)| name.to_string()));
+        }
+    }
+    Ok(names.into_iter().collect())
+}
+
+/// The values of one of their labels.
+pub fn label_values(
+    request: &mut Request<'_>,
+    name: &str,
+    asked: &Asked<'_>,
+) -> anyhow::Result<Vec<String>> {
+    let catalog = catalog(request)?;
+    let naming = request.influx().naming();
+    let plan = Plan::new(&catalog, asked.sets, naming, request.deadline())?;
+    let mut values = BTreeSet::new();
+    let is_label = !naming.label.is_empty() && name == naming.label;
+    if plan.is_of_any_tags && name == METRIC_NAME {
+        for Wanted { measurement, fields, .. } in &plan.list {
+            let names =
+                fields.iter().map(|(field, kind)| metric_of(&measurement.name, field, *kind));
+            values.extend(names);
+        }
+    } else if plan.is_of_any_tags && is_label {
+        values.extend(plan.list.iter().map(|wanted| wanted.policy.label.clone()));
+    } else if plan.is_of_whole_measurements() && words::is_tag(name) {
+        let with = format!(" WITH KEY = {}", quoted(name));
+        show(request, asked, (&plan, "SHOW TAG VALUES", &with), "value", &mut values)?;
+    } else {
+        for labels in series_of(request, asked, &plan)? {
+            values.extend(labels.get(name).map(str::to_string));
+        }
+    }
+    Ok(values.into_iter().collect())
+}
+
+/// Adds a list of the index of whole measurements.
+fn show(
+    request: &mut Request<'_>,
+    asked: &Asked<'_>,
+    (plan, verb, with): (&Plan<'_>, &str, &str),
+    column: &str,
+    out: &mut BTreeSet<String>,
+) -> anyhow::Result<()> {
+    let mut measurements: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    for Wanted { database, measurement, .. } in &plan.list {
+        let count = database.measurements.len();
+        let (_, names) = measurements.entry(&database.name).or_insert((count, BTreeSet::new()));
+        names.insert(&measurement.name);
+    }
+    let (bounds, time) = (request.bounds(), words::span(&asked.range));
+    for (database, (count, names)) in measurements {
+        let head = format!("{verb} ON {}", quoted(database));
+        let names: Vec<String> = names.into_iter().map(quoted).collect();
+        let statement = |from: String| format!("{head}{from}{with} WHERE {time}");
+        let texts: Vec<String> = match names.len() == count {
+            true => vec![statement(String::new())],
+            false => {
+                let some = names.chunks(MEASUREMENTS_AT_ONCE);
+                some.map(|some| statement(format!(" FROM {}", some.join(", ")))).collect()
+            }
+        };
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let mut rest = texts.as_slice();
+        while !rest.is_empty() {
+            let (some, others) = rest.split_at(asking::count_at_once(rest.iter().copied()));
+            asking::names(request, (database, some), Some(asked), &mut |_, row| {
+                let text = row.text(column);
+                if !out.contains(text) {
+                    out.insert(text.to_string());
+                    bounds.check_series(out.len(), asked)?;
+                }
+                Ok(())
+            })?;
+            rest = others;
+        }
+    }
+    Ok(())
+}
