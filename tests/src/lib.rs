@@ -22,6 +22,7 @@ pub mod programs;
 pub mod prometheus;
 pub mod protobuf;
 pub mod redis;
+pub mod s3;
 pub mod victoria;
 
 pub use answers::{Export, Matrix, Vector, percent};

@@ -25,6 +25,7 @@ mod legacy_faults;
 mod influxql;
 mod metricsql;
 mod migrate;
+mod migrate_blocks;
 mod migrate_files;
 mod migrate_influx;
 mod migrate_redis;

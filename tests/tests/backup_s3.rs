@@ -2,24 +2,15 @@
 
 use crate::backup::{Said, backup};
 use anyhow::{Context, Result, bail, ensure};
-use e2e::programs::python_with;
-use e2e::{Client, Launch, Program, free_port, poll};
+use e2e::Launch;
+use e2e::s3::{ENVIRONMENT, S3, SECRET};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::thread::spawn;
-use std::time::Duration;
-use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
 /// 2024-02-29 12:00:00 UTC in seconds.
 const NOON: i64 = 1_709_208_000;
-const SECRET: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
-const ENVIRONMENT: [(&str, &str); 2] =
-    [("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"), ("AWS_SECRET_ACCESS_KEY", SECRET)];
-/// moto looks whether somebody says who they are, not whether it is so.
-const SIGNED: &str = "AWS4-HMAC-SHA256 Credential=k/20240229/us-east-1/s3/aws4_request, \
-                      SignedHeaders=host, Signature=0";
 const PLACE: &str = "s3://bucket/of/backups";
 
 /// Whether the binary knows buckets.
@@ -32,65 +23,28 @@ fn is_built() -> Result<bool> {
     Ok(is_built)
 }
 
-/// A store of objects with an empty bucket.
-struct S3 {
-    port: u16,
-    endpoint: String,
-    _moto: Program,
-    root: TempDir,
+/// Names in the bucket below the place.
+fn keys(s3: &S3, folder: &str) -> Result<Vec<String>> {
+    s3.keys(&format!("of/backups/{folder}"))
 }
 
-impl S3 {
-    fn start() -> Result<S3> {
-        let root = tempfile::tempdir()?;
-        let python = python_with("moto.server")?;
-        let port = free_port()?;
-        let arguments = ["-m", "moto.server", "-H", "127.0.0.1", "-p", &port.to_string()];
-        let arguments = arguments.map(str::to_owned);
-        let python = python.to_str().context("a path of UTF-8")?;
-        let moto = Program::start(python, &arguments, &root.path().join("moto.log"))?;
-        let s3 = S3 { port, endpoint: format!("http://127.0.0.1:{port}"), _moto: moto, root };
-        poll("moto", PATIENCE, || s3.send("PUT", "/bucket", b""))?;
-        Ok(s3)
-    }
+fn say(s3: &S3, arguments: &[&str]) -> Result<Said> {
+    let place = ["--to", PLACE, "--endpoint", &s3.endpoint];
+    let said = backup(&[arguments, &place].concat(), &ENVIRONMENT)?;
+    ensure!(!(said.out.clone() + &said.error).contains(SECRET), "a secret is said");
+    Ok(said)
+}
 
-    fn send(&self, method: &str, path: &str, body: &[u8]) -> Result<String> {
-        let mut client = Client::new(&format!("127.0.0.1:{}", self.port));
-        let response = client.send(method, path, &[("Authorization", SIGNED)], body)?;
-        ensure!(response.status < 300, "{method} {path}: {}", response.excerpt());
-        Ok(response.text())
-    }
+fn must(s3: &S3, arguments: &[&str]) -> Result<String> {
+    let said = say(s3, arguments)?;
+    ensure!(said.is_ok, "{arguments:?}: {}{}", said.out, said.error);
+    Ok(said.out)
+}
 
-    /// Names in the bucket below the place.
-    fn keys(&self, folder: &str) -> Result<Vec<String>> {
-        let text =
-            self.send("GET", &format!("/bucket?list-type=2&prefix=of/backups/{folder}"), b"")?;
-        let keys = text.split("<Key>").skip(1).filter_map(|rest| rest.split_once("</Key>"));
-        Ok(keys.map(|(key, _)| key.to_owned()).collect())
-    }
-
-    fn say(&self, arguments: &[&str]) -> Result<Said> {
-        let place = ["--to", PLACE, "--endpoint", &self.endpoint];
-        let said = backup(&[arguments, &place].concat(), &ENVIRONMENT)?;
-        ensure!(!(said.out.clone() + &said.error).contains(SECRET), "a secret is said");
-        Ok(said)
-    }
-
-    fn must(&self, arguments: &[&str]) -> Result<String> {
-        let said = self.say(arguments)?;
-        ensure!(said.is_ok, "{arguments:?}: {}{}", said.out, said.error);
-        Ok(said.out)
-    }
-
-    fn refusal(&self, arguments: &[&str]) -> Result<String> {
-        let said = self.say(arguments)?;
-        ensure!(!said.is_ok, "{arguments:?} went well: {}", said.out);
-        Ok(said.out + &said.error)
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.root.path().join(name).display().to_string()
-    }
+fn refusal(s3: &S3, arguments: &[&str]) -> Result<String> {
+    let said = say(s3, arguments)?;
+    ensure!(!said.is_ok, "{arguments:?} went well: {}", said.out);
+    Ok(said.out + &said.error)
 }
 
 #[test]
@@ -107,45 +61,45 @@ fn a_bucket_keeps_backups_and_gives_them_back() -> Result<()> {
         server.write("/write?precision=s", (0..500).map(line).collect::<String>())
     };
     write("first")?;
-    s3.must(&create)?;
-    let first = s3.keys("blobs/")?;
+    must(&s3, &create)?;
+    let first = keys(&s3, "blobs/")?;
     write("second")?;
-    s3.must(&create)?;
-    let second = s3.keys("blobs/")?;
+    must(&s3, &create)?;
+    let second = keys(&s3, "blobs/")?;
     assert!(!first.is_empty() && first.len() < second.len());
     assert!(second.len() < 2 * first.len(), "{} and {}", first.len(), second.len());
-    let out = s3.must(&create)?;
+    let out = must(&s3, &create)?;
     assert!(out.contains("; 0 blobs of 0 B were sent"), "{out}");
-    assert_eq!(s3.keys("marks/")?, Vec::<String>::new());
-    s3.must(&["verify"])?;
-    let said = s3.must(&["prune", "--keep", "1"])?;
+    assert_eq!(keys(&s3, "marks/")?, Vec::<String>::new());
+    must(&s3, &["verify"])?;
+    let said = must(&s3, &["prune", "--keep", "1"])?;
     assert!(said.contains("removed 2 backups"), "{said}");
-    assert_eq!(s3.keys("backups/")?.len(), 1);
+    assert_eq!(keys(&s3, "backups/")?.len(), 1);
     let expected = server.export("{__name__!=''}")?;
     server.kill()?;
-    s3.must(&["restore", "latest", "--data-dir", &s3.path("new")])?;
+    must(&s3, &["restore", "latest", "--data-dir", &s3.path("new")])?;
     let server = Launch::new(Path::new(&s3.path("new"))).start()?;
     assert_eq!(server.export("{__name__!=''}")?, expected);
     server.stop()?;
     // Rotten, then gone.
-    let blob = s3.keys("blobs/")?.pop().context("blobs")?;
+    let blob = keys(&s3, "blobs/")?.pop().context("blobs")?;
     let name = blob.rsplit_once('/').context("a folder")?.1.to_owned();
     s3.send("PUT", &format!("/bucket/{blob}"), b"rotten")?;
     let restore = ["restore", "--data-dir", &s3.path("rotten")];
     for arguments in [&["verify"][..], &restore] {
-        let said = s3.refusal(arguments)?;
+        let said = refusal(&s3, arguments)?;
         assert!(said.contains(&name) && said.contains("is rotten"), "{said}");
     }
     s3.send("DELETE", &format!("/bucket/{blob}"), b"")?;
     for arguments in [&["verify"][..], &restore] {
-        let said = s3.refusal(arguments)?;
+        let said = refusal(&s3, arguments)?;
         assert!(said.contains(&name) && said.contains("is missing"), "{said}");
     }
     Ok(())
 }
 
 /// Answers every request with 403, as a store does to whom it does not let in.
-fn deny(listener: TcpListener) {
+pub fn deny(listener: TcpListener) {
     let body = "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>";
     for stream in listener.incoming().flatten() {
         let mut reader = BufReader::new(stream);

@@ -644,3 +644,42 @@ fn blocks_in(directory: &Path) -> Vec<String> {
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.len() == 26).collect()
 }
+
+#[test]
+fn what_matches_nothing_and_what_is_no_export_is_said() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(&directory.path().join("quipu")).start()?;
+    server.write("/write?precision=s", format!("m v=1 {}\n", 1_600_000_000))?;
+    let file = shown(&directory.path().join("none"));
+    for format in ["jsonl", "openmetrics"] {
+        let mut command = quipu(&["export", "--format", format, "--match", "nothing{a=\"b\"}"])?;
+        let output = command.args(["-o", &file, "--url", server.url()]).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "{said}");
+        let words = "matches --match nothing{a=\"b\"}";
+        ensure!(said.contains("quipu: no series from 20") && said.contains(words), "{said}");
+    }
+    let found = quipu(&["export", "--match", "m_v", "--url", server.url()])?.output()?;
+    ensure!(!String::from_utf8_lossy(&found.stderr).contains("no series"), "there is one");
+    // More than a request of what is no export: only the first is sent.
+    let import = |name: &str, text: &[u8]| -> Result<String> {
+        let file = directory.path().join(name);
+        std::fs::write(&file, text)?;
+        let output = quipu(&["import", &shown(&file), "--url", server.url()])?.output()?;
+        ensure!(!output.status.success(), "{name}");
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let lines = "cpu,host=a v=1 1600000000000000000\n".repeat(200_000);
+    let said = import("lines", lines.as_bytes())?;
+    ensure!(said.contains("nothing of the first 4.0 MiB is a JSON line"), "{said}");
+    ensure!(said.contains("line 1: cannot parse JSON line"), "{said}");
+    ensure!(said.contains("`quipu migrate influx-lines FILE`"), "{said}");
+    ensure!(said.matches("the rest was not sent").count() == 1, "{said}");
+    let said = import("packed", &[0x1f, 0x8b, 8, 0, 1, 2, 3])?;
+    ensure!(said.contains("gunzip -c FILE | quipu import -"), "{said}");
+    let half = "{\"metric\":{\"__name__\":\"a\"},\"values\":[1],\"timestamps\":[1600000000000]}\nnot a line\n";
+    let output = import("half", half.as_bytes())?;
+    ensure!(output.contains("line 2: cannot parse"), "one is stored: {output}");
+    ensure!(server.export("a")?.len() == 1, "one is stored");
+    Ok(())
+}

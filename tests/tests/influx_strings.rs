@@ -3,8 +3,16 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::answers::percent;
-use e2e::{Launch, Server};
+use crate::backup::backup;
+use e2e::launch::quipu;
+use e2e::migration::{migrate, must};
+use e2e::{Launch, Server, poll};
 use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// 2020-09-13 12:26:40 UTC.
 const START: i64 = 1_600_000_000;
@@ -124,6 +132,215 @@ fn strings_survive_kills() -> Result<()> {
     server.stop()?;
     let server = launch.start()?;
     check_all(&server);
+    Ok(())
+}
+
+/// That every row has the text that came with its number; how many there are.
+fn check_rounds(server: &Server) -> Result<usize> {
+    let found = rows(server, "SELECT n, text FROM round")?;
+    let all = found.as_array().cloned().unwrap_or_default();
+    for row in &all {
+        let n = row[1].as_i64().context("a number")?;
+        ensure!(row[2] == json!(format!("number {n}")), "{row}");
+    }
+    Ok(all.len())
+}
+
+/// Writes lines with texts that nobody knows, until it is told to stop; how many were acknowledged.
+fn write_rounds(server: &Server, stop: &AtomicBool, acknowledged: &AtomicI64) -> Result<()> {
+    let mut client = server.client();
+    for n in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let at = START + n;
+        let line = format!("round text=\"number {n}\",n={n}i {at}000000000");
+        client.post("/write?db=x", &[], line.as_bytes())?;
+        acknowledged.store(n + 1, Ordering::SeqCst);
+    }
+    Ok(())
+}
+
+fn copy_all(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy_all(&entry.path(), &to)?,
+            false => drop(std::fs::copy(entry.path(), to)?),
+        }
+    }
+    Ok(())
+}
+
+/// Snapshots and backups that are made while new texts come, and then a kill: in each there is a text for
+/// every sample, and all that was acknowledged before it was made.
+#[test]
+fn snapshots_and_backups_have_their_texts() -> Result<()> {
+    let root = tempfile::tempdir()?;
+    let path = |name: &str| root.path().join(name).display().to_string();
+    let (data, place) = (path("data"), path("place"));
+    let launch = Launch::new(Path::new(&data));
+    let server = launch.start()?;
+    server.write("/write?db=x", lines())?;
+    let (stop, acknowledged) = (AtomicBool::new(false), AtomicI64::new(0));
+    let mut made: Vec<(String, i64)> = Vec::new();
+    std::thread::scope(|scope| -> Result<()> {
+        let writer = scope.spawn(|| write_rounds(&server, &stop, &acknowledged));
+        let work = (|| -> Result<()> {
+            for _ in 0..4 {
+                let before = acknowledged.load(Ordering::SeqCst);
+                poll("more texts", PATIENCE, || {
+                    ensure!(before + 20 < acknowledged.load(Ordering::SeqCst), "too few");
+                    Ok(())
+                })?;
+                let before = acknowledged.load(Ordering::SeqCst);
+                let answer = server.post("/snapshot/create", "")?.json()?;
+                made.push((answer["snapshot"].as_str().context("a name")?.to_string(), before));
+            }
+            let url = server.url();
+            let create = ["create", "--url", url, "--data-dir", &data, "--to", &place];
+            let said = backup(&create, &[])?;
+            ensure!(said.is_ok, "{}", said.error);
+            Ok(())
+        })();
+        stop.store(true, Ordering::SeqCst);
+        let written = writer.join().map_err(|_| anyhow::anyhow!("the writer panicked"))?;
+        work.and(written)
+    })?;
+    let all = acknowledged.load(Ordering::SeqCst);
+    server.kill()?;
+    for (name, before) in made {
+        let copy = path(&name);
+        copy_all(&Path::new(&data).join("snapshots").join(&name), Path::new(&copy))?;
+        let server = Launch::new(Path::new(&copy)).start()?;
+        let count = i64::try_from(check_rounds(&server)?)?;
+        ensure!((before..=all).contains(&count), "{count}, {before} before it");
+        check_all(&server);
+        server.stop()?;
+    }
+    let restored = path("restored");
+    let said = backup(&["restore", "latest", "--from", &place, "--data-dir", &restored], &[])?;
+    ensure!(said.is_ok, "{}", said.error);
+    let server = Launch::new(Path::new(&restored)).start()?;
+    ensure!(0 < check_rounds(&server)?, "no rounds");
+    check_all(&server);
+    // Texts that come after it get numbers that nobody has, a kill more or less.
+    server.write("/write?db=x", format!("late text=\"late\" {START}000000000"))?;
+    server.kill()?;
+    let server = Launch::new(Path::new(&restored)).start()?;
+    check_rounds(&server)?;
+    check_all(&server);
+    check(&server, "SELECT text FROM late", json!([[START, "late"]]));
+    // The one that was killed has all of it, too.
+    let server = launch.start()?;
+    ensure!(i64::try_from(check_rounds(&server)?)? == all, "of {all}");
+    check_all(&server);
+    server.stop()
+}
+
+/// What is selected of all strings, wherever they came from.
+fn check_strings(server: &Server) {
+    check(
+        server,
+        "SELECT label, state FROM door WHERE host = 'a'",
+        json!([
+            [START, "x0", "open"],
+            [START + 10, "x1", "shut"],
+            [START + 20, "x2", "a \"b\\ c"],
+            [START + 30, "x3", "open"],
+        ]),
+    );
+    check(server, "SELECT count(label) FROM door WHERE state = 'open'", json!([[0, 2]]));
+}
+
+/// Runs a command of the binary; what it printed, and whether it ended well.
+fn run(server: &Server, arguments: &[&str]) -> Result<(bool, String)> {
+    let output = quipu(arguments)?.args(["--url", server.url()]).output()?;
+    let text = [output.stdout, output.stderr].concat();
+    Ok((output.status.success(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+#[test]
+fn strings_move_out_and_in() -> Result<()> {
+    let root = tempfile::tempdir()?;
+    let path = |name: &str| root.path().join(name).display().to_string();
+    let old = Launch::new(Path::new(&path("old"))).start()?;
+    old.write("/write?db=x", lines())?;
+    // A recording rule may be called so, too: its numbers are no texts.
+    old.write("/api/v1/import/prometheus", format!("rule:text 1 {START}000\n"))?;
+    let file = path("all.jsonl");
+    let (is_ok, said) = run(&old, &["export", "-o", &file])?;
+    ensure!(is_ok, "{said}");
+    let text = std::fs::read_to_string(&file)?;
+    ensure!(text.lines().filter(|line| line.contains("\"strings\":[")).count() == 2, "{text}");
+    ensure!(!text.contains("rule:text"), "{text}");
+    let (is_ok, named) = run(&old, &["export", "--match", "{__name__=~\".*:text\"}"])?;
+    ensure!(is_ok && named.matches("\"strings\":[").count() == 2, "{named}");
+    ensure!(named.contains("\"rule:text\"") && named.matches("\"values\"").count() == 1, "{named}");
+
+    // Another server has other numbers for the same texts.
+    let new = Launch::new(Path::new(&path("new"))).start()?;
+    new.write("/write?db=y", format!("other s=\"first of all\" {START}000000000"))?;
+    let (is_ok, said) = run(&new, &["import", &file])?;
+    ensure!(is_ok, "{said}");
+    check_strings(&new);
+    new.kill()?;
+    let new = Launch::new(Path::new(&path("new"))).start()?;
+    check_strings(&new);
+    let all = "{__name__!=\"\"}";
+    ensure!(new.export(all)? == old.export(all)?, "numbers");
+    let refuses = Launch::new(Path::new(&path("none"))).flag("influx.max-strings", "0").start()?;
+    let (is_ok, said) = run(&refuses, &["import", &file])?;
+    ensure!(!is_ok && said.contains("strings are not kept here"), "{said}");
+
+    let lines_file = path("all.lp");
+    let arguments = ["export", "--format", "influx", "--influx-split", "-o", &lines_file];
+    let (is_ok, said) = run(&old, &arguments)?;
+    ensure!(is_ok && !said.contains("none of"), "{said}");
+    let written = Launch::new(Path::new(&path("written"))).start()?;
+    written.write("/write?db=x", std::fs::read(&lines_file)?)?;
+    check_all(&written);
+    for format in ["openmetrics", "prometheus-blocks", "victoriametrics-native"] {
+        let (is_ok, said) = run(&old, &["export", "--format", format, "-o", &path(format)])?;
+        let words = format!(
+            "metrics of strings, which {format} has none of: 3: door_label:text, door_state:text, rule:text"
+        );
+        ensure!(is_ok && said.contains(&words), "{said}");
+    }
+    check_moving(root.path(), &old)
+}
+
+/// From one Quipu to another.
+fn check_moving(root: &Path, old: &Server) -> Result<()> {
+    let new = Launch::new(&root.join("moved")).start()?;
+    new.write("/write?db=y", format!("other s=\"first of all\" {START}000000000"))?;
+    let copy = ["quipu", old.url(), "--start", "1600000000", "--end", "1600000100"];
+    let said = must(&new, root, &copy)?;
+    ensure!(said.contains("12 samples of ") && !said.contains("left out"), "{said}");
+    check_strings(&new);
+    let verify = [&["verify"], &copy[..]].concat();
+    let said = must(&new, root, &verify)?;
+    ensure!(said.contains("with 12 samples compared; 0 differ"), "{said}");
+    // A text that is another, and one that is not there.
+    let other = format!("door,host=a state=\"shut\" {START}000000000\n");
+    new.write("/write?db=x", other)?;
+    let gone = "/api/v1/admin/tsdb/delete_series?match[]=door_label:text";
+    new.post(gone, "")?;
+    let said = migrate(&new, root, &verify)?;
+    ensure!(said.code == 1 && said.text.contains("; 2 differ"), "{}", said.text);
+    ensure!(said.text.contains("door_label:text{") && said.text.contains("4 samples there, 0 here"), "{}", said.text);
+    // A part of it, under other labels.
+    let some = Launch::new(&root.join("some")).start()?;
+    let chosen = [&copy[..], &["--match", "door_state:text", "--rename-label", "host=box"]].concat();
+    must(&some, root, &chosen)?;
+    check(&some, "SELECT state FROM door WHERE box = 'a' LIMIT 1", json!([[START, "open"]]));
+    check(&some, "SHOW FIELD KEYS FROM door", json!([["state", "string"]]));
+    must(&some, root, &[&["verify"], &chosen[..]].concat())?;
+    let named = [&copy[..], &["--set-label", "__name__=other"]].concat();
+    let said = must(&some, root, &named)?;
+    ensure!(said.contains("left out: 8 strings, which have no other names"), "{said}");
     Ok(())
 }
 

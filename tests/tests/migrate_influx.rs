@@ -71,14 +71,107 @@ fn fields(server: &Server, database: &str) -> Result<String> {
     Ok(String::from_utf8(server.get(&path)?.body)?)
 }
 
+/// What a server answers to a question.
+fn answer_of(server: &Server, database: &str, question: &str) -> Result<String> {
+    ask_of(&mut server.client(), &format!("db={}", percent(database)), question)
+}
+
+fn ask_of(client: &mut Client, place: &str, question: &str) -> Result<String> {
+    let answer = client.get(&format!("/query?{place}&epoch=ns&q={}", percent(question)))?;
+    ensure!(answer.status == 200, "{question}: {}", answer.excerpt());
+    Ok(answer.text().trim_end().to_string())
+}
+
+/// Fields of all types, with what their texts and numbers can be.
+fn typed() -> String {
+    let texts = ["open", "shut", "", "é \\\"quoted\\\" \\\\ back", "two\nlines, a=b", "open"];
+    let mut lines = String::new();
+    for (row, text) in (0..).zip(texts.iter().cycle().take(60)) {
+        let at = START + row * 10_000_000_000;
+        let whole = (1i64 << 53) - row;
+        let long = "x".repeat(1000);
+        lines += &format!(
+            "door,host=h{},zone=a\\ b state=\"{text}\",note=\"n{row}\",n={whole}i,m=-{whole}i,v={},on={} {at}\n",
+            row % 2,
+            row as f64 / 7.0,
+            row % 3 == 0
+        );
+        lines += &format!("only,host=h{} text=\"{long}{row}\" {at}\n", row % 2);
+    }
+    lines
+}
+
+/// Questions whose answers are to be the same.
+const QUESTIONS: [&str; 11] = [
+    "SHOW FIELD KEYS",
+    "SHOW MEASUREMENTS",
+    "SELECT * FROM door",
+    "SELECT * FROM only",
+    "SELECT state, n FROM door WHERE host = 'h1' ORDER BY time DESC LIMIT 7",
+    "SELECT n, m, \"on\" FROM door WHERE state = 'open'",
+    "SELECT note FROM door WHERE state =~ /^(shut|é)/ AND \"on\" = true",
+    "SELECT last(state), first(note) FROM door GROUP BY host",
+    "SELECT count(state), count(\"on\"), count(n) FROM door GROUP BY time(1m), host",
+    "SELECT distinct(state) FROM door",
+    "SELECT max(n), min(m) FROM door",
+];
+
+#[test]
+fn answers_with_strings_are_those_of_the_influxdb() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let directory = directory.path();
+    let (_influx, authority) = start_influx(directory)?;
+    let mut influx = Client::new(&authority);
+    ask(&mut influx, "CREATE DATABASE x")?;
+    let answer = influx.post("/write?db=x", &[], typed().as_bytes())?;
+    ensure!(answer.status == 204, "{}", answer.excerpt());
+    let url = format!("http://{authority}");
+    let of_server = Launch::new(&directory.join("of-server")).start()?;
+    let said = must(&of_server, directory, &["influxdb", &url])?;
+    ensure!(said.contains("420 samples of 1 windows sent; 0 requests"), "{said}");
+    let head = "# DDL\n# DML\n# CONTEXT-DATABASE:x\n# CONTEXT-RETENTION-POLICY:autogen\n";
+    std::fs::write(directory.join("export.lp"), format!("{head}{}", typed()))?;
+    let of_file = Launch::new(&directory.join("of-file")).start()?;
+    let said = must(&of_file, directory, &["influx-lines", "export.lp"])?;
+    ensure!(said.contains("420 samples of ") && !said.contains("left out"), "{said}");
+    for question in QUESTIONS {
+        let expected = ask_of(&mut influx, "db=x", question)?;
+        ensure!(!expected.contains("error"), "{question}: {expected}");
+        for server in [&of_server, &of_file] {
+            let found = answer_of(server, "x", question)?;
+            ensure!(found == expected, "{question}:\n{found}\n{expected}");
+        }
+    }
+    check_chosen_strings(directory, &url)
+}
+
+/// A part of them, what is over a limit, and what no line can say.
+fn check_chosen_strings(directory: &Path, url: &str) -> Result<()> {
+    let some = Launch::new(&directory.join("some")).start()?;
+    must(&some, directory, &["influxdb", url, "--match", "door_state:text{host=\"h0\"}"])?;
+    let found = answer_of(&some, "x", "SHOW FIELD KEYS")?;
+    ensure!(found.contains("\"state\"") && !found.contains("\"note\""), "{found}");
+    let found = answer_of(&some, "x", "SELECT count(state) FROM door")?;
+    ensure!(found.contains(",30]"), "{found}");
+    let few = Launch::new(&directory.join("few")).flag("influx.max-strings", "3").start()?;
+    let said = migrate(&few, directory, &["influxdb", url])?;
+    ensure!(said.code == 1 && said.text.contains("(influx.max-strings)"), "{}", said.text);
+    let found = answer_of(&few, "x", "SELECT count(n) FROM door")?;
+    ensure!(found.contains(",60]"), "numbers come: {found}");
+    let named = Launch::new(&directory.join("named")).start()?;
+    let said = must(&named, directory, &["influxdb", url, "--rename-label", "__name__=was"])?;
+    ensure!(said.contains("left out: 180 values of text fields, which only lines can say"), "{said}");
+    ensure!(said.contains("x.door (120), x.only (60)"), "{said}");
+    Ok(())
+}
+
 #[test]
 fn an_influxdb_becomes_what_its_lines_would_have_been() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let directory = directory.path();
     let (_influx, authority) = start_influx(directory)?;
     let mut influx = Client::new(&authority);
-    // Strings do not come along, so nobody keeps them.
-    let truth = Launch::new(&directory.join("truth")).flag("influx.max-strings", "0").start()?;
+    let truth = Launch::new(&directory.join("truth")).start()?;
     fill(&mut influx, &truth)?;
     let url = format!("http://{authority}");
 
@@ -89,7 +182,7 @@ fn an_influxdb_becomes_what_its_lines_would_have_been() -> Result<()> {
     ensure!(told.contains("2026-08-30: 1 are here"), "{told}");
     let said = must(&server, directory, &["influxdb", &url])?;
     ensure!(said.contains("0 requests had some that were refused"), "{said}");
-    ensure!(said.contains("2701 values of text fields"), "{said}");
+    ensure!(!said.contains("left out"), "{said}");
     ensure!(said.contains("days of which both had samples:\n2026-08-30: "), "{said}");
     truth.write("/write?db=x", format!("once,host=b v=1 {START}\n"))?;
     let (here, there) = (lines(&server)?, lines(&truth)?);
@@ -99,7 +192,10 @@ fn an_influxdb_becomes_what_its_lines_would_have_been() -> Result<()> {
     }
     for (database, _) in PLACES {
         let (here, there) = (fields(&server, database)?, fields(&truth, database)?);
-        ensure!(here == there && here.contains("fieldKey"), "{database}: {here}\n{there}");
+        ensure!(here == there && here.contains("\"string\""), "{database}: {here}\n{there}");
+        let all = "SELECT * FROM /.*/";
+        let (here, there) = (answer_of(&server, database, all)?, answer_of(&truth, database, all)?);
+        ensure!(here == there && here.len() > 100, "{database}: {here}\n{there}");
     }
 
     let verify = ["verify", "influxdb", &url];
@@ -209,9 +305,10 @@ fn gzip(path: &Path, text: &[u8]) -> Result<()> {
 fn files_of_lines_are_copied_with_their_contexts() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let directory = directory.path();
-    let truth = Launch::new(&directory.join("truth")).flag("influx.max-strings", "0").start()?;
-    truth.write("/write?db=x.long", fleet(1))?;
-    truth.write("/write?db=x", fleet(0))?;
+    let truth = Launch::new(&directory.join("truth")).start()?;
+    let note = format!("note,host=a text=\"one\n# CONTEXT-DATABASE:y\n\" {START}\n");
+    truth.write("/write?db=x.long", fleet(1) + &note)?;
+    truth.write("/write?db=x", fleet(0) + &note)?;
     std::fs::write(directory.join("plain"), exported())?;
     gzip(&directory.join("packed.gz"), exported().as_bytes())?;
     for file in ["plain", "packed.gz"] {
@@ -221,9 +318,14 @@ fn files_of_lines_are_copied_with_their_contexts() -> Result<()> {
             told.contains("2026-08-28T00:00:00") && told.contains("2 windows; nothing"),
             "{told}"
         );
-        ensure!(told.contains("values of text fields"), "{told}");
+        ensure!(!told.contains("left out"), "{told}");
         must(&server, directory, &["influx-lines", file])?;
         ensure!(lines(&server)? == lines(&truth)?, "{file}");
+        for database in ["x", "x.long"] {
+            let all = "SELECT * FROM /.*/";
+            let (here, there) = (answer_of(&server, database, all)?, answer_of(&truth, database, all)?);
+            ensure!(here == there && here.contains("CONTEXT"), "{file}: {database}: {here}\n{there}");
+        }
         let said = must(&server, directory, &["verify", "influx-lines", file])?;
         ensure!(said.contains("; 0 differ"), "{said}");
         server.stop()?;

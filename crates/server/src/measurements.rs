@@ -142,6 +142,19 @@ impl MeasurementTable {
         if is_all_there { Ok(()) } else { self.remember_all(store, database, &learned.lines) }
     }
 
+    /// Remembers fields that somebody names; what is new is durable on return.
+    ///
+    /// # Errors
+    /// When the store takes no notes.
+    pub fn note(
+        &self,
+        store: &Store,
+        database: &str,
+        lines: &[TypedFields],
+    ) -> store::Result<()> {
+        self.remember_all(store, database, lines)
+    }
+
     fn remember_all(
         &self,
         store: &Store,

@@ -38,6 +38,9 @@ pub fn fuzz_prometheus_block(data: &[u8]) {
     }
     match chunks::decode(&with_sum(data)) {
         Ok(chunks::Chunk::Samples(all)) => assert!(all.len() <= data.len() * 8),
+        Ok(chunks::Chunk::Aggregates(all)) => {
+            assert!(all.averages.len() + all.counter.len() <= data.len() * 8);
+        }
         Ok(chunks::Chunk::Histograms(all)) => {
             let buckets = |one: &Histogram| one.positive.len() + one.negative.len();
             let count: usize = all.iter().map(|one| buckets(&one.histogram)).sum();

@@ -27,6 +27,13 @@ use std::process::ExitCode;
 /// Bytes of lines in one request.
 const REQUEST_SIZE: usize = 4 << 20;
 
+/// Bytes of a file that tell what it is instead.
+const HEAD_SIZE: usize = 64;
+/// Lines that could not be read which are looked at.
+const REFUSALS_READ: usize = 20;
+/// Lines that could not be read which are shown where none could.
+const REFUSALS_SHOWN: usize = 3;
+
 /// How far an import came.
 #[derive(Serialize, Deserialize)]
 struct Progress {
@@ -165,10 +172,19 @@ pub(super) fn send(
     sent: &mut Sent,
 ) -> anyhow::Result<()> {
     let size = lines.len() as u64;
+    let head: Vec<u8> = lines.iter().take(HEAD_SIZE).copied().collect();
     let reply = client.send(Method::POST, path, Bytes::from(lines), &mut |_| Ok(()))?;
     match reply.status {
         status if status.is_success() => {}
         // The server has stored the good lines.
+        StatusCode::BAD_REQUEST if sent.size == 0 && is_no_line(&reply.error) => {
+            bail!(
+                "nothing of the first {} is a JSON line{}; the rest was not sent: {}",
+                format_size(size),
+                instead(&head),
+                first_lines(&reply.error)
+            )
+        }
         StatusCode::BAD_REQUEST => {
             sent.refused += 1;
             bar.suspend(|| eprintln!("from byte {}: {}", sent.size, reply.error));
@@ -177,6 +193,44 @@ pub(super) fn send(
     }
     sent.size += size;
     Ok(())
+}
+
+/// Whether a server says that it could read none of what it got.
+fn is_no_line(error: &str) -> bool {
+    let mut lines = error.lines();
+    let is_nothing = lines.next().is_some_and(|line| line.starts_with("0 samples stored"));
+    // The last one may be cut off.
+    let mut some = lines.filter(|line| *line != "...").take(REFUSALS_READ);
+    is_nothing && some.all(|line| line.contains("cannot parse JSON line"))
+}
+
+fn first_lines(error: &str) -> String {
+    let lines: Vec<&str> = error.lines().skip(1).take(REFUSALS_SHOWN).collect();
+    lines.join("; ")
+}
+
+/// What may be done with what begins so, where that is known.
+fn instead(head: &[u8]) -> &'static str {
+    let is_text = std::str::from_utf8(head).is_ok_and(|text| !text.contains('\0'));
+    if head.starts_with(&[0x1f, 0x8b]) {
+        return ": it is compressed by gzip, `gunzip -c FILE | quipu import -` sends what is in it";
+    }
+    if head.starts_with(b"PAR1") {
+        return ": it is Parquet, which goes by its name and not by standard input";
+    }
+    if head.starts_with(b"# HELP") || head.starts_with(b"# TYPE") {
+        return ": it is text as servers are scraped, which POST /api/v1/import/prometheus takes";
+    }
+    if head.starts_with(b"# ") {
+        return ": line protocol is copied by `quipu migrate influx-lines FILE`";
+    }
+    match is_text {
+        true => {
+            ", as `quipu export` writes them: line protocol is copied by `quipu migrate influx-lines \
+             FILE`, what VictoriaMetrics exports by `quipu migrate victoriametrics-files FILE`"
+        }
+        false => ", as `quipu export` writes them",
+    }
 }
 
 /// Whole lines of about [`REQUEST_SIZE`] bytes; at least one line, nothing at the end.
@@ -193,6 +247,19 @@ fn next_lines(reader: &mut impl BufRead) -> anyhow::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_format_is_told_from_lines_that_are_refused() {
+        let no = "0 samples stored, 2 lines or samples refused:\nline 1: cannot parse JSON line: x\nline 2: \
+                  cannot parse JSON line: y\n...";
+        assert!(is_no_line(no));
+        assert!(!is_no_line(&no.replacen('0', "1", 1)), "one was a line");
+        assert!(!is_no_line(&no.replace("line 2: cannot parse JSON line", "line 2: too old")));
+        assert!(first_lines(no).starts_with("line 1: cannot"));
+        assert!(instead(&[0x1f, 0x8b, 8]).contains("gunzip"));
+        assert!(instead(b"cpu,host=a v=1").contains("influx-lines"));
+        assert!(!instead(&[0xff, 0, 1]).contains("influx-lines"));
+    }
 
     #[test]
     fn requests_end_with_lines() {

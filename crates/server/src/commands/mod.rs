@@ -2,6 +2,8 @@
 
 mod arguments;
 mod backup;
+#[cfg(feature = "s3")]
+mod bucket;
 mod checkpoint;
 pub mod client;
 pub mod export;

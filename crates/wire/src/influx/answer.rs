@@ -7,7 +7,9 @@
 
 use crate::Error;
 use crate::json_lines::scan::{Fault, Scan};
+use crate::narrow::to_u32;
 use crate::number;
+use std::sync::Arc;
 
 /// A part of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,9 +18,10 @@ pub struct AnswerSeries {
     pub name: String,
     /// Its tags; those that it has not are empty.
     pub tags: Vec<(String, String)>,
-    /// Times in nanoseconds, where the question said so, and the numbers behind them: a boolean is 1 or 0,
-    /// text is none.
+    /// Times in nanoseconds, where the question said so, and what stands behind them.
     pub rows: Vec<AnswerRow>,
+    /// The texts that rows name.
+    pub texts: Vec<Arc<str>>,
 }
 
 /// A row of one.
@@ -27,7 +30,16 @@ pub struct AnswerRow {
     /// What stands in its first column.
     pub time: i64,
     /// What stands in the others.
-    pub values: Vec<Option<f64>>,
+    pub values: Vec<Option<AnswerValue>>,
+}
+
+/// What stands in a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum AnswerValue {
+    /// A number; a boolean is 1 or 0.
+    Number(f64),
+    /// Which of the texts that come with the rows it is, from 0.
+    Text(u32),
 }
 
 /// What a line says of one statement.
@@ -96,7 +108,7 @@ fn series(scan: &mut Scan<'_>) -> Result<AnswerSeries, Fault> {
                 Ok(())
             })?,
             "values" => scan.elements(|scan| {
-                series.rows.push(row(scan)?);
+                series.rows.push(row(scan, &mut series.texts)?);
                 Ok(())
             })?,
             _ => scan.skip(0)?,
@@ -106,13 +118,13 @@ fn series(scan: &mut Scan<'_>) -> Result<AnswerSeries, Fault> {
     Ok(series)
 }
 
-fn row(scan: &mut Scan<'_>) -> Result<AnswerRow, Fault> {
+fn row(scan: &mut Scan<'_>, texts: &mut Vec<Arc<str>>) -> Result<AnswerRow, Fault> {
     let mut row = AnswerRow::default();
     let mut is_first = true;
     scan.elements(|scan| {
         match std::mem::take(&mut is_first) {
             true => row.time = integer(scan)?,
-            false => row.values.push(cell(scan)?),
+            false => row.values.push(cell(scan, texts)?),
         }
         Ok(())
     })?;
@@ -139,21 +151,27 @@ pub(super) fn integer(scan: &mut Scan<'_>) -> Result<i64, Fault> {
     }
 }
 
-fn cell(scan: &mut Scan<'_>) -> Result<Option<f64>, Fault> {
+fn cell(
+    scan: &mut Scan<'_>,
+    texts: &mut Vec<Arc<str>>,
+) -> Result<Option<AnswerValue>, Fault> {
     let words: [(&[u8], Option<f64>); 3] =
         [(b"null", None), (b"true", Some(1.0)), (b"false", Some(0.0))];
     if scan.peek() == Some(b'"') {
-        return scan.raw_string().map(|_| None);
+        let text = scan.string()?;
+        let at = to_u32(texts.len());
+        texts.push(text.into());
+        return Ok(Some(AnswerValue::Text(at)));
     }
     let rest = scan.text.get(scan.at..).unwrap_or_default();
     if let Some((word, value)) = words.iter().find(|(word, _)| rest.starts_with(word)) {
         scan.at += word.len();
-        return Ok(*value);
+        return Ok(value.map(AnswerValue::Number));
     }
     match number::decimal(scan.text, scan.at) {
         Some(number) => {
             scan.at = number.end;
-            Ok(Some(number.value))
+            Ok(Some(AnswerValue::Number(number.value)))
         }
         None => scan.fault("a number, a boolean, text or null"),
     }
@@ -167,18 +185,20 @@ mod tests {
     fn series_have_tags_and_every_digit() {
         let line = br#"{"results":[{"statement_id":3,"series":[{"name":"a b","tags":{"host":"x\u003c","zone":""},
             "columns":["time","v","n","on"],"values":[[-1451606400000000001,0.1,9007199254740993,true],
-            [1, null, 1e-7,"text"]],"partial":true}],"partial":true}]}"#;
+            [1, null, 1e-7,"te\"x\u00e9t"]],"partial":true}],"partial":true}]}"#;
         let parts = read_answer(line).unwrap();
         assert_eq!((parts.len(), parts[0].statement), (1, 3));
         let series = &parts[0].series[0];
         assert_eq!(series.name, "a b");
         assert_eq!(series.tags[1], ("zone".to_string(), String::new()));
-        let row = |time, values: [Option<f64>; 3]| AnswerRow { time, values: values.to_vec() };
+        let row = |time, values: [Option<AnswerValue>; 3]| AnswerRow { time, values: values.to_vec() };
+        let number = |value| Some(AnswerValue::Number(value));
         let expected = [
-            row(-1_451_606_400_000_000_001, [Some(0.1), Some(9_007_199_254_740_992.0), Some(1.0)]),
-            row(1, [None, Some(1e-7), None]),
+            row(-1_451_606_400_000_000_001, [number(0.1), number(9_007_199_254_740_992.0), number(1.0)]),
+            row(1, [None, number(1e-7), Some(AnswerValue::Text(0))]),
         ];
         assert_eq!(series.rows, expected);
+        assert_eq!(series.texts, ["te\"x\u{e9}t".into()]);
         assert!(read_answer(b"{\"results\":[{\"statement_id\":0}]}").unwrap()[0].series.is_empty());
     }
 

@@ -81,6 +81,17 @@ impl LineHead {
     }
 }
 
+impl LineHead {
+    /// Appends the line of a text.
+    pub fn push_text(&self, out: &mut Vec<u8>, timestamp: Timestamp, text: &str) {
+        out.extend_from_slice(&self.bytes);
+        push_field_text(out, text);
+        out.push(b' ');
+        out.extend_from_slice(itoa::Buffer::new().format(timestamp).as_bytes());
+        out.push(b'\n');
+    }
+}
+
 /// Measurement and field.
 fn names<'a>(metric: &'a str, naming: &'a Naming) -> (&'a str, &'a str) {
     let field = match naming {
@@ -145,6 +156,18 @@ pub fn push_field_value(out: &mut Vec<u8>, kind: FieldType, value: f64) {
         }
         _ => push_value(out, value),
     }
+}
+
+/// Appends a text as a field of strings, in quotes.
+pub fn push_field_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    for byte in text.bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            out.push(b'\\');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
 }
 
 fn push_escaped(out: &mut Vec<u8>, text: &str, separators: &[u8]) -> Result<(), Unsayable> {

@@ -35,7 +35,7 @@ pub use decode::{Options, decode, decode_pieces};
 pub use keys::InfluxKeys;
 pub use precision::Precision;
 pub use report::{BadLine, ERROR_LINE_SIZE_MAX, bad_lines, error_text, line_end};
-pub use texts::{TEXT_SUFFIX, Texts};
+pub use texts::{TEXT_SUFFIX, Texts, TextsRead};
 pub use typed::{FieldType, TypedFields, kinds_by_shape, kinds_of_lines};
 
 /// Bytes of measurement, tags and one field name together; InfluxDB's own limit.

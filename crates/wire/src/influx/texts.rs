@@ -1,7 +1,9 @@
 //! Strings of fields as numbers of a dictionary that somebody else keeps.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the names of fields of strings end with as metrics: their samples are numbers of texts.
 pub const TEXT_SUFFIX: &str = ":text";
@@ -13,6 +15,33 @@ pub trait Texts: Debug + Send + Sync {
     /// # Errors
     /// Why it gets none, in words that name the limit.
     fn number(&self, text: &str) -> Result<u32, String>;
+}
+
+/// A dictionary for a while: of what somebody reads who keeps texts as texts.
+#[derive(Debug, Default)]
+pub struct TextsRead(Mutex<(HashMap<Arc<str>, u32>, Vec<Arc<str>>)>);
+
+impl TextsRead {
+    /// All texts, that of number 1 first; none is left.
+    pub fn take(&self) -> Vec<Arc<str>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *all).1
+    }
+}
+
+impl Texts for TextsRead {
+    fn number(&self, text: &str) -> Result<u32, String> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (numbers, texts) = &mut *all;
+        if let Some(number) = numbers.get(text) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(texts.len() + 1).map_err(|_| "too many texts".to_string())?;
+        let text: Arc<str> = text.into();
+        texts.push(text.clone());
+        numbers.insert(text, number);
+        Ok(number)
+    }
 }
 
 /// What stands between the quotes, its escapes undone; `None` for what is not UTF-8.
@@ -44,7 +73,6 @@ mod tests {
     use crate::influx::{InfluxKeys, Options, Precision, bad_lines, decode};
     use crate::{Decoded, Start};
     use model::KeyHasher;
-    use std::sync::{Arc, Mutex};
 
     /// As many texts as there is room for.
     #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 use super::histograms::histogram;
 use super::keys::JsonKeys;
 use super::scan::{Fault, Scan};
+use super::strings::StringLine;
 use super::value::value;
 use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, SAMPLES_PER_LINE_MAX};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
@@ -34,6 +35,7 @@ pub fn decode<'a>(
     let mut lines = Lines {
         body,
         hasher,
+        keys,
         shape_hash,
         grown,
         timestamps: Vec::new(),
@@ -42,6 +44,7 @@ pub fn decode<'a>(
         starts: Vec::new(),
         histogram_starts: Vec::new(),
         bucket_count: 0,
+        is_of_strings: false,
     };
     let rest = lines.decode(start);
     let decoded = lines.grown.finish(Cow::Borrowed(body), keys, rest);
@@ -52,6 +55,7 @@ pub fn decode<'a>(
 struct Lines<'a, 'h> {
     body: &'a [u8],
     hasher: &'h KeyHasher,
+    keys: &'a JsonKeys,
     shape_hash: u64,
     grown: Growing,
     /// The line's timestamps.
@@ -66,6 +70,8 @@ struct Lines<'a, 'h> {
     histogram_starts: Vec<i64>,
     /// Buckets and bounds in the batch.
     bucket_count: usize,
+    /// Whether the line has strings.
+    is_of_strings: bool,
 }
 
 impl Lines<'_, '_> {
@@ -114,11 +120,15 @@ impl Lines<'_, '_> {
         self.histogram_timestamps.clear();
         self.starts.clear();
         self.histogram_starts.clear();
+        self.is_of_strings = false;
         let key = self.members(text).map_err(|fault| fault.to_string())?;
         let Some((key_start, key_end)) = key else { return Err("missing \"metric\"".into()) };
         if KEY_SIZE_MAX < key_end - key_start {
             let size = key_end - key_start;
             return Err(format!("metric of {size} bytes, the limit is {KEY_SIZE_MAX}").into());
+        }
+        if self.is_of_strings {
+            self.push_strings(text, values_start)?;
         }
         let value_count = self.grown.values.len() - values_start;
         if value_count != self.timestamps.len() {
@@ -157,6 +167,22 @@ impl Lines<'_, '_> {
             position: line,
         });
         self.grown.rows.extend(rows);
+        Ok(())
+    }
+
+    /// Takes a line of strings: the numbers of its texts.
+    #[cold]
+    fn push_strings(&mut self, text: &[u8], values_start: usize) -> Result<(), Cow<'static, str>> {
+        if self.grown.values.len() != values_start || !self.histograms.is_empty() {
+            return Err("strings and other values in one line".into());
+        }
+        let line = StringLine::read(text).map_err(|error| error.to_string())?;
+        let Some(texts) = self.keys.texts() else {
+            return Err("strings are not kept here (influx.max-strings is 0)".into());
+        };
+        for (_, text) in &line.samples {
+            self.grown.values.push(f64::from(texts.number(text)?));
+        }
         Ok(())
     }
 
@@ -203,6 +229,7 @@ impl Lines<'_, '_> {
         let (histograms, histogram_timestamps) =
             (&mut self.histograms, &mut self.histogram_timestamps);
         let (starts, histogram_starts) = (&mut self.starts, &mut self.histogram_starts);
+        let is_of_strings = &mut self.is_of_strings;
         let mut key = None;
         let (mut has_values, mut has_timestamps) = (false, false);
         let mut scan = Scan::new(text);
@@ -236,6 +263,10 @@ impl Lines<'_, '_> {
                     timestamps.push(timestamp(scan)?);
                     Ok(())
                 })
+            }
+            "strings" if !*is_of_strings && scan.peek() == Some(b'[') => {
+                *is_of_strings = true;
+                scan.skip(0)
             }
             "histograms" if histograms.is_empty() => read_histograms(scan, histograms),
             "histogram_timestamps" if histogram_timestamps.is_empty() => {

@@ -191,7 +191,7 @@ fn push_line(out: &mut Vec<u8>, labels: &Labels, times: Times<'_>, values: &[f64
 }
 
 /// Appends milliseconds, and what is left as decimals.
-fn push_timestamp(out: &mut Vec<u8>, timestamp: Timestamp) {
+pub(super) fn push_timestamp(out: &mut Vec<u8>, timestamp: Timestamp) {
     if timestamp < 0 {
         out.push(b'-');
     }

@@ -2,20 +2,33 @@
 
 use super::scan::Scan;
 use crate::extra_labels::ExtraLabels;
+use crate::influx::Texts;
 use model::{KeyDecoder, LabelError, LabelsBuilder, METRIC_NAME};
+use std::sync::Arc;
 
 /// Decodes the keys of one request.
 #[derive(Clone, Debug)]
 pub struct JsonKeys {
     extra: ExtraLabels,
     context: Vec<u8>,
+    /// Where strings become numbers; without one they are refused.
+    texts: Option<Arc<dyn Texts>>,
 }
 
 impl JsonKeys {
     /// Keys that get the extra labels.
     pub fn new(extra: ExtraLabels) -> JsonKeys {
         let context = extra.context("json_lines");
-        JsonKeys { extra, context }
+        JsonKeys { extra, context, texts: None }
+    }
+
+    /// The same for lines whose strings are numbers of a dictionary.
+    pub fn with_texts(self, texts: Option<Arc<dyn Texts>>) -> JsonKeys {
+        JsonKeys { texts, ..self }
+    }
+
+    pub(super) fn texts(&self) -> Option<&dyn Texts> {
+        self.texts.as_deref()
     }
 
     pub(super) fn context(&self) -> &[u8] {

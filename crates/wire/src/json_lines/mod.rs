@@ -19,6 +19,8 @@
 //! ours: see `histograms`. So do start timestamps, in `"start_timestamps"` beside `"timestamps"` and
 //! in `"histogram_start_timestamps"`: whole milliseconds, one for each sample, 0 where it has none.
 //!
+//! Strings of line protocol are an extension of ours, too: see `strings`.
+//!
 //! `null`, `"null"` and `"NaN"` are read as a scraped NaN.
 //! A row's key is the `metric` object as it stands.
 
@@ -28,6 +30,7 @@ mod histograms;
 pub mod keys;
 mod read;
 pub(crate) mod scan;
+pub mod strings;
 mod value;
 #[cfg(test)]
 mod tests;
@@ -36,6 +39,7 @@ pub use decode::decode;
 pub use encode::{LineWriter, Times, histogram_text, push_histogram_text};
 pub use keys::JsonKeys;
 pub use read::read_line;
+pub use strings::{StringLine, has_strings};
 
 /// Bytes of one `metric` object.
 pub const KEY_SIZE_MAX: usize = 512 << 10;

@@ -83,6 +83,47 @@ fn chunks_are_believed_after_their_checksum() {
     assert!(chunks::decode(&with_sum(&body)).is_err(), "an encoding of the future");
 }
 
+/// Chunks of aggregates; one that is not there is none.
+fn aggregates(all: [Option<(u8, &[MillisSample])>; 5]) -> Vec<u8> {
+    let mut body = vec![0xff];
+    for one in all {
+        let Some((encoding, samples)) = one else {
+            body.push(0);
+            continue;
+        };
+        let mut inner = Vec::new();
+        push_chunk(&mut inner, samples);
+        body.push(u8::try_from(inner.len()).unwrap());
+        body.push(encoding);
+        body.extend(inner);
+    }
+    body
+}
+
+#[test]
+fn aggregates_are_averages_and_a_counter() {
+    let samples = |all: &[(i64, f64)]| -> Vec<MillisSample> {
+        all.iter().map(|(millis, value)| MillisSample { millis: *millis, value: *value }).collect()
+    };
+    let (counts, sums) = (samples(&[(10, 4.0), (20, 2.0)]), samples(&[(10, 6.0), (20, 5.0)]));
+    let counter = samples(&[(1, 3.0), (10, 4.0), (20, 9.0), (20, 2.0)]);
+    let body = aggregates([Some((1, &counts)), Some((1, &sums)), None, None, Some((1, &counter))]);
+    let Chunk::Aggregates(found) = chunks::decode(&with_sum(&body)).unwrap() else { panic!() };
+    assert_eq!(found.averages, samples(&[(10, 1.5), (20, 2.5)]));
+    assert_eq!((found.counter, found.is_of_histograms), (counter, false));
+    for end in 1..body.len() {
+        assert!(chunks::decode(&with_sum(&body[..end])).is_err(), "{end}");
+    }
+    // Sums of other times than the counts, an encoding of the future, histograms.
+    let other = aggregates([Some((1, &counts)), Some((1, &sums[..1])), None, None, None]);
+    assert!(chunks::decode(&with_sum(&other)).is_err());
+    let future = aggregates([Some((9, &counts)), None, None, None, None]);
+    assert!(chunks::decode(&with_sum(&future)).is_err());
+    let body = aggregates([Some((1, &counts)), Some((3, &sums)), None, None, None]);
+    let Chunk::Aggregates(found) = chunks::decode(&with_sum(&body)).unwrap() else { panic!() };
+    assert!(found.is_of_histograms && found.averages.is_empty());
+}
+
 #[test]
 fn tombstones_are_read() {
     let mut bytes = vec![0x01, 0x30, 0xba, 0x30, 1];

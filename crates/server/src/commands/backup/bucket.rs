@@ -1,316 +1,36 @@
-//! A bucket of S3's kind as a place of backups: an object for each name, by the crate `object_store`.
-//!
-//! Plain calls for plain code: a runtime of its own waits inside, whichever thread asks.
-//! Invariant: no secret is in a name, an error or a message.
+//! A bucket as a place of backups: an object for each name.
 
 use super::place::{Entry, Place};
-use super::text;
-use crate::commands::arguments::option;
-use anyhow::{Context as _, bail, ensure};
-use bytes::Bytes;
-use clap::{ArgMatches, Command};
-use futures::TryStreamExt as _;
-use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::path::Path as ObjectPath;
-use object_store::{
-    BackoffConfig, ClientOptions, Error, ObjectMeta, ObjectStore as _, ObjectStoreExt as _,
-    RetryConfig,
-};
-use std::collections::HashMap;
-use std::path::Path;
-use std::time::Duration;
-use tokio::runtime::Runtime;
-use tokio_rustls::rustls::crypto::ring;
-
-/// Tries of a request after the first, while the store is away, busy or slow.
-const RETRIES_MAX: usize = 6;
-/// Before the second try; later pauses are longer.
-const PAUSE_MIN: Duration = Duration::from_millis(250);
-/// No other try begins after that.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(180);
-/// A request, with up to 8 MiB, on a slow line.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
-/// Bytes of a file of credentials.
-const CREDENTIALS_SIZE_MAX: u64 = 1 << 20;
-/// Variables of the environment that a file of credentials stands for.
-const CREDENTIALS: [&str; 3] = ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"];
-
-/// Adds the arguments that only buckets have.
-pub fn arguments(command: Command) -> Command {
-    command
-        .arg(option(
-            "credentials-file",
-            "PATH",
-            "For s3: a file as ~/.aws/credentials, of which the profile $AWS_PROFILE or `default` \
-             counts; without it AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-        ))
-        .arg(option("endpoint", "URL", "For s3: the server; else AWS_ENDPOINT_URL, or Amazon's"))
-        .arg(option("region", "NAME", "For s3: the region; else AWS_REGION, or us-east-1"))
-}
-
-/// The bucket.
-pub struct Bucket {
-    store: AmazonS3,
-    runtime: Runtime,
-    bucket: String,
-    prefix: String,
-    name: String,
-}
-
-impl Bucket {
-    /// The bucket and prefix of `s3://`; nothing is asked of it yet.
-    ///
-    /// # Errors
-    /// When the arguments, the environment or the file of credentials cannot be used.
-    pub fn open(matches: &ArgMatches, rest: &str) -> anyhow::Result<Bucket> {
-        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        ensure!(!bucket.is_empty(), "--to s3://{rest}: say s3://BUCKET/PREFIX");
-        let prefix = prefix.trim_matches('/').to_owned();
-        let path = ObjectPath::parse(&prefix);
-        path.with_context(|| format!("--to s3://{rest}: {prefix} can be no prefix"))?;
-        let file = text(matches, "credentials-file").map(Path::new);
-        let replaced = if file.is_some() { &CREDENTIALS[..] } else { &[] };
-        let mut builder = of_environment(replaced).with_bucket_name(bucket);
-        if let Some(file) = file {
-            builder = with_file(builder, file)?;
-        }
-        ensure!(
-            is_with_credentials(&builder),
-            "--to s3://{rest}: no credentials: say --credentials-file, or set AWS_ACCESS_KEY_ID and \
-             AWS_SECRET_ACCESS_KEY"
-        );
-        if let Some(region) = text(matches, "region") {
-            builder = builder.with_region(region);
-        }
-        if let Some(endpoint) = text(matches, "endpoint") {
-            builder = builder.with_endpoint(endpoint);
-        }
-        let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint).unwrap_or_default();
-        // Who says http means it.
-        let is_plain = endpoint.starts_with("http://");
-        let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_allow_http(is_plain);
-        let retry = RetryConfig {
-            backoff: BackoffConfig { init_backoff: PAUSE_MIN, ..BackoffConfig::default() },
-            max_retries: RETRIES_MAX,
-            retry_timeout: RETRY_TIMEOUT,
-        };
-        // Asked for by reqwest, which is built without ciphers of its own; a second call changes nothing.
-        let _ = ring::default_provider().install_default();
-        let store = builder.with_client_options(options).with_retry(retry).build();
-        Ok(Bucket {
-            store: store.map_err(|error| anyhow::anyhow!("--to s3://{rest}: {error}"))?,
-            runtime: tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(2)
-                .enable_all()
-                .build()?,
-            bucket: bucket.to_owned(),
-            name: format!("s3://{}", rest.trim_end_matches('/')),
-            prefix,
-        })
-    }
-
-    fn path(&self, key: &str) -> ObjectPath {
-        match self.prefix.as_str() {
-            "" => ObjectPath::from(key),
-            prefix => ObjectPath::from(format!("{prefix}/{key}")),
-        }
-    }
-
-    /// A name of this place from one of the bucket.
-    fn entry(&self, found: &ObjectMeta) -> Option<Entry> {
-        let path = found.location.as_ref();
-        let key = match self.prefix.as_str() {
-            "" => path,
-            prefix => path.strip_prefix(prefix)?.strip_prefix('/')?,
-        };
-        let modified = found.last_modified.timestamp_nanos_opt()?;
-        Some(Entry { key: key.to_owned(), size: found.size, modified })
-    }
-
-    /// What went wrong, and what may be done about it.
-    fn failed(&self, key: &str, error: &Error) -> anyhow::Error {
-        let (said, name) = (with_causes(error), &self.name);
-        let is_denied =
-            matches!(error, Error::PermissionDenied { .. } | Error::Unauthenticated { .. });
-        if said.contains("NoSuchBucket") {
-            return anyhow::anyhow!("there is no bucket {}: make it, or say another", self.bucket);
-        }
-        if is_denied {
-            return anyhow::anyhow!(
-                "{name}/{key}: denied: these credentials need s3:ListBucket on the bucket and \
-                 s3:GetObject, to write s3:PutObject and s3:DeleteObject below the prefix ({said})"
-            );
-        }
-        anyhow::anyhow!("{name}/{key}: {said}")
-    }
-}
-
-/// Whether it is said who asks. Nobody else is asked for that, as a cloud's address for metadata.
-fn is_with_credentials(builder: &AmazonS3Builder) -> bool {
-    use AmazonS3ConfigKey::{
-        AccessKeyId, ContainerCredentialsFullUri, ContainerCredentialsRelativeUri, SecretAccessKey,
-        WebIdentityTokenFile,
-    };
-    let is_said = |key: &AmazonS3ConfigKey| builder.get_config_value(key).is_some();
-    let of_roles =
-        [WebIdentityTokenFile, ContainerCredentialsFullUri, ContainerCredentialsRelativeUri];
-    [AccessKeyId, SecretAccessKey].iter().all(is_said) || of_roles.iter().any(is_said)
-}
-
-/// What an error says, and what its causes say that it does not.
-fn with_causes(error: &Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        let words = inner.to_string();
-        if !said.contains(&words) {
-            said = format!("{said}: {words}");
-        }
-        cause = inner.source();
-    }
-    said
-}
-
-/// What the environment says, without some of its variables.
-fn of_environment(leave_out: &[&str]) -> AmazonS3Builder {
-    let mut builder = AmazonS3Builder::new();
-    for (name, value) in std::env::vars() {
-        let is_replaced = leave_out.contains(&name.as_str());
-        if !name.starts_with("AWS_") || is_replaced || value.is_empty() {
-            continue;
-        }
-        if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
-            builder = builder.with_config(key, value);
-        }
-    }
-    builder
-}
-
-fn with_file(mut builder: AmazonS3Builder, file: &Path) -> anyhow::Result<AmazonS3Builder> {
-    let shown = file.display();
-    let size = std::fs::metadata(file).with_context(|| shown.to_string())?.len();
-    ensure!(size <= CREDENTIALS_SIZE_MAX, "{shown} is too large for a file of credentials");
-    let text = std::fs::read_to_string(file).with_context(|| shown.to_string())?;
-    let profile = std::env::var("AWS_PROFILE").unwrap_or_else(|_| "default".to_owned());
-    let found = profile_in(&text, &profile);
-    for name in &CREDENTIALS[..2] {
-        if !found.contains_key(name.to_ascii_lowercase().as_str()) {
-            bail!("{shown}: the profile {profile} has no {}", name.to_ascii_lowercase());
-        }
-    }
-    for (name, value) in found {
-        if let Ok(key) = name.parse::<AmazonS3ConfigKey>() {
-            builder = builder.with_config(key, value);
-        }
-    }
-    Ok(builder)
-}
-
-/// The credentials of a profile: `[profile]`, then lines `name = value`. Lines before the first profile
-/// are the default one's.
-fn profile_in(text: &str, profile: &str) -> HashMap<String, String> {
-    let mut found = HashMap::new();
-    let mut section = "default".to_owned();
-    for line in text.lines().map(str::trim) {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = name.trim().to_owned();
-        } else if section == profile
-            && !line.starts_with(['#', ';'])
-            && let Some((name, value)) = line.split_once('=')
-        {
-            let name = name.trim().to_ascii_lowercase();
-            if CREDENTIALS.iter().any(|known| known.eq_ignore_ascii_case(&name)) {
-                found.insert(name, value.trim().to_owned());
-            }
-        }
-    }
-    found
-}
+use crate::commands::bucket::{Bucket, Found};
 
 impl Place for Bucket {
     fn name(&self) -> &str {
-        &self.name
+        Bucket::name(self)
     }
 
     fn put(&self, key: &str, bytes: &[u8]) -> anyhow::Result<()> {
-        let payload = Bytes::copy_from_slice(bytes).into();
-        let put = self.runtime.block_on(self.store.put(&self.path(key), payload));
-        put.map(|_| ()).map_err(|error| self.failed(key, &error))
+        Bucket::put(self, key, bytes)
     }
 
     fn get(&self, key: &str, size_max: u64) -> anyhow::Result<Option<Vec<u8>>> {
-        let path = self.path(key);
-        let got = self.runtime.block_on(async {
-            let found = self.store.get(&path).await?;
-            if found.meta.size <= size_max {
-                return found.bytes().await;
-            }
-            drop(found);
-            self.store.get_range(&path, 0..size_max.saturating_add(1)).await
-        });
-        match got {
-            Ok(bytes) => Ok(Some(bytes.to_vec())),
-            Err(Error::NotFound { source, .. }) if !source.to_string().contains("NoSuchBucket") => {
-                Ok(None)
-            }
-            Err(error) => Err(self.failed(key, &error)),
-        }
+        Bucket::get(self, key, size_max)
     }
 
     fn list(&self, folder: &str) -> anyhow::Result<Vec<Entry>> {
-        let path = self.path(folder);
-        let listed: Result<Vec<ObjectMeta>, Error> =
-            self.runtime.block_on(self.store.list(Some(&path)).try_collect());
-        let listed = listed.map_err(|error| self.failed(folder, &error))?;
-        Ok(listed.iter().filter_map(|found| self.entry(found)).collect())
+        let mut all = Vec::new();
+        Bucket::list(self, folder, &mut |Found { key, size, modified }| {
+            all.push(Entry { key, size, modified });
+            Ok(())
+        })?;
+        Ok(all)
     }
 
     fn remove(&self, key: &str) -> anyhow::Result<()> {
-        match self.runtime.block_on(self.store.delete(&self.path(key))) {
-            Err(error) if !matches!(error, Error::NotFound { .. }) => Err(self.failed(key, &error)),
-            _ => Ok(()),
-        }
+        Bucket::remove(self, key)
     }
 
     fn settle(&self) -> anyhow::Result<()> {
         // Whatever was answered is there.
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const FILE: &str = "aws_access_key_id = plain\n\
-                        [default]\n\
-                        # aws_session_token = no\n\
-                        aws_access_key_id=first\n aws_secret_access_key = with=sign \n\
-                        region = ignored\n\
-                        [ other ]\n\
-                        AWS_ACCESS_KEY_ID = second\n";
-
-    #[test]
-    fn profiles_are_kept_apart() {
-        let of = |profile| {
-            let mut found: Vec<_> = profile_in(FILE, profile).into_iter().collect();
-            found.sort();
-            found
-        };
-        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let id = "aws_access_key_id";
-        assert_eq!(of("default"), [pair(id, "first"), pair("aws_secret_access_key", "with=sign")]);
-        assert_eq!(of("other"), [pair(id, "second")]);
-        assert_eq!(of("none"), []);
-    }
-
-    #[test]
-    fn what_a_file_lacks_is_said_and_nothing_of_what_it_has() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let file = directory.path().join("credentials");
-        std::fs::write(&file, "[default]\naws_access_key_id = hidden\n").expect("written");
-        let error = with_file(AmazonS3Builder::new(), &file).expect_err("refused").to_string();
-        assert!(error.ends_with("the profile default has no aws_secret_access_key"), "{error}");
-        assert!(!error.contains("hidden"), "{error}");
     }
 }

@@ -95,7 +95,7 @@ fn with_place(command: Command, place: Arg) -> Command {
 
 #[cfg(feature = "s3")]
 fn bucket_arguments(command: Command) -> Command {
-    super::bucket::arguments(command)
+    crate::commands::bucket::arguments(command)
 }
 
 #[cfg(not(feature = "s3"))]
@@ -126,7 +126,8 @@ pub fn open(matches: &ArgMatches) -> anyhow::Result<Arc<dyn Place>> {
 
 #[cfg(feature = "s3")]
 fn open_bucket(matches: &ArgMatches, rest: &str) -> anyhow::Result<Arc<dyn Place>> {
-    Ok(Arc::new(super::bucket::Bucket::open(matches, rest)?))
+    use crate::commands::bucket::{Bucket, Rights};
+    Ok(Arc::new(Bucket::open(matches, "--to ", rest, Rights::Write)?))
 }
 
 #[cfg(not(feature = "s3"))]

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use hyper::Method;
 use model::{METRIC_NAME, MatchOp, Matcher, Timestamp};
 use serde::Deserialize;
+use wire::influx::TEXT_SUFFIX;
 
 /// The parameters that say which time of an export is meant, first and last instant.
 pub fn time_of(asked: &Asked, start: Timestamp, end: Timestamp) -> String {
@@ -36,7 +37,8 @@ pub fn metric_path(
 ) -> anyhow::Result<String> {
     let mut path = format!("/api/v1/export?{}", time_of(asked, start, end));
     for matcher in &asked.matchers {
-        path.push_str(&format!("&match[]={}", encode(&selector_of(matcher, name)?)));
+        let is_it = Matcher::new(METRIC_NAME, MatchOp::Equal, name);
+        path.push_str(&format!("&match[]={}", encode(&selector_of(matcher, is_it)?)));
     }
     Ok(path)
 }
@@ -63,6 +65,18 @@ pub fn names(
     Ok(names.data)
 }
 
+/// The metrics of strings that may have samples of a time, sorted.
+///
+/// # Errors
+/// When the server does not say, or a selector is none.
+pub fn names_of_strings(client: &mut Client, asked: &Asked) -> anyhow::Result<Vec<String>> {
+    let is_text = || Matcher::new(METRIC_NAME, MatchOp::Regex, format!(".+{TEXT_SUFFIX}"));
+    let matchers = asked.matchers.iter().map(|one| selector_of(one, is_text()));
+    let matchers = matchers.collect::<anyhow::Result<_>>()?;
+    let of_strings = Asked { matchers, ..asked.clone() };
+    names(client, &of_strings, (asked.start, asked.end))
+}
+
 /// The whole answer to a path.
 ///
 /// # Errors
@@ -77,12 +91,12 @@ pub fn answer(client: &mut Client, path: &str) -> anyhow::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The selector, of that metric alone.
-fn selector_of(text: &str, name: &str) -> anyhow::Result<String> {
+/// The selector, of the metrics alone that a matcher chooses.
+fn selector_of(text: &str, of_names: Matcher) -> anyhow::Result<String> {
     let parsed = promql::parse_listing(text).with_context(|| format!("--match {text}"))?;
     let matchers = matchers_of(parsed);
     let mut matchers = matchers.with_context(|| format!("--match {text}: it is no selector"))?;
-    matchers.push(Matcher::new(METRIC_NAME, MatchOp::Equal, name));
+    matchers.push(of_names);
     let quoted = |text: &str| {
         format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
     };
@@ -107,7 +121,9 @@ mod tests {
 
     #[test]
     fn selectors_are_of_one_metric() {
-        let selector = selector_of("up{job=~\"a\\\\.b\",\"a.b\"!=\"c\\\"\"}", "up\\\n").unwrap();
+        let named = |name: &str| Matcher::new(METRIC_NAME, MatchOp::Equal, name);
+        let text = "up{job=~\"a\\\\.b\",\"a.b\"!=\"c\\\"\"}";
+        let selector = selector_of(text, named("up\\\n")).unwrap();
         let matchers = matchers_of(promql::parse_listing(&selector).unwrap()).unwrap();
         let found: Vec<_> = matchers.iter().map(|one| (one.name.as_str(), &*one.value)).collect();
         for expected in
@@ -115,6 +131,6 @@ mod tests {
         {
             assert!(found.contains(&expected), "{selector}");
         }
-        assert!(selector_of("sum(up)", "up").is_err());
+        assert!(selector_of("sum(up)", named("up")).is_err());
     }
 }

@@ -244,7 +244,43 @@ pub(super) fn asked(matches: &ArgMatches, client: &mut Client) -> anyhow::Result
     }
     let is_partial_fine = matches.get_flag(ALLOW_PARTIAL);
     let said = Some(said(matches));
-    Ok(Asked { matchers: matchers(matches), start, end, is_partial_fine, said })
+    let asked = Asked { matchers: matchers(matches), start, end, is_partial_fine, said };
+    say_of_names(matches, client, &asked);
+    say_of_strings(matches, client, &asked);
+    Ok(asked)
+}
+
+/// Formats that have strings.
+const WITH_STRINGS: [&str; 2] = ["jsonl", "influx"];
+/// Metrics of strings that are named.
+const NAMES_SHOWN: usize = 10;
+
+/// Says which metrics of strings are not in a format that has none.
+fn say_of_strings(matches: &ArgMatches, client: &mut Client, asked: &Asked) {
+    let format = matches.get_one::<String>("format").map_or("", String::as_str);
+    if WITH_STRINGS.contains(&format) {
+        return;
+    }
+    let names = metrics::names_of_strings(client, asked).unwrap_or_default();
+    if !names.is_empty() {
+        let shown = names.get(..NAMES_SHOWN).unwrap_or(&names).join(", ");
+        let more = if NAMES_SHOWN < names.len() { ", .." } else { "" };
+        let count = names.len();
+        eprintln!("quipu: metrics of strings, which {format} has none of: {count}: {shown}{more}");
+    }
+}
+
+/// Says where nothing matches. What cannot be asked is asked again for samples, and then told.
+fn say_of_names(matches: &ArgMatches, client: &mut Client, asked: &Asked) {
+    if !matches.contains_id("match") {
+        return;
+    }
+    let found = metrics::names(client, asked, (asked.start, asked.end));
+    if found.is_ok_and(|names| names.is_empty()) {
+        let (start, end) = (rfc3339(asked.start), rfc3339(asked.end));
+        let said = asked.matchers.join(" and ");
+        eprintln!("quipu: no series from {start} to {end} matches --match {said}");
+    }
 }
 
 /// The time of what a server has.

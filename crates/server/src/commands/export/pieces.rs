@@ -3,7 +3,8 @@
 use anyhow::{Context as _, bail};
 use histogram::Histogram;
 use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, Timestamp};
-use wire::json_lines::{self, JsonKeys};
+use std::sync::Arc;
+use wire::json_lines::{self, JsonKeys, StringLine, has_strings};
 use wire::{Decoded, ExtraLabels, Start};
 
 /// Bytes of lines that are decoded at once.
@@ -21,6 +22,8 @@ pub struct Piece {
     pub histograms: Vec<(Timestamp, Histogram)>,
     /// How many of them say since when they count.
     pub starts: u64,
+    /// Strings, which are pieces of their own.
+    pub strings: Vec<(Timestamp, Arc<str>)>,
 }
 
 /// Takes a piece.
@@ -65,6 +68,22 @@ impl Pieces {
     }
 
     fn decode(&mut self, lines: &[u8], on_piece: OnPiece<'_>) -> anyhow::Result<()> {
+        if !has_strings(lines) {
+            return self.decode_values(lines, on_piece);
+        }
+        let (texts, values): (Vec<&[u8]>, Vec<&[u8]>) =
+            lines.split_inclusive(|byte| *byte == b'\n').partition(|line| has_strings(line));
+        self.decode_values(&values.concat(), on_piece)?;
+        for line in texts {
+            let line = StringLine::read(line.trim_ascii())
+                .context("the server's export cannot be read")?;
+            let StringLine { labels, samples: strings, .. } = line;
+            on_piece(&Piece { labels, strings, ..Piece::default() })?;
+        }
+        Ok(())
+    }
+
+    fn decode_values(&mut self, lines: &[u8], on_piece: OnPiece<'_>) -> anyhow::Result<()> {
         let (hasher, keys) = (KeyHasher::new(0), JsonKeys::new(ExtraLabels::none()));
         let mut next = Some(Start::default());
         while let Some(start) = next {

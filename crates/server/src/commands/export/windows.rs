@@ -19,11 +19,12 @@ use anyhow::bail;
 use bytes::Bytes;
 use clap::ArgMatches;
 use hyper::Method;
-use model::Timestamp;
+use model::{Labels, METRIC_NAME, Timestamp};
 use model::sample::NANOS_PER_MILLI;
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::Path;
+use wire::influx::TEXT_SUFFIX;
 use wire::influx::encode::{LineHead, Naming, Unsayable};
 use wire::remote_write::encode::MillisSample;
 use wire::vm_native::encode::{Heads, push_head, push_series};
@@ -218,7 +219,10 @@ impl<'a> Export<'a> {
     }
 
     fn window(&mut self, last: Timestamp, write: OnBytes<'_>) -> anyhow::Result<()> {
-        let path = export_path(&self.progress.asked, self.progress.next, last);
+        let mut path = export_path(&self.progress.asked, self.progress.next, last);
+        if !matches!(self.format, Format::Native(_)) {
+            path.push_str("&strings=1");
+        }
         let Progress { size, told, .. } = &mut self.progress;
         let mut count = |bytes: &[u8]| {
             write(bytes)?;
@@ -274,7 +278,11 @@ impl Encoder<'_> {
             "native histograms, which line protocol has none of",
             count(&piece.histograms),
         );
-        let head = match LineHead::new(&piece.labels, naming) {
+        let labels = match piece.strings.is_empty() {
+            true => piece.labels.clone(),
+            false => plain_labels(&piece.labels),
+        };
+        let head = match LineHead::new(&labels, naming) {
             Ok(head) => head,
             Err(reason) => {
                 let why = match reason {
@@ -286,14 +294,18 @@ impl Encoder<'_> {
                         "samples of series with a label `time`, or a # before their name"
                     }
                 };
-                return told.leave_out(why, count(&piece.samples));
+                return told.leave_out(why, count(&piece.samples) + count(&piece.strings));
             }
         };
         if head.has_doubled_backslash() {
             told.leave_out(
                 "samples that are there, whose \\\\ VictoriaMetrics reads as one \\ (its native format says it)",
-                count(&piece.samples),
+                count(&piece.samples) + count(&piece.strings),
             );
+        }
+        for (time, text) in &piece.strings {
+            head.push_text(&mut self.out, *time, text);
+            told.samples += 1;
         }
         let (mut nans, mut ended, mut endless) = (0, 0, 0);
         for (time, value) in &piece.samples {
@@ -335,6 +347,15 @@ impl Encoder<'_> {
         told.leave_out("samples of series with labels of more than 1 MiB", left_out.large);
         told.leave_out("numbers that are there with a last digit changed", left_out.rounded);
     }
+}
+
+/// The labels that a metric of strings had as lines: without what its name ends in here.
+fn plain_labels(labels: &Labels) -> Labels {
+    let name = labels.metric_name();
+    let name = name.strip_suffix(TEXT_SUFFIX).unwrap_or(name);
+    let mut builder = labels.to_builder();
+    builder.set(METRIC_NAME, name);
+    builder.finish()
 }
 
 fn count<T>(list: &[T]) -> u64 {

@@ -5,7 +5,7 @@
 
 use super::overlap::{Counter, Days};
 use super::series::Filter;
-use super::source::{Source, Window};
+use super::source::{Mark, Source, Window};
 use super::target::{Packer, Request, send};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
@@ -14,6 +14,9 @@ use anyhow::{Context as _, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
@@ -40,11 +43,25 @@ pub struct Progress {
     /// Windows that were looked at and are not done, and why.
     #[serde(default)]
     pub undone: BTreeMap<String, String>,
+    /// How far the window is that is under way.
+    #[serde(default)]
+    pub part: Option<Part>,
     /// Samples of days that were here before the copy began, and those that came to the same days.
     #[serde(default)]
     pub had: Days,
     #[serde(default)]
     pub came: Days,
+}
+
+/// How far a window is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// Its name.
+    pub window: String,
+    /// All before it is stored.
+    pub mark: Mark,
+    /// Samples of it that were sent.
+    pub samples: u64,
 }
 
 /// What a copy did.
@@ -68,6 +85,8 @@ pub struct Copier<'a> {
     pub checkpoint: Checkpoint,
     /// How far it is.
     pub progress: Progress,
+    /// When that was written down.
+    pub saved: Option<Instant>,
 }
 
 impl Copier<'_> {
@@ -79,24 +98,21 @@ impl Copier<'_> {
         // Where it cannot be written it is better known before hours of copying.
         self.checkpoint.write(&self.progress)?;
         let mut copied = Copied::default();
-        let bar = ProgressBar::new(windows.len() as u64);
-        let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
-        bar.set_style(ProgressStyle::with_template(template)?);
-        let start = Instant::now();
-        let mut saved = start;
+        let shown = Shown::new(source, windows)?;
         for window in windows {
             if self.progress.done.contains_key(&window.name) {
-                bar.inc(1);
-                bar.reset_eta();
+                shown.end(source, window);
+                shown.bar.reset_eta();
                 continue;
             }
             let before = copied.refused;
-            let stored = match self.window(source, window, &mut copied, (&bar, start)) {
+            let stored = match self.window(source, window, &mut copied, &shown) {
                 Ok(stored) => stored,
                 Err(Failure::Source(error)) if source.is_apart() => {
                     let why = format!("{error:#}");
-                    bar.suspend(|| eprintln!("quipu: {window}: {why}"));
+                    shown.bar.suspend(|| eprintln!("quipu: {window}: {why}"));
                     self.note(window, Err(why));
+                    shown.end(source, window);
                     continue;
                 }
                 Err(Failure::Source(error) | Failure::Target(error)) => {
@@ -111,21 +127,27 @@ impl Copier<'_> {
                     refused => Err(format!("{refused} requests had samples that were refused")),
                 },
             );
-            // What is lost of it by a kill is copied again.
-            if SAVED_EVERY <= saved.elapsed() {
-                self.checkpoint.write(&self.progress)?;
-                saved = Instant::now();
-            }
-            bar.inc(1);
+            self.save()?;
+            shown.end(source, window);
         }
-        bar.finish_and_clear();
+        shown.bar.finish_and_clear();
         self.checkpoint.write(&self.progress)?;
         Ok(copied)
+    }
+
+    /// Writes down how far it is, if that was not done just now: what is lost of it by a kill is copied again.
+    fn save(&mut self) -> anyhow::Result<()> {
+        if self.saved.is_none_or(|saved| SAVED_EVERY <= saved.elapsed()) {
+            self.checkpoint.write(&self.progress)?;
+            self.saved = Some(Instant::now());
+        }
+        Ok(())
     }
 
     /// Notes how many samples a window had, or why it is not done.
     fn note(&mut self, window: &Window, outcome: Result<u64, String>) {
         let name = window.name.clone();
+        self.progress.part = None;
         match outcome {
             Ok(stored) => {
                 self.progress.undone.remove(&name);
@@ -141,16 +163,19 @@ impl Copier<'_> {
         source: &mut dyn Source,
         window: &Window,
         copied: &mut Copied,
-        (bar, start): (&ProgressBar, Instant),
+        shown: &Shown,
     ) -> Result<u64, Failure> {
         let mut pause = PAUSE;
         for tried in 1.. {
             let before = *copied;
-            match self.try_once(source, window, copied, (bar, start)) {
-                Ok(()) => return Ok(copied.samples - before.samples),
+            let earlier = self.part_of(window).map_or(0, |part| part.samples);
+            match self.try_once(source, window, copied, shown) {
+                Ok(()) => return Ok(earlier + copied.samples - before.samples),
                 Err(Failure::Source(error)) => {
-                    // What was sent of it comes again.
-                    *copied = before;
+                    // What was sent of it comes again, but for what stands before a mark.
+                    let stored = self.part_of(window).map_or(0, |part| part.samples);
+                    let samples = before.samples + stored.saturating_sub(earlier);
+                    *copied = Copied { samples, ..before };
                     if source.is_apart() {
                         return Err(Failure::Source(error));
                     }
@@ -158,7 +183,8 @@ impl Copier<'_> {
                         let words = format!("gave up after {TRIES_MAX} tries");
                         return Err(Failure::Source(error.context(words)));
                     }
-                    bar.suspend(|| eprintln!("quipu: {window}: {error:#}; reading it again"));
+                    let words = format!("quipu: {window}: {error:#}; reading it again");
+                    shown.bar.suspend(|| eprintln!("{words}"));
                     std::thread::sleep(pause);
                     pause *= 2;
                 }
@@ -168,17 +194,26 @@ impl Copier<'_> {
         unreachable!("the last try returns")
     }
 
+    /// How far a window is, if it is the one under way.
+    fn part_of(&self, window: &Window) -> Option<&Part> {
+        self.progress.part.as_ref().filter(|part| part.window == window.name)
+    }
+
     fn try_once(
         &mut self,
         source: &mut dyn Source,
         window: &Window,
         copied: &mut Copied,
-        (bar, start): (&ProgressBar, Instant),
+        shown: &Shown,
     ) -> Result<(), Failure> {
         let (requests, arriving) = sync_channel::<Request>(AHEAD);
         let filter = self.filter;
         let mut counter = (!self.progress.had.is_empty()).then(Counter::default);
         let counting = counter.as_mut();
+        let mut part = self.part_of(window).cloned();
+        if let Some(Part { mark, .. }) = part {
+            source.go_on(window, mark);
+        }
         let copied = std::thread::scope(|scope| {
             let reader = scope.spawn(move || -> anyhow::Result<()> {
                 let mut counting = counting;
@@ -193,18 +228,28 @@ impl Copier<'_> {
                 let finished = packer.finish(&mut ship);
                 read.and(finished)
             });
+            let mut sent = part.as_ref().map_or(0, |part| part.samples);
+            let before = copied.refused;
             for request in arriving {
-                let samples = request.samples;
+                let Request { samples, mark, .. } = request;
                 let refusal = send(&mut self.client, request).map_err(Failure::Target)?;
                 if let Some(words) = refusal {
                     copied.refused += 1;
                     if copied.refused <= REFUSALS_SHOWN {
-                        bar.suspend(|| eprintln!("quipu: {window}: refused: {words}"));
+                        shown.bar.suspend(|| eprintln!("quipu: {window}: refused: {words}"));
                     }
                 }
                 copied.samples += samples;
-                self.keep_to_rate(copied.samples, start);
-                bar.set_message(rate(copied.samples, start));
+                sent += samples;
+                // A later run must meet what was refused again.
+                let is_all_stored = copied.refused == before;
+                if let Some(mark) = mark.filter(|_| is_all_stored) {
+                    part = Some(Part { window: window.name.clone(), mark, samples: sent });
+                }
+                self.progress.part = part.clone().filter(|_| is_all_stored);
+                self.save().map_err(Failure::Target)?;
+                self.keep_to_rate(copied.samples, shown.start);
+                shown.sent(copied.samples);
             }
             match reader.join() {
                 Ok(read) => read.map_err(Failure::Source),
@@ -222,6 +267,52 @@ impl Copier<'_> {
             let due = Duration::try_from_secs_f64(samples as f64 / rate_max).unwrap_or_default();
             std::thread::sleep(due.saturating_sub(start.elapsed()));
         }
+    }
+}
+
+/// What people see of a copy under way, on standard error: windows, or bytes where the source knows them.
+struct Shown {
+    bar: ProgressBar,
+    start: Instant,
+    read: Option<Arc<AtomicU64>>,
+    /// What the bar says of windows that are over, and what was read then.
+    over: Cell<(u64, u64)>,
+}
+
+impl Shown {
+    fn new(source: &dyn Source, windows: &[Window]) -> anyhow::Result<Shown> {
+        let read = source.bytes_read();
+        let size: u64 = windows.iter().filter_map(|one| source.size(one)).sum();
+        let (length, template) = match &read {
+            Some(_) => (
+                size,
+                "{bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {msg}, {eta} left",
+            ),
+            None => (windows.len() as u64, "{bar:30} {pos} of {len} windows, {msg}, {eta} left"),
+        };
+        let bar = ProgressBar::new(length);
+        bar.set_style(ProgressStyle::with_template(template)?);
+        Ok(Shown { bar, start: Instant::now(), read, over: Cell::default() })
+    }
+
+    fn read(&self) -> u64 {
+        self.read.as_ref().map_or(0, |read| read.load(Ordering::Relaxed))
+    }
+
+    /// Shows how many samples were sent.
+    fn sent(&self, samples: u64) {
+        if self.read.is_some() {
+            let (over, read) = self.over.get();
+            self.bar.set_position(over + self.read().saturating_sub(read));
+        }
+        self.bar.set_message(rate(samples, self.start));
+    }
+
+    /// A window is over, however it went.
+    fn end(&self, source: &dyn Source, window: &Window) {
+        let size = if self.read.is_some() { source.size(window).unwrap_or(0) } else { 1 };
+        self.over.set((self.over.get().0 + size, self.read()));
+        self.bar.set_position(self.over.get().0);
     }
 }
 

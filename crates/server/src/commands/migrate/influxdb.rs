@@ -47,8 +47,8 @@ pub struct InfluxDb {
     policies: Vec<Policy>,
     /// What each database has, once it was asked.
     known: BTreeMap<String, Arc<Vec<Measurement>>>,
-    /// How many values of text fields were left out.
-    strings: BTreeMap<String, u64>,
+    /// How many values of text fields were left out, by measurement.
+    texts_lost: BTreeMap<String, u64>,
 }
 
 /// A retention policy, which has samples of its own.
@@ -67,13 +67,12 @@ pub struct Measurement {
     pub name: String,
     /// Names and types of its fields.
     pub fields: Vec<(String, FieldType)>,
-    strings: Vec<String>,
 }
 
 /// What a statement asks for.
 struct Statement<'a> {
     measurement: &'a Measurement,
-    /// Which columns come; none where texts are counted.
+    /// Which columns come.
     fields: &'a [(String, FieldType)],
     text: String,
 }
@@ -111,7 +110,7 @@ impl InfluxDb {
             databases,
             policies: Vec::new(),
             known: BTreeMap::new(),
-            strings: BTreeMap::new(),
+            texts_lost: BTreeMap::new(),
         }
     }
 
@@ -255,36 +254,6 @@ impl InfluxDb {
         }
         lines.end(&mut hand_on)
     }
-
-    /// Counts what is text.
-    fn count_strings(&mut self, policy: &Policy, range: &TimeRange) -> anyhow::Result<()> {
-        let all = self.measurements(&policy.database)?;
-        let mut statements = Vec::new();
-        for measurement in all.iter() {
-            for names in measurement.strings.chunks(FIELDS_AT_ONCE) {
-                let count = |name: &String| format!("count({}::string)", quoted(name));
-                let columns: Vec<String> = names.iter().map(count).collect();
-                let text = select(&columns.join(", "), policy, measurement, range);
-                statements.push(Statement { measurement, fields: &[], text });
-            }
-        }
-        let mut found: BTreeMap<String, u64> = BTreeMap::new();
-        for some in batches(&statements) {
-            self.ask(&policy.database, some, &mut |statement, series| {
-                let values = series.rows.iter().flat_map(|row| row.values.iter().flatten());
-                let count = values.sum::<f64>() as u64;
-                if 0 < count {
-                    *found.entry(statement.measurement.name.clone()).or_default() += count;
-                }
-                Ok(())
-            })?;
-        }
-        for (measurement, count) in found {
-            let name = format!("{}.{measurement}", policy.label());
-            *self.strings.entry(name).or_default() += count;
-        }
-        Ok(())
-    }
 }
 
 /// In pieces, as a server may cut an answer that is whole after so many rows.
@@ -320,7 +289,7 @@ pub fn measurement(name: String, fields: BTreeMap<String, BTreeSet<String>>) -> 
             found.fields.push((field.clone(), FieldType::Boolean));
         }
         if has("string") {
-            found.strings.push(field);
+            found.fields.push((field, FieldType::String));
         }
     }
     found
@@ -370,7 +339,7 @@ fn batches<'s, 'm>(statements: &'s [Statement<'m>]) -> Vec<&'s [Statement<'m>]> 
     batches
 }
 
-/// The statements that ask for all numbers of some measurements.
+/// The statements that ask for all fields of some measurements.
 fn statements<'m>(
     all: &'m [Measurement],
     policy: &Policy,
@@ -411,6 +380,7 @@ fn points_of(statement: &Statement<'_>, policy: &Policy, series: AnswerSeries) -
         tags: tags.finish(),
         fields: statement.fields.to_vec(),
         rows: series.rows,
+        texts: Arc::new(series.texts),
     }
 }
 
@@ -450,17 +420,17 @@ impl Source for InfluxDb {
     }
 
     fn left_out(&self) -> Vec<String> {
-        let all: u64 = self.strings.values().sum();
+        let all: u64 = self.texts_lost.values().sum();
         if all == 0 {
             return Vec::new();
         }
         let mut named: Vec<String> =
-            self.strings.iter().map(|(name, count)| format!("{name} ({count})")).collect();
+            self.texts_lost.iter().map(|(name, count)| format!("{name} ({count})")).collect();
         if STRINGS_SHOWN < named.len() {
             named.truncate(STRINGS_SHOWN);
             named.push("..".to_string());
         }
-        vec![format!("{all} values of text fields, which are no samples: {}", named.join(", "))]
+        vec![format!("{all} values of text fields, which only lines can say: {}", named.join(", "))]
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
@@ -470,17 +440,25 @@ impl Source for InfluxDb {
         let all = self.measurements(&policy.database)?;
         let statements = statements(&all, &policy, &window.range);
         let filter = self.filter.clone();
+        let mut texts_lost: BTreeMap<String, u64> = BTreeMap::new();
         for some in batches(&statements) {
             self.ask(&policy.database, some, &mut |statement, series| {
                 let mut given = Given::Points(points_of(statement, &policy, series));
-                if given.tidy(&window.range, &filter) { sink(given) } else { Ok(()) }
+                if !given.tidy(&window.range, &filter) {
+                    return Ok(());
+                }
+                let lost = given.texts_lost(&filter);
+                if 0 < lost {
+                    let name = format!("{}.{}", policy.label(), statement.measurement.name);
+                    *texts_lost.entry(name).or_default() += lost;
+                }
+                sink(given)
             })?;
         }
-        match self.filter.selectors.is_empty() {
-            true => self.count_strings(&policy, &window.range),
-            // Of which of them a text is nobody can tell from a count.
-            false => Ok(()),
+        for (name, lost) in texts_lost {
+            *self.texts_lost.entry(name).or_default() += lost;
         }
+        Ok(())
     }
 }
 
@@ -497,7 +475,6 @@ mod tests {
             ("s".to_string(), types(&["string"])),
         ]);
         let all = [measurement("m\\".to_string(), fields)];
-        assert_eq!(all[0].strings, ["s"]);
         let policy = Policy {
             database: "d".to_string(),
             name: "rp".to_string(),
@@ -508,8 +485,8 @@ mod tests {
         let all = statements(&all, &policy, &TimeRange::new(1, 2));
         assert_eq!(
             all[0].text,
-            "SELECT \"a\\\"b\"::float AS c0, \"n\"::integer AS c1, \"n\"::boolean AS c2 FROM \
-             \"d\".\"rp\".\"m\\\\\" WHERE time >= 1 AND time <= 2 GROUP BY *"
+            "SELECT \"a\\\"b\"::float AS c0, \"n\"::integer AS c1, \"n\"::boolean AS c2, \
+             \"s\"::string AS c3 FROM \"d\".\"rp\".\"m\\\\\" WHERE time >= 1 AND time <= 2 GROUP BY *"
         );
         assert_eq!(batches(&all).len(), 1);
     }

@@ -50,8 +50,8 @@ const KINDS: &[Kind] = &[
            about: "a running Prometheus, or whatever answers its remote read",
            open: remote_read },
     Kind { name: "prometheus-blocks", place: "DIR", is_legacy: false,
-           about: "Prometheus' data directory, a snapshot of it, or Thanos' blocks fetched from a bucket",
-           open: |asked| Ok(Box::new(blocks::Blocks::new(Path::new(asked.place()?), asked.filter.clone(), asked.range))) },
+           about: "Prometheus' data directory or a snapshot of it; blocks of Thanos or Mimir in a directory or in s3://BUCKET/PREFIX",
+           open: blocks::open },
     Kind { name: "influxdb", place: "URL", is_legacy: false,
            about: "a running InfluxDB 1.x, or 2.x with its token and --start",
            open: influxdb },
@@ -72,12 +72,18 @@ const KINDS: &[Kind] = &[
            open: parquet },
     Kind { name: "quipu", place: "URL", is_legacy: true,
            about: "another Quipu",
-           open: remote_read },
+           open: quipu },
 ];
 
 fn remote_read(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
     let client = asked.client(BEARER)?;
     Ok(Box::new(remote_read::RemoteRead::new(client, asked.filter.clone(), asked.range)))
+}
+
+fn quipu(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let client = asked.client(BEARER)?;
+    let source = remote_read::RemoteRead::new(client, asked.filter.clone(), asked.range);
+    Ok(Box::new(source.with_strings()))
 }
 
 fn influxdb(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {

@@ -21,6 +21,7 @@ mod redistimeseries;
 pub mod remote_read;
 pub mod series;
 mod source;
+mod strings;
 mod target;
 mod verify;
 pub mod victoriametrics;
@@ -31,7 +32,7 @@ use super::checkpoint::Checkpoint;
 use super::client::{Client, arguments};
 use super::sentence;
 use crate::calendar::rfc3339;
-use crate::quantity::format_count;
+use crate::quantity::{format_count, format_size};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use copy::{Copier, Progress, begin};
@@ -39,11 +40,12 @@ use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
 use series::Filter;
-use source::Window;
+use source::{Source, Window};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use vfs::{RealVfs, Vfs};
 use wire::params::parse_time;
 
@@ -100,7 +102,17 @@ fn common(command: Command) -> Command {
         .arg(option("from-password-file", "PATH", "File with that user's password"))
         .arg(option("from-bearer-token-file", "PATH", "File with a bearer token for the source"))
         .arg(option("from-tls-ca", "PATH", "PEM file with certificates to trust of the source"));
-    arguments(series::arguments(command))
+    arguments(bucket_arguments(series::arguments(command)))
+}
+
+#[cfg(feature = "s3")]
+fn bucket_arguments(command: Command) -> Command {
+    super::bucket::arguments(command)
+}
+
+#[cfg(not(feature = "s3"))]
+fn bucket_arguments(command: Command) -> Command {
+    command
 }
 
 /// Copies or compares; exit code 1 when samples were refused, or differ.
@@ -154,7 +166,10 @@ fn asked(matches: &ArgMatches) -> BTreeMap<String, String> {
     };
     let said = names.map(|name| (name.to_string(), many(name)));
     let place = ["kind", "url"].map(|name| (name.to_string(), text(matches, name).into()));
-    said.into_iter().chain(place).collect()
+    // Copies that were begun before there were buckets have none.
+    let endpoint = matches.try_get_one::<String>("endpoint").ok().flatten();
+    let endpoint = endpoint.map(|said| ("endpoint".to_string(), said.clone()));
+    said.into_iter().chain(place).chain(endpoint).collect()
 }
 
 /// FNV-1a of what is asked.
@@ -196,7 +211,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     progress.undone.retain(|name, _| windows.iter().any(|one| one.name == *name));
     let had = if is_going_on { None } else { had_before(matches, &filter, &windows) };
     if matches.get_flag("dry-run") {
-        tell(&windows, &progress);
+        tell(source.as_ref(), &windows, &progress);
         overlap::tell(had.as_ref().unwrap_or(&progress.had), &windows);
         source.left_out().iter().for_each(|words| println!("left out: {words}"));
         return Ok(ExitCode::SUCCESS);
@@ -205,10 +220,14 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if is_going_on {
         let (done, all) = (progress.done.len(), windows.len());
         let end = rfc3339(progress.time.1);
-        eprintln!("going on: {done} of {all} windows are done; up to {end}, when it began");
+        let part = progress.part.as_ref();
+        let part = part.map(|part| format!(", and {} series of {}", part.mark.count, part.window));
+        let part = part.unwrap_or_default();
+        eprintln!("going on: {done} of {all} windows are done{part}; up to {end}, when it began");
     }
     let client = Client::new(matches)?;
-    let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress };
+    let mut copier =
+        Copier { client, filter: &filter, rate_max, checkpoint, progress, saved: None };
     let copied = copier.run(source.as_mut(), &windows)?;
     say_gaps(&windows, &copier.progress);
     overlap::say(&copier.progress);
@@ -217,6 +236,9 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         "{} samples of {count} windows sent; {} requests had some that were refused",
         copied.samples, copied.refused
     );
+    if let Some(read) = source.bytes_read() {
+        println!("{} read", format_size(read.load(Ordering::Relaxed)));
+    }
     for words in source.left_out() {
         eprintln!("left out: {words}");
     }
@@ -274,12 +296,14 @@ fn finish(copier: &Copier<'_>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn tell(windows: &[Window], progress: &Progress) {
+fn tell(source: &dyn Source, windows: &[Window], progress: &Progress) {
     for window in windows {
         let (start, end) = (rfc3339(window.range.start), rfc3339(window.range.end));
         let samples = window.samples.map(|count| format!(", {} samples", format_count(count)));
         let state = if progress.done.contains_key(&window.name) { ", done" } else { "" };
-        println!("{window}: {start} to {end}{}{state}", samples.unwrap_or_default());
+        let size = source.size(window).map(|size| format!(", {}", format_size(size)));
+        let (samples, size) = (samples.unwrap_or_default(), size.unwrap_or_default());
+        println!("{window}: {start} to {end}{samples}{size}{state}");
     }
     println!("{} windows; nothing was copied", windows.len());
 }

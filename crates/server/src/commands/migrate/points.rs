@@ -5,9 +5,11 @@
 use super::exact::{Exact, When};
 use super::series::Filter;
 use model::{Labels, METRIC_NAME, TimeRange};
-use wire::influx::FieldType;
-use wire::influx::answer::AnswerRow;
-use wire::influx::encode::{push_field_name, push_field_value, push_key};
+use std::sync::Arc;
+use wire::influx::answer::{AnswerRow, AnswerValue};
+use wire::influx::encode::{push_field_name, push_field_text, push_field_value, push_key};
+use wire::influx::{FieldType, TEXT_SUFFIX};
+use wire::json_lines::StringLine;
 
 /// The label that Quipu's door gives to what was written with `db=`.
 pub const DATABASE: &str = "db";
@@ -25,6 +27,8 @@ pub struct Points {
     pub fields: Vec<(String, FieldType)>,
     /// Times in nanoseconds, and a value for each field.
     pub rows: Vec<AnswerRow>,
+    /// The texts that rows name.
+    pub texts: Arc<Vec<Arc<str>>>,
 }
 
 /// Lines for one database.
@@ -39,12 +43,13 @@ pub struct Lines {
 
 impl Points {
     /// The labels of the series of a field.
-    fn labels(&self, field: &str) -> Labels {
+    fn labels(&self, field: &str, kind: FieldType) -> Labels {
         let mut labels = self.tags.to_builder();
         if !self.database.is_empty() {
             labels.set(DATABASE, &self.database);
         }
-        labels.set(METRIC_NAME, &format!("{}_{field}", self.measurement));
+        let ending = if kind == FieldType::String { TEXT_SUFFIX } else { "" };
+        labels.set(METRIC_NAME, &format!("{}_{field}{ending}", self.measurement));
         labels.finish()
     }
 
@@ -52,7 +57,7 @@ impl Points {
     pub fn tidy(&mut self, range: &TimeRange, filter: &Filter) {
         self.rows.retain(|row| range.contains(row.time));
         let takes: Vec<bool> =
-            self.fields.iter().map(|(name, _)| filter.takes(&self.labels(name))).collect();
+            self.fields.iter().map(|(name, kind)| filter.takes(&self.labels(name, *kind))).collect();
         if takes.iter().all(|takes| *takes) {
             return;
         }
@@ -70,50 +75,103 @@ impl Points {
         self.rows.iter().map(|row| row.values.iter().flatten().count()).sum()
     }
 
-    /// Their series, with the labels that they have in the new place.
+    fn text(&self, value: AnswerValue) -> Option<&Arc<str>> {
+        match value {
+            AnswerValue::Text(at) => self.texts.get(at as usize),
+            AnswerValue::Number(_) => None,
+        }
+    }
+
+    /// How many texts are lost, as nothing but lines says them.
+    pub fn texts_lost(&self, filter: &Filter) -> u64 {
+        let is_text = |value: &&AnswerValue| matches!(value, AnswerValue::Text(_));
+        let values = self.rows.iter().flat_map(|row| row.values.iter().flatten());
+        let count = values.filter(is_text).count() as u64;
+        if 0 < count && self.heads(filter).is_none() { count } else { 0 }
+    }
+
+    /// The series of its texts, with the labels that they have in the new place.
+    pub fn strings(&self, filter: &Filter) -> Vec<StringLine> {
+        let mut all = Vec::new();
+        for (at, (field, kind)) in self.fields.iter().enumerate() {
+            if *kind != FieldType::String {
+                continue;
+            }
+            let text = |row: &AnswerRow| {
+                let text = self.text(row.values.get(at).copied().flatten()?)?;
+                Some((row.time, text.clone()))
+            };
+            let samples: Vec<(i64, Arc<str>)> = self.rows.iter().filter_map(text).collect();
+            if !samples.is_empty() {
+                let labels = filter.relabelled(self.labels(field, *kind));
+                let (measurement, field) = (self.measurement.clone(), field.clone());
+                all.push(StringLine { labels, measurement, field, samples });
+            }
+        }
+        all
+    }
+
+    /// The series of its numbers, with the labels that they have in the new place.
     pub fn exact(&self, filter: &Filter) -> Vec<Exact> {
-        let series = |(at, (field, _)): (usize, &(String, FieldType))| {
-            let value = |row: &AnswerRow| {
-                let value = row.values.get(at).copied().flatten()?;
-                Some((When { nanos: row.time, start_ms: 0 }, value))
+        let series = |(at, (field, kind)): (usize, &(String, FieldType))| {
+            let value = |row: &AnswerRow| match row.values.get(at).copied().flatten()? {
+                AnswerValue::Number(value) => Some((When { nanos: row.time, start_ms: 0 }, value)),
+                AnswerValue::Text(_) => None,
             };
             let samples = self.rows.iter().filter_map(value).collect();
-            let labels = filter.relabelled(self.labels(field));
+            let labels = filter.relabelled(self.labels(field, *kind));
             Exact { labels, samples, histograms: Vec::new() }
         };
         let all = self.fields.iter().enumerate().map(series);
         all.filter(|one| 0 < one.len()).collect()
     }
 
-    /// The same as lines; nothing where lines cannot say it: names of metrics are changed on the way, or the
-    /// new labels have what no tag has.
-    pub fn lines(&self, filter: &Filter) -> Option<Lines> {
+    /// What its lines begin with, and what their fields do; nothing where lines cannot say it.
+    fn heads(&self, filter: &Filter) -> Option<Heads> {
         if filter.changes_names() {
             return None;
         }
         // Those of all fields have the same changes.
-        let mut labels = filter.relabelled(self.labels("")).to_builder();
+        let mut labels = filter.relabelled(self.labels("", FieldType::Float)).to_builder();
         let database = labels.get(DATABASE).unwrap_or_default().to_string();
         labels.remove(DATABASE);
         let mut key = Vec::new();
         push_key(&mut key, &self.measurement, &labels.finish()).ok()?;
-        let mut names = Vec::new();
+        let mut fields = Vec::new();
         for (name, kind) in &self.fields {
             let mut text = Vec::new();
             push_field_name(&mut text, name).ok()?;
-            names.push((text, *kind));
+            fields.push((text, *kind));
         }
+        Some(Heads { database, key, fields })
+    }
+
+    /// The same as lines; nothing where lines cannot say it: names of metrics are changed on the way, or the
+    /// new labels have what no tag has.
+    pub fn lines(&self, filter: &Filter) -> Option<Lines> {
+        let Heads { database, key, fields } = self.heads(filter)?;
         let mut lines = Lines { database, text: Vec::new(), samples: 0 };
         for row in &self.rows {
             let mut parts_by = b' ';
-            for ((name, kind), value) in names.iter().zip(&row.values) {
+            for ((name, kind), value) in fields.iter().zip(&row.values) {
                 let Some(value) = value else { continue };
+                // What is no text is none of a field of strings, nor the other way round.
+                let text = self.text(*value);
+                if text.is_some() != (*kind == FieldType::String) {
+                    continue;
+                }
                 if parts_by == b' ' {
                     lines.text.extend_from_slice(&key);
                 }
                 lines.text.push(parts_by);
                 lines.text.extend_from_slice(name);
-                push_field_value(&mut lines.text, *kind, *value);
+                match (value, text) {
+                    (_, Some(text)) => push_field_text(&mut lines.text, text),
+                    (AnswerValue::Number(value), None) => {
+                        push_field_value(&mut lines.text, *kind, *value);
+                    }
+                    (AnswerValue::Text(_), None) => {}
+                }
                 parts_by = b',';
                 lines.samples += 1;
             }
@@ -125,6 +183,13 @@ impl Points {
     }
 }
 
+/// What lines begin with.
+struct Heads {
+    database: String,
+    key: Vec<u8>,
+    fields: Vec<(Vec<u8>, FieldType)>,
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::series::Series;
@@ -133,7 +198,11 @@ mod tests {
     use wire::remote_write::encode::MillisSample;
 
     fn points() -> Points {
-        let row = |time, values: [Option<f64>; 3]| AnswerRow { time, values: values.to_vec() };
+        let row = |time, values: [Option<f64>; 3], text: Option<u32>| {
+            let numbers = values.iter().map(|value| value.map(AnswerValue::Number));
+            let values = numbers.chain([text.map(AnswerValue::Text)]).collect();
+            AnswerRow { time, values }
+        };
         Points {
             database: "d b".to_string(),
             measurement: "m,x".to_string(),
@@ -142,14 +211,17 @@ mod tests {
                 ("f", FieldType::Float),
                 ("n", FieldType::Integer),
                 ("on", FieldType::Boolean),
+                ("s", FieldType::String),
             ]
             .map(|(name, kind)| (name.to_string(), kind))
             .to_vec(),
             rows: vec![
-                row(1_999_999, [Some(0.1), Some(3.0), Some(1.0)]),
-                row(2_000_001, [None, Some(4.0), None]),
-                row(3_000_000, [None, None, None]),
+                row(1_999_999, [Some(0.1), Some(3.0), Some(1.0)], Some(1)),
+                row(2_000_001, [None, Some(4.0), None], None),
+                row(2_000_002, [None, None, None], Some(0)),
+                row(3_000_000, [None, None, None], None),
             ],
+            texts: Arc::new(vec!["a\n=".into(), "b\"\\".into()]),
         }
     }
 
@@ -161,14 +233,17 @@ mod tests {
     #[test]
     fn rows_are_lines_in_their_types() {
         let lines = points().lines(&Filter::all()).unwrap();
-        assert_eq!((lines.database.as_str(), lines.samples), ("d b", 4));
-        let expected = "m\\,x,host=a\\ b f=0.1,n=3i,on=t 1999999\nm\\,x,host=a\\ b n=4i 2000001\n";
+        assert_eq!((lines.database.as_str(), lines.samples), ("d b", 6));
+        let expected = "m\\,x,host=a\\ b f=0.1,n=3i,on=t,s=\"b\\\"\\\\\" 1999999\n\
+                        m\\,x,host=a\\ b n=4i 2000001\nm\\,x,host=a\\ b s=\"a\n=\" 2000002\n";
         assert_eq!(String::from_utf8(lines.text).unwrap(), expected);
         let changed = filter(&["--rename-label", "db=base", "--drop-label", "host"]);
         let lines = points().lines(&changed).unwrap();
         assert_eq!(lines.database, "");
         assert!(lines.text.starts_with(b"m\\,x,base=d\\ b f=0.1"));
-        assert!(points().lines(&filter(&["--set-label", "__name__=x"])).is_none());
+        let renamed = filter(&["--set-label", "__name__=x"]);
+        assert!(points().lines(&renamed).is_none());
+        assert_eq!((points().texts_lost(&renamed), points().texts_lost(&Filter::all())), (2, 0));
         let mut odd = points();
         odd.tags = Labels::from_pairs(&[("host", "a\nb")]);
         assert!(odd.lines(&Filter::all()).is_none());
@@ -183,12 +258,16 @@ mod tests {
         assert_eq!(series[1].labels, Labels::from_pairs(&pairs));
         let sample = |(millis, value)| MillisSample { millis, value };
         assert_eq!(series[1].samples, [(1, 3.0), (2, 4.0)].map(sample));
+        let strings = points().strings(&Filter::all());
+        assert_eq!((strings.len(), strings[0].labels.metric_name()), (1, "m,x_s:text"));
+        let expected: [(i64, Arc<str>); 2] = [(1_999_999, "b\"\\".into()), (2_000_002, "a\n=".into())];
+        assert_eq!(strings[0].samples, expected);
         let mut some = points();
         some.tidy(
             &TimeRange::new(2_000_000, 9_000_000),
             &filter(&["--match", "{__name__=~\"m,x_n|m,x_on\"}"]),
         );
-        assert_eq!((some.fields.len(), some.rows.len(), some.len()), (2, 2, 1));
+        assert_eq!((some.fields.len(), some.rows.len(), some.len()), (2, 3, 1));
         assert_eq!(some.exact(&Filter::all()).len(), 1);
     }
 }

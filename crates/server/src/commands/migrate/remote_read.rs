@@ -3,12 +3,14 @@
 use super::days;
 use super::series::{Filter, Series};
 use super::source::{Given, Sink, Source, Window};
+use super::strings;
 use crate::commands::client::{Asked, Client};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use hyper::Method;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
 use model::{MatchOp, Matcher, TimeRange};
+use std::collections::HashSet;
 use std::sync::Arc;
 use wire::remote_read::ReadQuery;
 use wire::remote_read::decode::{ReadSeries, each_series, each_series_of_frame, first_frame};
@@ -27,12 +29,34 @@ pub struct RemoteRead {
     client: Client,
     filter: Arc<Filter>,
     range: TimeRange,
+    /// Of a Quipu, whose strings come as texts.
+    has_strings: bool,
+    /// Strings that have no place where names of metrics are changed.
+    texts_lost: u64,
 }
 
 impl RemoteRead {
     /// What a server has of that time.
     pub fn new(client: Client, filter: Arc<Filter>, range: TimeRange) -> RemoteRead {
-        RemoteRead { client, filter, range }
+        RemoteRead { client, filter, range, has_strings: false, texts_lost: 0 }
+    }
+
+    /// The same of a Quipu, with its strings.
+    pub fn with_strings(self) -> RemoteRead {
+        RemoteRead { has_strings: true, ..self }
+    }
+
+    /// Hands on the strings of a time whose series some selectors choose; of a Quipu alone.
+    ///
+    /// # Errors
+    /// When the server does not answer, or the sink fails.
+    pub fn read_strings(
+        &mut self,
+        range: &TimeRange,
+        selectors: &[String],
+        sink: &mut Sink<'_>,
+    ) -> anyhow::Result<()> {
+        strings::read(&mut self.client, selectors, range, sink)
     }
 
     /// From when on it says that it has samples.
@@ -70,7 +94,34 @@ impl Source for RemoteRead {
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let all = vec![vec![Matcher::new(model::METRIC_NAME, MatchOp::NotEqual, "")]];
         let sets = if self.filter.matchers.is_empty() { all } else { self.filter.matchers.clone() };
-        self.read_matching(window, sets, sink)
+        if !self.has_strings {
+            return self.read_matching(window, sets, sink);
+        }
+        let selectors = match self.filter.selectors.as_slice() {
+            [] => vec!["{__name__!=\"\"}".to_string()],
+            some => some.to_vec(),
+        };
+        let mut texts = HashSet::new();
+        let (mut lost, filter) = (0, self.filter.clone());
+        self.read_strings(&window.range, &selectors, &mut |given| {
+            if let Given::Strings(line) = &given {
+                texts.insert(line.labels.fingerprint());
+            }
+            lost += given.texts_lost(&filter);
+            sink(given)
+        })?;
+        self.texts_lost += lost;
+        // Numbers of its dictionary are nobody else's.
+        self.read_matching(window, sets, &mut |given| match &given {
+            Given::Series(series) if texts.contains(&series.labels.fingerprint()) => Ok(()),
+            _ => sink(given),
+        })
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        let words = "strings, which have no other names than those of their fields";
+        let count = Some(self.texts_lost).filter(|count| 0 < *count);
+        count.map(|count| format!("{count} {words}")).into_iter().collect()
     }
 }
 
@@ -93,7 +144,7 @@ impl RemoteRead {
                 Given::Series(series) => {
                     filter.first(&series.labels).is_some_and(|first| first < set)
                 }
-                Given::Points(_) | Given::Exact(_) => false,
+                _ => false,
             };
             let mut only_new = |given| if has_come(&given) { Ok(()) } else { sink(given) };
             let range = TimeRange::new(first * 1_000_000, last * 1_000_000);

@@ -5,8 +5,12 @@ use super::points::Points;
 use super::series::{Filter, Series};
 use model::TimeRange;
 use model::sample::NANOS_PER_MILLI;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use wire::influx::answer::AnswerRow;
+use wire::json_lines::StringLine;
 
 /// A piece of history that is copied as one: all of its samples are stored before it is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,15 @@ impl fmt::Display for Window {
     }
 }
 
+/// A place within a window: all that was handed on before it need not come again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// Where it is, as the source counts.
+    pub at: u64,
+    /// How many series stand before it.
+    pub count: u64,
+}
+
 /// A piece of what a source has.
 pub enum Given {
     /// Samples of a series.
@@ -34,6 +47,10 @@ pub enum Given {
     /// Samples of a series, with what milliseconds cannot say.
     #[cfg_attr(not(feature = "sql"), allow(dead_code, reason = "Parquet alone has such"))]
     Exact(Exact),
+    /// Texts of a series of a Quipu.
+    Strings(StringLine),
+    /// Nothing: a place in between, behind a whole series.
+    Mark(Mark),
 }
 
 impl From<Series> for Given {
@@ -60,6 +77,7 @@ impl Given {
             Given::Series(series) => Exact::of_series(series),
             Given::Points(points) => return points.exact(filter),
             Given::Exact(exact) => exact,
+            Given::Strings(_) | Given::Mark(_) => return Vec::new(),
         };
         exact.labels = filter.relabelled(exact.labels);
         vec![exact]
@@ -80,6 +98,32 @@ impl Given {
                 exact.tidy(range);
                 0 < exact.len() && filter.takes(&exact.labels)
             }
+            Given::Strings(strings) => {
+                strings.samples.retain(|(nanos, _)| range.contains(*nanos));
+                !strings.samples.is_empty() && filter.takes(&strings.labels)
+            }
+            Given::Mark(_) => true,
+        }
+    }
+
+    /// How many texts are lost, as they cannot be said in the new place.
+    pub fn texts_lost(&self, filter: &Filter) -> u64 {
+        match self {
+            Given::Points(points) => points.texts_lost(filter),
+            Given::Strings(strings) if filter.changes_names() => strings.samples.len() as u64,
+            _ => 0,
+        }
+    }
+
+    /// Its texts, with the labels that they have in the new place.
+    pub fn strings(&self, filter: &Filter) -> Vec<StringLine> {
+        match self {
+            Given::Points(points) if 0 == points.texts_lost(filter) => points.strings(filter),
+            Given::Strings(strings) if !filter.changes_names() => {
+                let labels = filter.relabelled(strings.labels.clone());
+                vec![StringLine { labels, ..strings.clone() }]
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -99,6 +143,8 @@ impl Given {
                 exact.samples.iter().for_each(|(when, _)| tell(when.nanos, 1));
                 exact.histograms.iter().for_each(|(when, _)| tell(when.nanos, 1));
             }
+            Given::Strings(strings) => strings.samples.iter().for_each(|(nanos, _)| tell(*nanos, 1)),
+            Given::Mark(_) => {}
         }
     }
 }
@@ -132,6 +178,19 @@ pub trait Source: Send {
     fn is_scattered(&self) -> bool {
         false
     }
+
+    /// Bytes that are read for a window, where they are known.
+    fn size(&self, _window: &Window) -> Option<u64> {
+        None
+    }
+
+    /// Counts bytes as they are read, where they are known.
+    fn bytes_read(&self) -> Option<Arc<AtomicU64>> {
+        None
+    }
+
+    /// Has the next reading of a window begin at a mark that it handed on before.
+    fn go_on(&mut self, _window: &Window, _mark: Mark) {}
 
     /// What was left out of the windows that were read, in words.
     fn left_out(&self) -> Vec<String> {

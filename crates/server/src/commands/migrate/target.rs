@@ -4,7 +4,7 @@
 use super::exact::Exact;
 use super::points::{Lines, Points};
 use super::series::{Filter, Series};
-use super::source::Given;
+use super::source::{Given, Mark};
 use crate::commands::client::{Asked, Client, encode};
 use anyhow::bail;
 use bytes::Bytes;
@@ -35,6 +35,8 @@ pub struct Request {
     pub body: Vec<u8>,
     /// How many samples it has.
     pub samples: u64,
+    /// All that came before it is in this request, or in those before.
+    pub mark: Option<Mark>,
 }
 
 /// Takes requests that are full.
@@ -48,6 +50,7 @@ pub struct Packer<'f> {
     lines: Lines,
     json: Vec<u8>,
     json_samples: u64,
+    mark: Option<Mark>,
 }
 
 impl Packer<'_> {
@@ -55,7 +58,7 @@ impl Packer<'_> {
     pub fn new(filter: &Filter) -> Packer<'_> {
         let lines = Lines { database: String::new(), text: Vec::new(), samples: 0 };
         let request = RequestV1::default();
-        Packer { filter, request, samples: 0, lines, json: Vec::new(), json_samples: 0 }
+        Packer { filter, request, samples: 0, lines, json: Vec::new(), json_samples: 0, mark: None }
     }
 
     /// Takes a piece; hands on every request that is full.
@@ -66,6 +69,18 @@ impl Packer<'_> {
         let given = match given {
             Given::Points(points) if self.push_points(&points, ship)? => return Ok(()),
             Given::Exact(exact) => return self.push_exact(exact, ship),
+            Given::Strings(_) => {
+                for line in given.strings(self.filter) {
+                    line.push(&mut self.json);
+                    self.json_samples += line.samples.len() as u64;
+                }
+                return self.ship_json_if(REQUEST_SIZE, ship);
+            }
+            Given::Mark(mark) => {
+                // Of what goes by several doors nobody knows what is sent first.
+                self.mark = (self.lines.text.is_empty() && self.json.is_empty()).then_some(mark);
+                return Ok(());
+            }
             other => other,
         };
         let all = given.into_series(self.filter);
@@ -97,7 +112,7 @@ impl Packer<'_> {
             return Ok(());
         }
         let samples = std::mem::take(&mut self.json_samples);
-        ship(Request { door: Door::Json, body: std::mem::take(&mut self.json), samples })
+        ship(Request { door: Door::Json, body: std::mem::take(&mut self.json), samples, mark: None })
     }
 
     fn push_series(&mut self, series: &Series, ship: &mut Ship<'_>) -> anyhow::Result<()> {
@@ -132,7 +147,8 @@ impl Packer<'_> {
             return Ok(());
         }
         let door = Door::Lines(database.clone());
-        ship(Request { door, body: std::mem::take(text), samples: std::mem::take(samples) })
+        let (body, samples) = (std::mem::take(text), std::mem::take(samples));
+        ship(Request { door, body, samples, mark: None })
     }
 
     fn ship_if(&mut self, size: usize, ship: &mut Ship<'_>) -> anyhow::Result<()> {
@@ -143,7 +159,7 @@ impl Packer<'_> {
         let body = snap::raw::Encoder::new().compress_vec(bytes)?;
         let samples = std::mem::take(&mut self.samples);
         self.request.clear();
-        ship(Request { door: Door::RemoteWrite, body, samples })
+        ship(Request { door: Door::RemoteWrite, body, samples, mark: self.mark })
     }
 }
 

@@ -19,7 +19,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
-use wire::json_lines::histogram_text;
+use wire::json_lines::{StringLine, histogram_text};
 
 const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;
 
@@ -51,9 +51,21 @@ struct Worth {
     bits: u64,
 }
 
+/// FNV-1a.
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+
+fn fnv(hash: u64, byte: u8) -> u64 {
+    (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+}
+
 impl Worth {
     fn of_sample(value: f64) -> Worth {
         Worth { value, bits: value.to_bits() }
+    }
+
+    /// Of a text, which has no value.
+    fn of_text(text: &str) -> Worth {
+        Worth { value: 0.0, bits: text.bytes().fold(FNV_START, fnv) }
     }
 
     /// Of all that a histogram says but for where it began anew, which stores find out by themselves, and
@@ -63,9 +75,7 @@ impl Worth {
         plain.reset_hint = ResetHint::Unknown;
         plain.positive.retain(|bucket| bucket.count != 0.0);
         plain.negative.retain(|bucket| bucket.count != 0.0);
-        // FNV-1a.
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        let bits = histogram_text(&plain).bytes().fold(0xcbf2_9ce4_8422_2325, step);
+        let bits = histogram_text(&plain).bytes().fold(FNV_START, fnv);
         Worth { value: histogram.sum, bits }
     }
 }
@@ -99,6 +109,13 @@ impl Sums {
         let is_other = self.digest != here.digest;
         is_other.then(|| format!("sums {} there, {} here, of as many samples", self.sum, here.sum))
     }
+}
+
+/// What both kinds of series have: numbers, and texts, which the other side is asked for in another way.
+#[derive(Default)]
+struct Sides {
+    numbers: Side,
+    texts: Side,
 }
 
 /// A series on one day.
@@ -136,12 +153,15 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         for part in 0..parts {
             let look = Look { filter: &filter, part, parts };
             let theirs = read_there(there.as_mut(), group, &look)?;
-            let own = read_here(&mut here, group, &theirs)?;
-            found.compare(&theirs, &own, &mut |count, words| {
+            let mut say = |count, words| {
                 if count <= show {
                     bar.suspend(|| println!("{words}"));
                 }
-            });
+            };
+            let own = read_here(&mut here, group, &theirs.numbers)?;
+            found.compare(&theirs.numbers, &own, &mut say);
+            let own = read_texts_here(&mut here, group, &theirs.texts)?;
+            found.compare(&theirs.texts, &own, &mut say);
         }
         let Found { samples, differing, .. } = found;
         bar.set_message(format!("{} samples, {differing} differences", format_count(samples)));
@@ -223,21 +243,37 @@ fn groups(windows: &[Window]) -> Vec<Vec<&Window>> {
     groups.into_iter().rev().map(in_order).collect()
 }
 
-fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> anyhow::Result<Side> {
-    let mut side = Side::new();
+fn read_there(
+    there: &mut dyn Source,
+    group: &[&Window],
+    asked: &Look<'_>,
+) -> anyhow::Result<Sides> {
+    let (mut side, mut texts) = (Side::new(), Side::new());
     let all = |_: &Key| Some(i64::MAX);
     if let ([window], false) = (group, there.is_scattered()) {
         there.read(window, &mut |given| {
+            given.strings(asked.filter).into_iter().for_each(|one| add_texts(&mut texts, one, &all));
             let series = given.into_series(asked.filter);
             series.iter().for_each(|one| add(&mut side, one, &all));
             Ok(())
         })?;
-        return Ok(side);
+        return Ok(Sides { numbers: side, texts });
     }
     // Samples of the same time are one here: of all windows together.
     let mut whole: BTreeMap<Labels, Exact> = BTreeMap::new();
+    let mut whole_texts: BTreeMap<Labels, StringLine> = BTreeMap::new();
     for window in group {
         there.read(window, &mut |given| {
+            for mut line in given.strings(asked.filter) {
+                if asked.takes(&line.labels) {
+                    match whole_texts.entry(line.labels.clone()) {
+                        Entry::Vacant(place) => drop(place.insert(line)),
+                        Entry::Occupied(mut place) => {
+                            place.get_mut().samples.append(&mut line.samples);
+                        }
+                    }
+                }
+            }
             for mut exact in given.into_exact(asked.filter) {
                 if !asked.takes(&exact.labels) {
                     continue;
@@ -256,20 +292,47 @@ fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> an
     for exact in whole.into_values() {
         add(&mut side, &exact.into_series(), &all);
     }
-    Ok(side)
+    whole_texts.into_values().for_each(|line| add_texts(&mut texts, line, &all));
+    Ok(Sides { numbers: side, texts })
+}
+
+/// The same as [`read_here`] of texts.
+fn read_texts_here(
+    here: &mut RemoteRead,
+    group: &[&Window],
+    theirs: &Side,
+) -> anyhow::Result<Side> {
+    let whole = time_of_group(group);
+    let mut own = Side::new();
+    for span in spans(theirs) {
+        let selector = span.matcher().map(|matcher| {
+            let pattern = matcher.value.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("{{__name__=~\"{}\"}}", pattern.replace('\n', "\\n"))
+        });
+        let selector = selector.unwrap_or_else(|| "{__name__!=\"\"}".to_string());
+        here.read_strings(&span.time().intersect(&whole), &[selector], &mut |given| {
+            for line in given.strings(&Filter::all()) {
+                add_texts(&mut own, line, &|key| theirs.get(key).map(|sums| sums.last_ms));
+            }
+            Ok(())
+        })?;
+    }
+    Ok(own)
+}
+
+/// The time of some windows. Answers are in milliseconds: the one that a window begins in is of it.
+fn time_of_group(group: &[&Window]) -> TimeRange {
+    let start = group.iter().map(|one| one.range.start.div_euclid(NANOS_PER_MILLI)).min();
+    let start = start.unwrap_or_default().saturating_mul(NANOS_PER_MILLI);
+    TimeRange::new(start, group.iter().map(|one| one.range.end).max().unwrap_or_default())
 }
 
 /// What Quipu has of series that are there, up to their last sample: clients write to it already.
 fn read_here(here: &mut RemoteRead, group: &[&Window], theirs: &Side) -> anyhow::Result<Side> {
-    // It answers in milliseconds: the one that a window begins in is of it.
-    let start = group.iter().map(|one| one.range.start.div_euclid(NANOS_PER_MILLI)).min();
-    let start = start.unwrap_or_default().saturating_mul(NANOS_PER_MILLI);
-    let end = group.iter().map(|one| one.range.end).max().unwrap_or_default();
+    let whole = time_of_group(group);
     let mut own = Side::new();
     for span in spans(theirs) {
-        let nanos = |day: i64| day.saturating_mul(NANOS_PER_DAY);
-        let whole = TimeRange::new(nanos(span.first), nanos(span.last + 1).saturating_sub(1));
-        let range = whole.intersect(&TimeRange::new(start, end));
+        let range = span.time().intersect(&whole);
         let window = Window { name: String::new(), range, samples: None };
         let mut take = |given: Given| {
             for series in given.into_series(&Filter::all()) {
@@ -297,6 +360,11 @@ struct Span<'a> {
 impl<'a> Span<'a> {
     fn new(day: i64) -> Span<'a> {
         Span { first: day, last: day, samples: 0, names: BTreeSet::new() }
+    }
+
+    fn time(&self) -> TimeRange {
+        let nanos = |day: i64| day.saturating_mul(NANOS_PER_DAY);
+        TimeRange::new(nanos(self.first), nanos(self.last + 1).saturating_sub(1))
     }
 
     /// What chooses its metrics, where they are few.
@@ -338,6 +406,20 @@ fn add(side: &mut Side, series: &Series, last: Last<'_>) {
     let histograms = series.histograms.iter();
     let histograms = histograms.map(|one| (one.millis, Worth::of_histogram(&one.histogram)));
     add_values(side, labels, histograms, last);
+}
+
+/// Adds texts: of one millisecond the last.
+fn add_texts(side: &mut Side, mut line: StringLine, last: Last<'_>) {
+    line.samples.sort_by_key(|(nanos, _)| *nanos);
+    let mut values: Vec<(i64, Worth)> = Vec::with_capacity(line.samples.len());
+    for (nanos, text) in &line.samples {
+        let value = (nanos.div_euclid(NANOS_PER_MILLI), Worth::of_text(text));
+        match values.last_mut() {
+            Some(before) if before.0 == value.0 => *before = value,
+            _ => values.push(value),
+        }
+    }
+    add_values(side, &line.labels, values.into_iter(), last);
 }
 
 /// Adds values in the order of their times: a day's are looked up once.

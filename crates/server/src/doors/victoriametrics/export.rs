@@ -7,6 +7,7 @@
 
 use super::csv::Columns;
 use super::export_starts::{SeriesStarts, Starts};
+use super::strings::Strings;
 use crate::app::App;
 use crate::doors::http::answer::PIECE_SIZE;
 use crate::doors::http::answer::{Answer, JSON};
@@ -91,11 +92,25 @@ fn answer(
         Shape::Lines(_) => Starts::find(app, &partial, &sets, range, &limits)?,
         _ => None,
     };
+    let strings = match (&shape, request.params.filled("strings")) {
+        (Shape::Lines(_), Some("1" | "only")) => {
+            Strings::find(app, &partial, &sets, range, &limits)?
+        }
+        (_, None) => None,
+        _ => return Err(selection::invalid("strings", &"say 1 or only, of JSON lines")),
+    };
+    let is_of_strings_alone = request.params.filled("strings") == Some("only");
     let leaves_out = selection.has_histograms() && !shape.can_say_histograms();
     let (app, partial) = (Arc::clone(app), Arc::new(partial));
     let known = Arc::clone(&partial);
     let write = move |out: &mut dyn Write| {
-        let written = write(out, (&selection, starts.as_ref()), shape, &partial);
+        let (starts, strings) = (starts.as_ref(), strings.as_ref());
+        let written = match is_of_strings_alone {
+            true => Ok(()),
+            false => write(out, (&selection, starts, strings), shape, &partial),
+        };
+        let written = written.and_then(|()| strings.map_or(Ok(()), |strings| strings.write(out)));
+        let written = written.and_then(|()| partial.check_stream());
         partial.count(&app);
         written
     };
@@ -207,13 +222,13 @@ fn begin<'a>(
 
 fn write(
     out: &mut dyn Write,
-    (selection, starts): (&Selection, Option<&Starts>),
+    (selection, starts, strings): (&Selection, Option<&Starts>, Option<&Strings>),
     shape: Shape,
     partial: &Partial,
 ) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     shape.begin(&mut buffer);
-    let mut export = Export { selection, starts, shape, buffer };
+    let mut export = Export { selection, starts, strings, shape, buffer };
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = (start + SERIES_PER_READ).min(selection.len());
         export.write(out, start..end)?;
@@ -228,6 +243,8 @@ fn write(
 struct Export<'a> {
     selection: &'a Selection,
     starts: Option<&'a Starts>,
+    /// Series that are written as texts.
+    strings: Option<&'a Strings>,
     shape: Shape,
     buffer: Vec<u8>,
 }
@@ -254,13 +271,16 @@ impl Export<'_> {
         labels: &[Labels],
         starts: &SeriesStarts,
     ) -> io::Result<()> {
-        let (shape, buffer) = (&mut self.shape, &mut self.buffer);
+        let (shape, buffer, strings) = (&mut self.shape, &mut self.buffer, self.strings);
         // The sink cannot fail, so it remembers the first error and does nothing from then on.
         let mut written = Ok(());
         let read = self.selection.read_mixed(
             first..first + labels.len(),
             &mut |idx, times, values, histogram_times, histograms| {
                 if written.is_err() || times.is_empty() && histogram_times.is_empty() {
+                    return;
+                }
+                if strings.is_some_and(|strings| strings.has(&labels[idx - first])) {
                     return;
                 }
                 let (of_values, of_histograms) = (starts.at(times), starts.at(histogram_times));

@@ -2,6 +2,7 @@
 //!
 //! Bad lines, and blocks, are told by number with 400, after the good ones were stored.
 
+use super::strings;
 use crate::app::App;
 use crate::doors::http::answer::{Answer, TEXT};
 use crate::doors::http::insert::{self, durability, extra_labels};
@@ -21,13 +22,16 @@ use wire::{Error, Limit, Start};
 pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let durability = durability(app, request)?;
     let keys = JsonKeys::new(extra_labels(request, Vec::new())?);
+    let keys = keys.with_texts(app.texts.for_lines());
     let body = unpack::body(app, request)?;
+    strings::learn(app, &body)?;
     let hasher = app.store.hasher();
     let mut outcome = Outcome::default();
     let mut next = Some(Start::default());
     while let Some(start) = next {
         let decoded = json_lines::decode(&body, start, &hasher, &keys)?;
         next = decoded.rest;
+        app.texts.settle(&app.store)?;
         outcome.append(app, decoded, durability)?;
     }
     body.give_back(app);

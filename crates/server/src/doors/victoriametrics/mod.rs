@@ -4,3 +4,4 @@ pub mod csv;
 pub mod export;
 mod export_starts;
 pub mod import;
+mod strings;

@@ -163,15 +163,10 @@ fn policy(rule: &Rule, database: &str, row: asking::Row<'_>) -> Option<Policy> {
 
 /// The fields of a measurement with their types, as a copy would have them, and strings.
 fn typed(name: String, types: BTreeMap<String, BTreeSet<String>>) -> Measurement {
-    let is_text = |(_, types): &(&String, &BTreeSet<String>)| types.contains("string");
-    let texts: Vec<String> = types.iter().filter(is_text).map(|(field, _)| field.clone()).collect();
     let found = measurement(name, types);
     let mut fields = found.fields;
-    fields.retain(|(field, kind)| {
-        // Numbers whose metric would be called as one of texts, which the door refuses.
-        *kind != FieldType::String && !field.ends_with(TEXT_SUFFIX)
-    });
-    fields.extend(texts.into_iter().map(|field| (field, FieldType::String)));
+    // Not numbers whose metric would be called as one of texts, which the door refuses.
+    fields.retain(|(field, kind)| *kind == FieldType::String || !field.ends_with(TEXT_SUFFIX));
     Measurement { name: found.name, fields }
 }
 
@@ -190,7 +185,7 @@ mod tests {
         ]);
         use FieldType::{Boolean, Float, Integer, String as Text};
         let found = typed("m".to_string(), fields);
-        let expected = [("a", Float), ("b", Integer), ("c", Boolean), ("b", Text)];
+        let expected = [("a", Float), ("b", Integer), ("b", Text), ("c", Boolean)];
         assert_eq!(found.fields, expected.map(|(name, kind)| (name.to_string(), kind)));
         let policy = |label: &str| Policy { name: "p".to_string(), label: label.to_string() };
         let database = Database {

@@ -139,7 +139,7 @@ fn samples_are_cut_into_chunks() {
     assert_eq!(found.len(), 9);
     let found = found.into_iter().flat_map(|chunk| match chunk {
         Chunk::Samples(samples) => samples,
-        Chunk::Histograms(_) => panic!("histograms"),
+        other => panic!("{other:?}"),
     });
     let bits = |one: &MillisSample| (one.millis, one.value.to_bits());
     assert!(found.map(|one| bits(&one)).eq(samples.iter().map(bits)));

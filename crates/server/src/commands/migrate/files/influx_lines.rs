@@ -6,8 +6,12 @@ use super::super::source::Given;
 use super::{Behind, Cut, Format, LOOKAHEAD, Out, PIECE_SIZE, Piece};
 use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, WriteBatch};
 use std::collections::HashMap;
-use wire::influx::answer::AnswerRow;
-use wire::influx::{FieldType, InfluxKeys, Options, Precision, decode, kinds_by_shape, line_end};
+use std::sync::Arc;
+use wire::influx::answer::{AnswerRow, AnswerValue};
+use wire::influx::{
+    FieldType, InfluxKeys, Options, Precision, TEXT_SUFFIX, TextsRead, decode, kinds_by_shape,
+    line_end,
+};
 use wire::{ExtraLabels, Start};
 
 /// What comments begin with that say something.
@@ -99,11 +103,12 @@ impl Format for InfluxLines {
     }
 
     fn read(&self, piece: &Piece, bytes: &[u8], out: &mut Out<'_>) -> anyhow::Result<()> {
-        let keys = InfluxKeys::new(ExtraLabels::none());
         let hasher = KeyHasher::new(1);
         let options = Options { precision: Precision::Nanosecond, now: self.now };
         let mut start = Start { offset: 0, line: piece.first };
         loop {
+            let texts = Arc::new(TextsRead::default());
+            let keys = InfluxKeys::new(ExtraLabels::none()).with_texts(Some(texts.clone()));
             let decoded = decode(bytes, start, &options, &hasher, &keys)?;
             out.strings += decoded.counts.strings;
             let kept = decoded.errors.kept();
@@ -112,7 +117,7 @@ impl Format for InfluxLines {
             }
             let others = decoded.errors.count() - kept.len() as u64;
             out.faults(others, || "..".to_string());
-            give(&decoded.batch, bytes, &piece.context, out)?;
+            give(&decoded.batch, bytes, (&piece.context, Arc::new(texts.take())), out)?;
             match decoded.rest {
                 Some(next) => start = next,
                 None => return Ok(()),
@@ -128,7 +133,7 @@ type Types = HashMap<(Vec<u8>, u32), HashMap<String, FieldType>>;
 fn give(
     batch: &WriteBatch<'_>,
     bytes: &[u8],
-    database: &str,
+    (database, texts): (&str, Arc<Vec<Arc<str>>>),
     out: &mut Out<'_>,
 ) -> anyhow::Result<()> {
     let mut types = Types::new();
@@ -142,6 +147,7 @@ fn give(
             Some(at) => *at,
             None => {
                 let made = points_of(batch, row, &types, database);
+                let made = made.map(|points| Points { texts: texts.clone(), ..points });
                 let made = made.map_err(|why| out.fault(row.position, why)).ok();
                 let at = made.map(|points| {
                     all.push(points);
@@ -152,7 +158,8 @@ fn give(
             }
         };
         let Some(points) = at.and_then(|at| all.get_mut(at)) else { continue };
-        let values = batch.row_values(row).iter().map(|value| Some(*value)).collect();
+        let values = points.fields.iter().zip(batch.row_values(row));
+        let values = values.map(|((_, kind), value)| Some(value_of(*kind, *value))).collect();
         points.rows.push(AnswerRow { time: row.timestamp, values });
         if ROWS_AT_ONCE <= points.rows.len() {
             let next = Points { rows: Vec::new(), ..points.clone() };
@@ -184,8 +191,22 @@ fn points_of(
     let of = types.get(&(raw_measurement(key).to_vec(), row.shape));
     let shape = batch.shapes.get(row.shape as usize).ok_or("a row of no shape")?;
     let kind = |name: &str| of.and_then(|of| of.get(name)).copied().unwrap_or(FieldType::Float);
-    let fields = shape.fields.iter().map(|name| (name.to_string(), kind(name))).collect();
-    Ok(Points { database: database.to_string(), measurement, tags, fields, rows: Vec::new() })
+    let field = |name: &str| match name.strip_suffix(TEXT_SUFFIX) {
+        // No field of numbers may be called so.
+        Some(plain) => (plain.to_string(), FieldType::String),
+        None => (name.to_string(), kind(name)),
+    };
+    let fields = shape.fields.iter().map(|name| field(name)).collect();
+    let (database, texts) = (database.to_string(), Arc::default());
+    Ok(Points { database, measurement, tags, fields, rows: Vec::new(), texts })
+}
+
+/// What a sample is: one of strings is the number of a text, from 1.
+fn value_of(kind: FieldType, sample: f64) -> AnswerValue {
+    match kind {
+        FieldType::String => AnswerValue::Text((sample as u32).saturating_sub(1)),
+        _ => AnswerValue::Number(sample),
+    }
 }
 
 /// The measurement of a key as it stands there.
@@ -256,7 +277,15 @@ mod tests {
         let lines = |texts: &[&str]| texts.iter().map(|one| one.to_string()).collect::<Vec<_>>();
         assert_eq!(
             shown[1],
-            ("x", lines(&["m,h=a v=1i 1\nm,h=a v=2i 2\n", "n,h=b v=t 1\n"]).as_slice())
+            (
+                "x",
+                lines(&[
+                    "m,h=a v=1i 1\nm,h=a v=2i 2\n",
+                    "m,h=a s=\"# CONTEXT-DATABASE:z\n\" 3\n",
+                    "n,h=b v=t 1\n"
+                ])
+                .as_slice()
+            )
         );
         assert_eq!(shown[2], ("x.long", lines(&["m v=0.5 7\n"]).as_slice()));
         assert_eq!(shown[3].0, "y");

@@ -87,7 +87,7 @@ pub struct Piece {
 /// Takes what a piece has, and what is wrong with it.
 pub struct Out<'a> {
     sink: &'a mut Sink<'a>,
-    /// Texts, which are no samples.
+    /// Texts that cannot be read.
     pub strings: u64,
     faults: Vec<String>,
     fault_count: u64,
@@ -221,7 +221,7 @@ impl Files {
                         let bytes = coming.bytes.get(..cut.size).context("a piece too long")?;
                         if cut.context.is_some() {
                             let piece = piece(cut.clone(), None);
-                            let seen = see(open.format.as_ref(), &piece, bytes);
+                            let seen = see(open.format.as_ref(), &piece, bytes, &self.filter);
                             found.push((piece, seen));
                         }
                         coming.bytes.drain(..cut.size);
@@ -276,9 +276,10 @@ struct Seen {
     time: Option<(i64, i64)>,
 }
 
-fn see(format: &dyn Format, piece: &Piece, bytes: &[u8]) -> Seen {
+fn see(format: &dyn Format, piece: &Piece, bytes: &[u8], filter: &Filter) -> Seen {
     let mut seen = Seen::default();
     let mut sink = |given: Given| {
+        seen.strings += given.texts_lost(filter);
         given.each_time(&mut |nanos, count| {
             seen.samples += count;
             if 0 < count {
@@ -291,7 +292,7 @@ fn see(format: &dyn Format, piece: &Piece, bytes: &[u8]) -> Seen {
     let mut out = Out { sink: &mut sink, strings: 0, faults: Vec::new(), fault_count: 0 };
     let read = format.read(piece, bytes, &mut out);
     let (strings, faults) = (out.strings, out.fault_count + u64::from(read.is_err()));
-    Seen { strings, faults, ..seen }
+    Seen { strings: seen.strings + strings, faults, ..seen }
 }
 
 /// What a file begins with, once it is decompressed, and whether it is compressed.
@@ -345,7 +346,7 @@ impl Source for Files {
     fn left_out(&self) -> Vec<String> {
         let mut words = Vec::new();
         if 0 < self.strings {
-            words.push(format!("{} values of text fields, which are no samples", self.strings));
+            words.push(format!("{} values of text fields, which only lines can say", self.strings));
         }
         if 0 < self.faults {
             words.push(format!("{} records that cannot be read", self.faults));

@@ -1,0 +1,374 @@
+//! Blocks of Prometheus' store, of Thanos and of Mimir, in a directory or a bucket: read file by file from
+//! their beginning to their end, so that memory holds the strings of one block and one series.
+//!
+//! ```text
+//! shelf ─ files, meta.json ─► choose ─► windows ─► block ─ series, chunks ─► downsampled ─► copy
+//! ```
+
+mod block;
+#[cfg(feature = "s3")]
+mod bucket;
+mod choose;
+mod downsampled;
+mod meta;
+mod reader;
+mod shelf;
+
+use super::kinds::Asked;
+use super::series::{Filter, Series};
+use super::source::{Given, Mark, Sink, Source, Window};
+use anyhow::{Context as _, bail, ensure};
+use block::Block;
+use choose::{Candidate, Fate, choose};
+use downsampled::Downsampled;
+use meta::Meta;
+use model::sample::NANOS_PER_MILLI;
+use model::{Labels, TimeRange};
+use shelf::{CHUNKS, DELETION_MARK, Directory, INDEX, META, Shelf};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use wire::prometheus_block::chunks::Chunk;
+use wire::prometheus_block::index::BlockSeries;
+
+/// Samples of a series that are handed on at once.
+const SAMPLES_AT_ONCE: usize = 16 << 10;
+/// Files that say what a block is which are in memory at once.
+const METAS_AT_ONCE: usize = 256;
+/// Blocks that are left out for one reason and named.
+const NAMES_SHOWN: usize = 10;
+
+/// Blocks of a place.
+pub struct Blocks {
+    shelf: Box<dyn Shelf>,
+    filter: Arc<Filter>,
+    range: TimeRange,
+    /// Those that are copied, by name.
+    blocks: BTreeMap<String, Found>,
+    left_out: LeftOut,
+    /// Where a window is gone on.
+    mark: Option<(String, Mark)>,
+    read: Arc<AtomicU64>,
+    /// Chunks of native histograms that were downsampled.
+    lost_chunks: u64,
+}
+
+/// A block that is copied.
+struct Found {
+    files: BTreeMap<String, u64>,
+    /// What it says of itself, or why it cannot be read.
+    meta: Result<Meta, String>,
+    /// The milliseconds of it that are copied, where that is not all.
+    times: Option<Vec<(i64, i64)>>,
+}
+
+/// Blocks that are not copied, by the words for it.
+type LeftOut = BTreeMap<&'static str, Vec<String>>;
+
+/// The blocks of a place that arguments name.
+///
+/// # Errors
+/// When the place is a bucket that cannot be asked.
+pub fn open(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let place = asked.place()?;
+    let shelf: Box<dyn Shelf> = match place.split_once("://") {
+        Some(("s3", rest)) => in_bucket(asked, rest)?,
+        Some((scheme, _)) => {
+            bail!("{place}: {scheme}:// is not known; give a directory or s3://BUCKET/PREFIX")
+        }
+        None if place.starts_with("s3:") => bail!("{place}: a bucket is s3://BUCKET/PREFIX"),
+        None => Box::new(Directory::new(Path::new(place))),
+    };
+    Ok(Box::new(Blocks {
+        shelf,
+        filter: asked.filter.clone(),
+        range: asked.range,
+        blocks: BTreeMap::new(),
+        left_out: LeftOut::new(),
+        mark: None,
+        read: Arc::default(),
+        lost_chunks: 0,
+    }))
+}
+
+#[cfg(feature = "s3")]
+fn in_bucket(asked: &Asked<'_>, rest: &str) -> anyhow::Result<Box<dyn Shelf>> {
+    use crate::commands::bucket::{Bucket, Rights};
+    let bucket = Bucket::open(asked.matches, "", rest, Rights::Read)?;
+    Ok(Box::new(bucket::InBucket::new(bucket)))
+}
+
+#[cfg(not(feature = "s3"))]
+fn in_bucket(_: &Asked<'_>, _: &str) -> anyhow::Result<Box<dyn Shelf>> {
+    bail!("this build is without the feature s3, and knows no buckets; give a directory")
+}
+
+impl Blocks {
+    /// Finds all blocks, and what becomes of each.
+    fn look(&mut self) -> anyhow::Result<()> {
+        (self.blocks, self.left_out) = (BTreeMap::new(), LeftOut::new());
+        let listed = self.shelf.list()?;
+        ensure!(
+            listed.values().any(|files| files.contains_key(META)),
+            "{}: no blocks, which are directories with a meta.json",
+            self.shelf.name()
+        );
+        let mut found = BTreeMap::new();
+        for (name, files) in listed {
+            if files.contains_key(DELETION_MARK) {
+                self.left_out.entry(MARKED).or_default().push(name);
+            } else if !files.contains_key(META) {
+                self.left_out.entry(UNFINISHED).or_default().push(name);
+            } else {
+                found.insert(name, files);
+            }
+        }
+        let names: Vec<&String> = found.keys().collect();
+        let mut metas: BTreeMap<String, Result<Meta, String>> = BTreeMap::new();
+        for some in names.chunks(METAS_AT_ONCE) {
+            let files: Vec<(&str, &str)> = some.iter().map(|name| (name.as_str(), META)).collect();
+            for (name, text) in some.iter().zip(self.shelf.small(&files)?) {
+                let meta = text.context("it is gone").and_then(|text| Meta::parse(&text));
+                let meta = meta.and_then(|meta| whole(meta, &found[*name]));
+                metas.insert((*name).clone(), meta.map_err(|error| format!("{error:#}")));
+            }
+        }
+        let sound: Vec<Candidate<'_>> = metas
+            .iter()
+            .filter_map(|(name, meta)| Some(Candidate { name, meta: meta.as_ref().ok()? }))
+            .collect();
+        let fates: BTreeMap<String, Fate> =
+            sound.iter().map(|one| one.name.to_string()).zip(choose(&sound)).collect();
+        for (name, files) in found {
+            let meta = metas.remove(&name).unwrap_or_else(|| Err("it is gone".to_string()));
+            let times = match (fates.get(&name), &meta) {
+                (Some(Fate::Joined { into }), _) => {
+                    self.left_out.entry(JOINED).or_default().push(format!("{name} (in {into})"));
+                    continue;
+                }
+                (Some(Fate::Coarse), Ok(meta)) => {
+                    let words = format!("{name} (a sample in {} ms)", meta.resolution());
+                    self.left_out.entry(COARSE).or_default().push(words);
+                    continue;
+                }
+                (Some(Fate::Copied(times)), Ok(meta)) if meta.resolution() != 0 => {
+                    Some(times.clone())
+                }
+                _ => None,
+            };
+            self.blocks.insert(name, Found { files, meta, times });
+        }
+        Ok(())
+    }
+}
+
+/// Why blocks are left out.
+const MARKED: &str = "blocks that are marked to be deleted";
+const UNFINISHED: &str =
+    "blocks without a meta.json, which comes last: they are being put there, or that broke off";
+const JOINED: &str = "blocks whose samples are all in another, which was made of them";
+const COARSE: &str = "blocks that were downsampled, of whose times finer ones are there";
+
+/// What a block says of itself, if its files are those that it names.
+fn whole(meta: Meta, files: &BTreeMap<String, u64>) -> anyhow::Result<Meta> {
+    ensure!(files.contains_key(INDEX), "it has a meta.json and no index");
+    for file in &meta.thanos.files {
+        let is_read = file.rel_path == INDEX || file.rel_path.starts_with(CHUNKS);
+        if !is_read || file.size_bytes == 0 {
+            continue;
+        }
+        let (said, name) = (file.size_bytes, &file.rel_path);
+        match files.get(name) {
+            None => bail!("{name} is not there, which its meta.json names"),
+            Some(size) => {
+                ensure!(*size == said, "{name} has {size} bytes, its meta.json says {said}");
+            }
+        }
+    }
+    Ok(meta)
+}
+
+impl Found {
+    /// Its time, and whether that is known.
+    fn range(&self) -> Option<TimeRange> {
+        let meta = self.meta.as_ref().ok()?;
+        let times = self.times.as_deref();
+        let first = times.and_then(|all| all.first()).map_or(meta.min_time, |one| one.0);
+        let end = times.and_then(|all| all.last()).map_or(meta.max_time, |one| one.1);
+        // The end of a block is not in it.
+        Some(TimeRange::new(nanos(first), nanos(end.saturating_sub(1))))
+    }
+
+    /// Bytes of it that are read.
+    fn size(&self) -> u64 {
+        let is_read = |name: &&String| *name == INDEX || name.starts_with(CHUNKS);
+        self.files.iter().filter(|(name, _)| is_read(name)).map(|(_, size)| size).sum()
+    }
+
+    /// Whether a sample of it is copied.
+    fn takes(&self, millis: i64) -> bool {
+        let is_in = |(start, end): &(i64, i64)| *start <= millis && millis < *end;
+        self.times.as_ref().is_none_or(|times| times.iter().any(is_in))
+    }
+}
+
+fn nanos(millis: i64) -> i64 {
+    millis.saturating_mul(NANOS_PER_MILLI)
+}
+
+impl Source for Blocks {
+    fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
+        self.look()?;
+        let mut windows: Vec<Window> = Vec::new();
+        for (name, found) in &self.blocks {
+            // One that cannot be read is read with the others, and then says why.
+            let range = found.range().unwrap_or(self.range);
+            let samples = found.meta.as_ref().ok().map(|meta| meta.stats.num_samples);
+            windows.push(Window { name: name.clone(), range, samples });
+        }
+        windows.retain(|one| one.range.overlaps(&self.range));
+        windows.sort_by_key(|one| std::cmp::Reverse((one.range.end, one.range.start)));
+        Ok(windows)
+    }
+
+    fn is_apart(&self) -> bool {
+        !self.shelf.is_away()
+    }
+
+    fn size(&self, window: &Window) -> Option<u64> {
+        self.blocks.get(&window.name).map(Found::size)
+    }
+
+    fn bytes_read(&self) -> Option<Arc<AtomicU64>> {
+        Some(self.read.clone())
+    }
+
+    fn go_on(&mut self, window: &Window, mark: Mark) {
+        self.mark = Some((window.name.clone(), mark));
+    }
+
+    fn left_out(&self) -> Vec<String> {
+        let words = |(why, names): (&&str, &Vec<String>)| {
+            let shown = names.get(..NAMES_SHOWN).unwrap_or(names).join(", ");
+            let more = if NAMES_SHOWN < names.len() { ", .." } else { "" };
+            format!("{} {why}: {shown}{more}", names.len())
+        };
+        let mut all: Vec<String> = self.left_out.iter().map(words).collect();
+        if 0 < self.lost_chunks {
+            let count = self.lost_chunks;
+            all.push(format!("{count} chunks of native histograms that were downsampled"));
+        }
+        all
+    }
+
+    fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
+        let mark = self.mark.take().filter(|(name, _)| *name == window.name);
+        let mark = mark.map(|(_, mark)| mark).unwrap_or_default();
+        let found = self.blocks.get(&window.name).context("a window of no block")?;
+        let meta = match &found.meta {
+            Ok(meta) => meta,
+            Err(why) => bail!("{}: {why}", self.shelf.shown(&window.name, META)),
+        };
+        let mut block =
+            Block::open(self.shelf.as_ref(), &window.name, &found.files, self.read.clone())?;
+        let mut reading = Reading { found, range: self.range, lost_chunks: 0, sink };
+        let mut count = mark.count;
+        if mark != Mark::default() {
+            block.seek(mark.at);
+        }
+        while let Some((reference, mut series)) = block.next_series()? {
+            count += 1;
+            series.labels = with_labels(series.labels, meta);
+            if self.filter.takes(&series.labels) {
+                let dead = block.tombstones.get(&reference).cloned().unwrap_or_default();
+                reading.series(&mut block, series, &dead)?;
+            }
+            (reading.sink)(Given::Mark(Mark { at: block.at(), count }))?;
+        }
+        self.lost_chunks += reading.lost_chunks;
+        let said = meta.stats.num_series;
+        let index = self.shelf.shown(&window.name, INDEX);
+        ensure!(said == 0 || said == count, "{index}: {count} series, meta.json says {said}");
+        Ok(())
+    }
+}
+
+/// How a block is read.
+struct Reading<'a, 's> {
+    found: &'a Found,
+    range: TimeRange,
+    lost_chunks: u64,
+    sink: &'a mut Sink<'s>,
+}
+
+impl Reading<'_, '_> {
+    /// Hands on the samples of a series that are alive.
+    fn series(
+        &mut self,
+        block: &mut Block<'_>,
+        series: BlockSeries,
+        dead: &[(i64, i64)],
+    ) -> anyhow::Result<()> {
+        let of = |labels| Series { labels, samples: Vec::new(), histograms: Vec::new() };
+        let mut downsampled = Downsampled::of(series.labels.metric_name());
+        let mut whole = of(series.labels);
+        for place in &series.chunks {
+            let time = TimeRange::new(nanos(place.first_ms), nanos(place.last_ms));
+            if !time.overlaps(&self.range) {
+                continue;
+            }
+            let chunk = block.chunk(place).with_context(|| whole.labels.to_string())?;
+            self.take(&mut whole, chunk, &mut downsampled, dead);
+            if SAMPLES_AT_ONCE <= whole.len() {
+                let labels = whole.labels.clone();
+                self.hand_on(std::mem::replace(&mut whole, of(labels)))?;
+            }
+        }
+        self.hand_on(whole)
+    }
+
+    /// Adds what was not deleted.
+    fn take(
+        &mut self,
+        series: &mut Series,
+        chunk: Chunk,
+        downsampled: &mut Downsampled,
+        dead: &[(i64, i64)],
+    ) {
+        let lives =
+            |millis: i64| !dead.iter().any(|(first, last)| (*first..=*last).contains(&millis));
+        match chunk {
+            Chunk::Samples(all) => {
+                series.samples.extend(all.into_iter().filter(|one| lives(one.millis)));
+            }
+            Chunk::Histograms(all) => {
+                series.histograms.extend(all.into_iter().filter(|one| lives(one.millis)));
+            }
+            Chunk::Aggregates(all) if all.is_of_histograms => self.lost_chunks += 1,
+            Chunk::Aggregates(all) => {
+                let is_taken = |millis: i64| lives(millis) && self.found.takes(millis);
+                let all = downsampled.next(all).into_iter();
+                series.samples.extend(all.filter(|one| is_taken(one.millis)));
+            }
+        }
+    }
+
+    fn hand_on(&mut self, mut series: Series) -> anyhow::Result<()> {
+        series.tidy(&self.range);
+        match series.is_empty() {
+            true => Ok(()),
+            false => (self.sink)(series.into()),
+        }
+    }
+}
+
+/// The labels of a series and those of its block, which come first as in Thanos.
+fn with_labels(labels: Labels, meta: &Meta) -> Labels {
+    if meta.shown_labels().next().is_none() {
+        return labels;
+    }
+    let mut builder = labels.to_builder();
+    meta.shown_labels().for_each(|(name, value)| builder.set(name, value));
+    builder.finish()
+}
