@@ -12,8 +12,10 @@ mod deletion;
 mod fill;
 mod fold;
 mod functions;
+mod holt_winters;
 mod inputs;
 mod math;
+mod merge;
 mod plan;
 mod point;
 mod reduce;
@@ -116,6 +118,7 @@ impl<'a> Evaluator<'a> {
         let plan = compile(select, &circumstances)?;
         self.check_databases(&plan)?;
         let plan = self.rewrite(plan)?;
+        rewrite::check_types(&plan)?;
         let zone = plan.zone.clone();
         let table = self.table(&plan, &[], plan.range);
         // They are found by the address of their plan, which is about to go.
@@ -125,9 +128,13 @@ impl<'a> Evaluator<'a> {
         columns.extend(table.columns);
         let series = table.series.into_iter().map(|found| {
             let tags = table.tag_names.iter().cloned().zip(found.key.tags).collect();
-            let rows = found.rows.into_iter().map(|(time, mut row)| {
-                row.insert(0, Value::Time(time));
-                row
+            let rows = found.rows.into_iter().map(|(time, row)| {
+                // What is no number is nothing, but only here: a query around another counts it.
+                let cells = row.into_iter().map(|value| match value {
+                    Value::Float(value) if value.is_nan() => Value::Null,
+                    value => value,
+                });
+                std::iter::once(Value::Time(time)).chain(cells).collect()
             });
             Series {
                 name: found.key.name.to_string(),
