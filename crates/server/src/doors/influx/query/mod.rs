@@ -23,7 +23,7 @@ use influxql::ast::Statement;
 use influxql::{Answer as Rows, Epoch, Evaluator, Limits, Parameters, Piece, Source as _, Writer};
 use serde_json::json;
 use source::StoreSource;
-pub use source::table_name;
+pub use source::{NAMELESS_DATABASE, table_name};
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
