@@ -230,6 +230,31 @@ pub struct Select {
     pub zone: Option<String>,
 }
 
+impl Select {
+    /// How often it names a variable, in its condition each once, subqueries included: it makes about as
+    /// many selections, unless it has stars or patterns.
+    pub fn variable_count(&self) -> usize {
+        let mut count = 0;
+        let mut conditions = std::collections::BTreeSet::new();
+        let is_variable = |expr: &Expr| matches!(expr, Expr::Var { .. } | Expr::Distinct(_));
+        for field in &self.fields {
+            field.expr.walk(&mut |expr| count += usize::from(is_variable(expr)));
+        }
+        if let Some(condition) = &self.condition {
+            condition.walk(&mut |expr| {
+                if let Expr::Var { name, .. } = expr {
+                    conditions.insert(name);
+                }
+            });
+        }
+        let inner = self.sources.iter().map(|source| match source {
+            Source::Query(select) => select.variable_count(),
+            Source::Measurement(_) => 0,
+        });
+        count + conditions.len() + inner.sum::<usize>()
+    }
+}
+
 /// What SHOW statements about series have in common.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {

@@ -10,6 +10,7 @@ mod error;
 mod eval;
 #[doc(hidden)]
 pub mod fuzzing;
+mod into;
 mod lexer;
 #[doc(hidden)]
 pub mod memory;
@@ -23,6 +24,7 @@ mod value;
 pub use answer::{Answer, Epoch, Piece, Series, Writer};
 pub use error::ParseError;
 pub use eval::{Deletion, Evaluator, Limits};
+pub use into::LineSink;
 pub use parser::{
     NESTING_MAX, Parameters, STATEMENTS_MAX, TEXT_SIZE_MAX, parameters, parse, pattern,
 };

@@ -64,6 +64,28 @@ impl Value {
         }
     }
 
+    /// A cell of a subquery as one of the type that the query around it takes it for.
+    pub(crate) fn of_type(self, to: DataType) -> Value {
+        match (self, to) {
+            (Value::Integer(value), DataType::Float) => Value::Float(value as f64),
+            (Value::Float(value), DataType::Integer | DataType::Unsigned) if !value.is_nan() => {
+                Value::Integer(value as i64)
+            }
+            (value, _) => value,
+        }
+    }
+
+    /// Whether it is one of that type.
+    pub(crate) fn is_of(&self, kind: DataType) -> bool {
+        match self {
+            Value::Float(_) => kind == DataType::Float,
+            Value::Integer(_) => matches!(kind, DataType::Integer | DataType::Unsigned),
+            Value::Boolean(_) => kind == DataType::Boolean,
+            Value::Text(_) => matches!(kind, DataType::String | DataType::Tag),
+            Value::Null | Value::Time(_) => false,
+        }
+    }
+
     /// What `::float` and `::integer` make of it, and a mix of measurements; nothing where there is
     /// no such cast.
     pub fn cast(self, from: DataType, to: DataType) -> Value {
@@ -80,9 +102,17 @@ impl Value {
     }
 }
 
-/// `left op right`; nothing where the types do not go together, false where they are compared.
+/// `left op right`; nothing where the types do not go together, false where they are compared. Beside a
+/// truth nothing is false, and what is none makes it false.
 pub fn binary(op: Op, left: &Value, right: &Value) -> Value {
-    match applied(op, left, right) {
+    let value = match (left, right) {
+        (Value::Null, Value::Boolean(b)) => booleans(op, false, *b),
+        (Value::Boolean(a), Value::Null) => booleans(op, *a, false),
+        (Value::Boolean(_), Value::Boolean(_)) => applied(op, left, right),
+        (Value::Boolean(_), _) => booleans(op, false, false).map(|_| Value::Boolean(false)),
+        _ => applied(op, left, right),
+    };
+    match value {
         Some(value) => value,
         None if op.precedence() == 3 => Value::Boolean(false),
         None => Value::Null,

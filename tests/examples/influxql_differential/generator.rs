@@ -6,11 +6,11 @@ use random::Random;
 /// A measurement's fields and tags as queries name them.
 pub struct Shape {
     pub from: String,
-    numbers: Vec<&'static str>,
+    pub numbers: Vec<&'static str>,
     /// A field whose values are seldom equal: of equal ones `percentile` takes any.
-    float: &'static str,
-    booleans: Vec<&'static str>,
-    tags: Vec<&'static str>,
+    pub float: &'static str,
+    pub booleans: Vec<&'static str>,
+    pub tags: Vec<&'static str>,
 }
 
 /// What an answer looks like.
@@ -53,7 +53,7 @@ impl Queries {
         list[self.random.index(list.len())]
     }
 
-    fn shape(&mut self) -> Shape {
+    pub fn shape(&mut self) -> Shape {
         let shape = |from: &str,
                      numbers: &[&'static str],
                      booleans: &[&'static str],
@@ -62,12 +62,14 @@ impl Queries {
             numbers: numbers.to_vec(),
             float: numbers
                 .iter()
-                .find(|name| ["usage", "free", "value", "v"].contains(name))
+                .find(|name| ["usage", "free", "value", "v", "f"].contains(name))
                 .unwrap_or(&"usage"),
             booleans: booleans.to_vec(),
             tags: tags.to_vec(),
         };
-        match self.random.below(26) {
+        match self.random.below(32) {
+            26..=29 => shape("even", &["f", "i"], &["b"], &["host", "rack"]),
+            30 => shape("/ev|mem/", &["f", "free", "i"], &["b"], &["host", "rack"]),
             0 => shape("/c|m/", &["n", "usage", "used"], &["up"], &["host"]),
             8..=12 => shape(
                 "long",
@@ -109,7 +111,7 @@ impl Queries {
                 question.parameters = Some(value.to_string());
             }
         }
-        match self.random.below(20) {
+        match self.random.below(14) {
             // Lists come in one piece, however long.
             0 if question.text.starts_with("SELECT") && !question.text.contains("SHOW") => {
                 question.form = Form::Chunked;
@@ -130,9 +132,11 @@ impl Queries {
         match self.random.below(100) {
             0..=7 => self.show(),
             8..=10 => self.wrong(),
-            11..=19 => self.nested(),
-            20..=38 => self.raw(),
-            39..=54 => self.transformation(),
+            11..=25 => self.nested(),
+            26..=40 => self.raw(),
+            41..=53 => self.transformation(),
+            54..=62 => self.arithmetic(),
+            63..=66 => self.texts(),
             _ => self.aggregate(),
         }
     }
@@ -230,7 +234,7 @@ impl Queries {
         }
     }
 
-    fn wheres(&mut self, shape: &Shape, always: bool) -> String {
+    pub fn wheres(&mut self, shape: &Shape, always: bool) -> String {
         let mut parts = vec![self.times(shape, always)];
         if self.chance(40) {
             parts.push(self.condition_of(shape, 0));
@@ -242,7 +246,7 @@ impl Queries {
         }
     }
 
-    fn groups(&mut self, shape: &Shape, interval: Option<String>) -> String {
+    pub fn groups(&mut self, shape: &Shape, interval: Option<String>) -> String {
         let mut parts: Vec<String> = interval.into_iter().collect();
         match self.random.below(10) {
             0..=3 => {}
@@ -259,7 +263,7 @@ impl Queries {
         }
     }
 
-    fn interval(&mut self, shape: &Shape) -> String {
+    pub fn interval(&mut self, shape: &Shape) -> String {
         let width = match shape.from.as_str() {
             "long" | "/./" => self.pick(&["1h", "6h", "1d", "1d", "36h", "1w", "30d"]),
             _ => self.pick(&["10s", "30s", "1m", "2m", "7m", "1h"]),
@@ -271,7 +275,7 @@ impl Queries {
         }
     }
 
-    fn pages(&mut self, shape: &Shape) -> String {
+    pub fn pages(&mut self, shape: &Shape) -> String {
         let mut out = String::new();
         if self.chance(25) {
             out += self.pick(&[" ORDER BY time DESC", " ORDER BY time DESC", " ORDER BY time ASC"]);
@@ -299,7 +303,7 @@ impl Queries {
     }
 
     /// Of a float: InfluxDB 1.6's `abs` of a negative integer is wrong.
-    fn scalar(&mut self, number: &str) -> String {
+    pub fn scalar(&mut self, number: &str) -> String {
         match self.random.below(8) {
             0 => format!("abs({number})"),
             1 => format!("round({number} / 3)"),
@@ -327,7 +331,7 @@ impl Queries {
                 5 => format!("{number}::{}", self.pick(&["float", "integer", "field"])),
                 6 => "/us|n/".to_string(),
                 7 => format!("-{number}"),
-                8 => "*::field".to_string(),
+                8 => self.pick(&["*::field", "/.*/", "/^[a-m]/, *"]).to_string(),
                 9 => match shape.booleans.first() {
                     Some(boolean) => (*boolean).to_string(),
                     None => "nothing".to_string(),
@@ -342,7 +346,7 @@ impl Queries {
         format!("SELECT {} FROM {}{wheres}{groups}{fill}{pages}", fields.join(", "), shape.from)
     }
 
-    fn aggregate_of(&mut self, shape: &Shape) -> String {
+    pub fn aggregate_of(&mut self, shape: &Shape) -> String {
         let number = match self.random.below(12) {
             0 => "*",
             1 => "/us|n/",
@@ -386,7 +390,11 @@ impl Queries {
 
     fn aggregate(&mut self) -> String {
         let shape = self.shape();
-        let number = self.pick(&shape.numbers);
+        // Of equal values of one time InfluxDB picks any.
+        let number = match shape.from.as_str() {
+            "even" | "/ev|mem/" => shape.float,
+            _ => self.pick(&shape.numbers),
+        };
         if self.chance(5) {
             return self.integral(&shape, number);
         }
@@ -476,46 +484,6 @@ impl Queries {
         let fill = if has_interval { self.pick(&fills) } else { "" };
         let pages = self.pages(&shape);
         format!("SELECT {call} FROM {}{wheres}{groups}{fill}{pages}", shape.from)
-    }
-
-    fn nested(&mut self) -> String {
-        let shape = self.shape();
-        let inner = self.pick(&["mean", "max", "min", "sum", "count", "last"]);
-        let outer = self.pick(&["mean", "max", "min", "sum", "count", "spread", "median"]);
-        let number = self.pick(&shape.numbers);
-        let wheres = self.wheres(&shape, true);
-        let interval = self.interval(&shape);
-        let tag = self.pick(&shape.tags);
-        let from = &shape.from;
-        match self.random.below(7) {
-            0 => format!(
-                "SELECT {outer}(v) FROM (SELECT {inner}({number}) AS v FROM {from}{wheres} GROUP BY \
-                 {interval}, {tag}) GROUP BY {tag}"
-            ),
-            1 => format!(
-                "SELECT {outer}(v) FROM (SELECT {inner}({number}) AS v FROM {from} GROUP BY \
-                 {tag}){wheres}"
-            ),
-            2 => format!(
-                "SELECT {outer}({inner}) FROM (SELECT {inner}({number}) FROM {from}{wheres} GROUP BY \
-                 {tag})"
-            ),
-            3 => {
-                format!("SELECT v FROM (SELECT {number} * 2 AS v FROM {from}{wheres}) WHERE v > 10")
-            }
-            4 => format!(
-                "SELECT {outer}(v) FROM (SELECT {number} + 1 AS v FROM {from}{wheres} GROUP BY {tag}) \
-                 GROUP BY {tag}"
-            ),
-            5 => format!(
-                "SELECT * FROM (SELECT {inner}({number}), {outer}({number}) FROM {from}{wheres} GROUP \
-                 BY {interval} fill(none))"
-            ),
-            _ => format!(
-                "SELECT {outer}(d) FROM (SELECT difference({number}) AS d FROM {from}{wheres} GROUP BY \
-                 {tag})"
-            ),
-        }
     }
 }
 

@@ -77,6 +77,18 @@ const KINDS: &[Kind] = &[
         series: &[&[("path", "/"), ("host", "b")], &[("path", "/var lib")]],
         fields: &[("value", 'f')],
     },
+    // All series at the same times.
+    Kind {
+        measurement: "even",
+        series: &[
+            &[("host", "a"), ("rack", "1")],
+            &[("host", "b")],
+            &[("host", "b"), ("rack", "2")],
+            &[("host", "c"), ("rack", "1")],
+            &[("rack", "3")],
+        ],
+        fields: &[("f", 'f'), ("i", 'i'), ("b", 'b'), ("s", 's')],
+    },
     // Weeks of it, and names that are others' or must be quoted.
     Kind {
         measurement: "long",
@@ -93,15 +105,16 @@ pub fn lines(random: &mut Random) -> Vec<Line> {
         for tags in kind.series {
             series_idx += 1;
             for row in 0..ROWS {
-                // No two series share a time: which of them comes first nobody promises.
-                let jitter = random.below(4) as i64 * SECOND;
+                let is_even = kind.measurement == "even";
+                let jitter = match is_even {
+                    true => 0,
+                    false => random.below(4) as i64 * SECOND + series_idx * 37_000_000,
+                };
                 let (first, step) = match kind.measurement {
                     "long" => (LONG_OFFSET, LONG_STEP),
                     _ => (0, 20),
                 };
-                let time = (START_SECONDS + first + row * step) * SECOND
-                    + jitter
-                    + series_idx * 37_000_000;
+                let time = (START_SECONDS + first + row * step) * SECOND + jitter;
                 let mut fields = Vec::new();
                 for (name, kind) in kind.fields {
                     if random.below(10) < 8 {
@@ -122,6 +135,7 @@ fn value(random: &mut Random, kind: char) -> String {
     match kind {
         'i' => format!("{}i", random.below(40) as i64 - 10),
         'B' => format!("{}i", random.below(2 * BIG_MAX) as i64 - BIG_MAX as i64),
+        's' => ["\"x y\"", "\"a\"", "\"\"", "\"b,=\"", "\"xyz\""][random.index(5)].to_string(),
         'b' => ["true", "false"][random.index(2)].to_string(),
         // Seldom the same twice: of equal ones `percentile` takes any.
         _ => format!("{}", random.below(512_000) as f64 / 1024.0 - 100.0),

@@ -7,6 +7,7 @@
 mod compare;
 mod generator;
 mod lines;
+mod nested;
 mod statements;
 
 use anyhow::{Context, Result, ensure};

@@ -3,6 +3,7 @@
 use super::fill::Filling;
 use super::fold::{Cells, Fold};
 use super::functions::reduce;
+use super::holt_winters::Forecast;
 use super::inputs::{Input, Ref, Scope, Wanted};
 use super::point::{Key, Point, Stream};
 use super::rewrite::{takes_text, type_of_call};
@@ -36,9 +37,11 @@ impl Evaluator<'_> {
             | "moving_average"
             | "elapsed" => self.transform(&earlier(scope), name, args, is_selector),
             "cumulative_sum" | "integral" => self.transform(scope, name, args, is_selector),
+            "holt_winters" | "holt_winters_with_fit" => self.holt_winters(scope, name, args),
             "top" | "bottom" if 2 < args.len() => self.top_of_tags(scope, name, args, refs),
             _ => {
-                if let (Some(fold), Expr::Var { .. }, []) = (Fold::parse(name), arg, refs)
+                if let (Some(fold), Expr::Var { kind, .. }, []) = (Fold::parse(name), arg, refs)
+                    && !(fold == Fold::First && *kind == DataType::Boolean)
                     && let Some(streams) = self.fold(scope, fold, name, arg, is_selector)?
                 {
                     return Ok(streams);
@@ -102,6 +105,28 @@ impl Evaluator<'_> {
             if name == "integral" && kind == DataType::Integer {
                 points.iter_mut().for_each(|point| point.time = windows.label(point.time));
             }
+            if !points.is_empty() {
+                out.push(Stream { key: stream.key, points });
+            }
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    fn holt_winters(&self, scope: &Scope<'_>, name: &str, args: &[Expr]) -> Result<Vec<Stream>> {
+        let [inner, Expr::Integer(horizon), Expr::Integer(season)] = args else {
+            return Ok(Vec::new());
+        };
+        let size = |number: i64| usize::try_from(number).unwrap_or(usize::MAX);
+        let forecast = Forecast {
+            horizon: size(*horizon),
+            season: size(*season),
+            interval: scope.windows.interval.duration.max(1),
+            has_fit: name == "holt_winters_with_fit",
+        };
+        let mut out = Vec::new();
+        self.argument(scope, inner, &[], false, &mut |stream| {
+            let points = forecast.points(self, &stream.points)?;
             if !points.is_empty() {
                 out.push(Stream { key: stream.key, points });
             }

@@ -450,7 +450,7 @@ impl Seen {
             }
             "integral" => return self.integral(args, may_be_star),
             "holt_winters" | "holt_winters_with_fit" => {
-                return error(format!("{name}() is not supported"));
+                return self.holt_winters(name, args, may_be_star);
             }
             _ => return error(format!("undefined function {name}()")),
         }
@@ -583,6 +583,32 @@ impl Seen {
                 error(format!("aggregate function required inside the call to {name}"))
             }
             arg => self.symbol(name, arg, may_be_star),
+        }
+    }
+
+    fn holt_winters(&mut self, name: &str, args: &[Expr], may_be_star: bool) -> Result<()> {
+        count_args(name, args, 3)?;
+        match args[1] {
+            Expr::Integer(count) if count <= 0 => {
+                return error(format!("second arg to {name} must be greater than 0, got {count}"));
+            }
+            Expr::Integer(_) => {}
+            _ => return error(format!("expected integer argument as second arg in {name}")),
+        }
+        match args[2] {
+            Expr::Integer(count) if count < 0 => {
+                return error(format!("third arg to {name} cannot be negative, got {count}"));
+            }
+            Expr::Integer(_) => {}
+            _ => return error(format!("expected integer argument as third arg in {name}")),
+        }
+        self.has_aggregates = true;
+        match &args[0] {
+            Expr::Call { .. } if self.interval.is_zero() => {
+                error(format!("{name} aggregate requires a GROUP BY interval"))
+            }
+            inner @ Expr::Call { .. } => self.expression(inner, may_be_star),
+            _ => error(format!("must use aggregate function with {name}")),
         }
     }
 

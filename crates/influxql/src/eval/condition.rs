@@ -196,6 +196,8 @@ pub enum Level {
     /// The conditions of a measurement: whole numbers are divided to whole numbers, and two tags that
     /// a series has not are not the same.
     Index,
+    /// The conditions of a subquery's rows: whole numbers are divided to whole numbers.
+    Filter,
     /// Rows, and what is selected of them.
     Rows,
 }
@@ -227,7 +229,7 @@ pub fn evaluate(expr: &Expr, level: Level, lookup: &dyn Fn(&str, DataType) -> Va
                 {
                     Value::Boolean(*op == Op::NotEq)
                 }
-                (Op::Div, Level::Index, Value::Integer(a), Value::Integer(b)) => {
+                (Op::Div, Level::Index | Level::Filter, Value::Integer(a), Value::Integer(b)) => {
                     Value::Integer(if *b == 0 { 0 } else { a.wrapping_div(*b) })
                 }
                 (op, _, a, b) => binary(*op, a, b),

@@ -87,7 +87,12 @@ fn pick<'p>(name: &str, points: &'p [Point]) -> &'p Point {
         let is_better = match name {
             "min" => by_value.is_lt() || (by_value.is_eq() && point.time < best.time),
             "max" => by_value.is_gt() || (by_value.is_eq() && point.time < best.time),
-            "first" => point.time < best.time || (point.time == best.time && by_value.is_gt()),
+            "first" if point.time == best.time => match point.value {
+                // Of truths of one time `first` takes the false one, and `last` the true one.
+                Value::Boolean(_) => by_value.is_lt(),
+                _ => by_value.is_gt(),
+            },
+            "first" => point.time < best.time,
             _ => best.time < point.time || (point.time == best.time && by_value.is_gt()),
         };
         if is_better {

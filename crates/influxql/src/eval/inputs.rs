@@ -1,6 +1,7 @@
 //! What functions read: series of fields joined by their tags, or the rows of a subquery, in groups.
 
 use super::condition::{Level, Split, holds, is_tag, may_hold, split, variables};
+use super::merge::Order;
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point};
 use super::rewrite::output_name;
@@ -50,6 +51,14 @@ impl Wanted<'_> {
     pub fn aux_len(&self) -> usize {
         self.refs.len() - usize::from(self.has_driver && !self.refs.is_empty())
     }
+
+    /// The places of these values, in the order of their names.
+    fn beside_by_name(&self) -> Vec<usize> {
+        let refs = self.refs.get(self.refs.len() - self.aux_len()..).unwrap_or_default();
+        let mut places: Vec<usize> = (0..refs.len()).collect();
+        places.sort_by_key(|at| refs.get(*at));
+        places
+    }
 }
 
 /// Members from which on sets are read ahead, in their own order: a page of the store has samples
@@ -69,7 +78,8 @@ const NONE: u32 = u32::MAX;
 enum Column {
     Field { set: usize, from: DataType, to: DataType },
     Tag(String),
-    Cell(usize),
+    /// Of a subquery's row, as a value of that type.
+    Cell { at: usize, to: DataType },
     Missing,
 }
 
@@ -368,9 +378,15 @@ impl<'a> Evaluator<'a> {
         input: &mut Input<'a>,
     ) -> Result<()> {
         let columns: Vec<Column> =
-            wanted.refs.iter().map(|wanted| inner_column(inner, &wanted.name)).collect();
-        if wanted.has_driver && matches!(columns.first(), None | Some(Column::Missing)) {
-            return Ok(());
+            wanted.refs.iter().map(|wanted| inner_column(inner, wanted)).collect();
+        if wanted.has_driver {
+            match columns.first() {
+                None | Some(Column::Missing) => return Ok(()),
+                Some(Column::Cell { to: DataType::Unknown | DataType::AnyField, .. }) => {
+                    return Ok(());
+                }
+                _ => {}
+            }
         }
         let range = (scope.windows.start, scope.windows.end);
         let table = self.subquery(inner, &scope.dimensions, range)?;
@@ -406,11 +422,37 @@ impl<'a> Evaluator<'a> {
         scope: &Scope<'_>,
         wanted: Wanted<'_>,
     ) -> Result<Vec<Point>> {
+        let mut points: Vec<Point> = Vec::new();
+        let scans = group.members.chunk_by(|(a, _), (b, _)| a == b);
+        let mut scan_count = 0;
+        for members in scans {
+            scan_count += 1;
+            let of_scan = self.points_of_scan(input, members, scope, wanted)?;
+            match points.is_empty() {
+                true => points = of_scan,
+                false => points.extend(of_scan),
+            }
+        }
+        if 1 < scan_count {
+            points.sort_by(|a, b| scope.direction.order(a.time, b.time));
+        }
+        Ok(points)
+    }
+
+    fn points_of_scan(
+        &self,
+        input: &Input<'a>,
+        members: &[(u32, u32)],
+        scope: &Scope<'_>,
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<Point>> {
         let most = wanted.most;
         let mut points = Vec::new();
-        for (scan, member) in &group.members {
+        let Some((scan, _)) = members.first() else { return Ok(points) };
+        let scan = &input.scans[*scan as usize];
+        let mut ends = Vec::with_capacity(members.len());
+        for (_, member) in members {
             let start = points.len();
-            let scan = &input.scans[*scan as usize];
             scan.read(*member as usize, wanted.has_driver, scope, &mut points)?;
             if scope.direction == Direction::Down && scan.table.is_none() {
                 points[start..].reverse();
@@ -418,12 +460,20 @@ impl<'a> Evaluator<'a> {
             if most != 0 && start + most < points.len() {
                 points.truncate(start + most);
             }
+            ends.push(points.len());
             self.count((points.len() - start) * point_cost(wanted.aux_len()))?;
         }
-        if 1 < group.members.len() {
-            points.sort_by(|a, b| scope.direction.order(a.time, b.time));
+        if members.len() < 2 {
+            return Ok(points);
         }
-        Ok(points)
+        if let Some(windows) = scan.table.as_ref().and_then(|table| table.windows.as_ref()) {
+            // A window's rows are those of one inner group after the other.
+            let window = |point: &Point| windows.around(point.time).0;
+            points.sort_by(|a, b| scope.direction.order(window(a), window(b)));
+            return Ok(points);
+        }
+        let order = Order { direction: scope.direction, beside: &wanted.beside_by_name() };
+        Ok(order.merge(points, &ends))
     }
 }
 
@@ -457,16 +507,17 @@ fn group_tags(labels: &Labels, dimensions: &[String]) -> Vec<String> {
 }
 
 /// Where a subquery has a variable of the query around it.
-fn inner_column(inner: &Plan, name: &str) -> Column {
+fn inner_column(inner: &Plan, wanted: &Ref) -> Column {
+    let (name, to) = (wanted.name.as_str(), wanted.kind);
     let mut at = 0;
     for field in &inner.fields {
         if output_name(field) == name {
-            return Column::Cell(at);
+            return Column::Cell { at, to };
         }
         let extra = extra_columns(&field.expr);
         let is_it = |expr: &Expr| matches!(expr, Expr::Var { name: other, .. } if other == name);
         if let Some(idx) = extra.iter().position(is_it) {
-            return Column::Cell(at + 1 + idx);
+            return Column::Cell { at: at + 1 + idx, to: DataType::String };
         }
         at += 1 + extra.len();
     }
@@ -661,26 +712,32 @@ impl<'s> Scan<'s> {
         };
         for (time, cells) in &series.rows {
             if let Some(rest) = &self.rest {
-                let lookup = |name: &str, _: DataType| match table
+                let lookup = |name: &str, kind: DataType| match table
                     .columns
                     .iter()
                     .position(|other| other == name)
                 {
-                    Some(at) => cells.get(at).cloned().unwrap_or_default(),
+                    Some(at) => cells.get(at).cloned().unwrap_or_default().of_type(kind),
                     None => Value::text(tag(name).unwrap_or("")),
                 };
-                if !holds(rest, Level::Rows, &lookup) {
+                if !holds(rest, Level::Filter, &lookup) {
                     continue;
                 }
             }
             let value = |column: &Column| match column {
-                Column::Cell(at) => cells.get(*at).cloned().unwrap_or_default(),
-                Column::Tag(name) => {
-                    tag(name).filter(|value| !value.is_empty()).map_or(Value::Null, Value::text)
-                }
+                Column::Cell { at, to } => cells.get(*at).cloned().unwrap_or_default().of_type(*to),
+                // InfluxDB's rows have no tags that a series has not, those of its subqueries do.
+                Column::Tag(name) => Value::text(tag(name).unwrap_or("")),
                 _ => Value::Null,
             };
-            push_point(*time, self.columns.iter().map(value), has_driver, out);
+            let driver = self.columns.first().filter(|_| has_driver);
+            let is_driven = driver.is_none_or(|column| match column {
+                Column::Cell { to, .. } => value(column).is_of(*to),
+                _ => true,
+            });
+            if is_driven {
+                push_point(*time, self.columns.iter().map(value), has_driver, out);
+            }
         }
     }
 }

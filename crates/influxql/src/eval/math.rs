@@ -6,22 +6,27 @@ use crate::value::Value;
 pub fn call(name: &str, args: &[Value]) -> Value {
     match args {
         [value] => unary(name, value),
-        [first, second] => match (first.as_f64(), second.as_f64()) {
-            (Some(a), Some(b)) => two(name, (first, a), (second, b)),
+        [first, second] => match (number(first), number(second)) {
+            (Some(a), Some(b)) => two(name, a, b),
             _ => Value::Null,
         },
         _ => Value::Null,
     }
 }
 
-fn two(name: &str, (first, a): (&Value, f64), (second, b): (&Value, f64)) -> Value {
+/// Truths are none.
+fn number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(_) | Value::Float(_) => value.as_f64(),
+        _ => None,
+    }
+}
+
+fn two(name: &str, a: f64, b: f64) -> Value {
     match name {
         "atan2" => Value::Float(a.atan2(b)),
         "log" => Value::Float(a.ln() / b.ln()),
-        "pow" => match (first, second) {
-            (Value::Integer(_), Value::Integer(_)) => Value::Integer(a.powf(b) as i64),
-            _ => Value::Float(a.powf(b)),
-        },
+        "pow" => Value::Float(a.powf(b)),
         _ => Value::Null,
     }
 }
@@ -34,13 +39,9 @@ fn unary(name: &str, value: &Value) -> Value {
             _ => {}
         }
     }
-    if !matches!(value, Value::Integer(_) | Value::Float(_)) {
-        return Value::Null;
-    }
-    let Some(x) = value.as_f64() else { return Value::Null };
+    let Some(x) = number(value) else { return Value::Null };
     Value::Float(match name {
         "abs" => x.abs(),
-        "acos" | "asin" if !(-1.0..=1.0).contains(&x) => return Value::Null,
         "acos" => x.acos(),
         "asin" => x.asin(),
         "atan" => x.atan(),

@@ -12,8 +12,10 @@ mod deletion;
 mod fill;
 mod fold;
 mod functions;
+mod holt_winters;
 mod inputs;
 mod math;
+mod merge;
 mod plan;
 mod point;
 mod reduce;
@@ -24,7 +26,8 @@ mod table;
 mod window;
 
 use crate::answer::{Answer, Series};
-use crate::ast::{MeasurementName, Select, Statement};
+use crate::ast::{Fill, Measurement, MeasurementName, Select, Statement};
+use crate::into::{LineSink, Lines};
 use crate::source::{EvalError, Fields, Place, Source};
 use crate::value::Value;
 pub use deletion::Deletion;
@@ -111,12 +114,87 @@ impl<'a> Evaluator<'a> {
         Some(answer)
     }
 
+    /// Does what `SELECT ... INTO` says: its rows go to the sink as lines, in nanoseconds. None if it is no
+    /// such statement.
+    ///
+    /// # Errors
+    /// For what cannot be evaluated or written, and what the sink says.
+    pub fn write_into(&self, statement: &Statement, sink: &mut LineSink<'_>) -> Option<Result<Answer>> {
+        let Statement::Select(select) = statement else { return None };
+        let target = select.target.as_ref()?;
+        Some(self.write_selection(select, target, sink))
+    }
+
+    /// The database that `SELECT ... INTO` writes to.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn target_database(&self, statement: &Statement) -> Result<String> {
+        let target = match statement {
+            Statement::Select(select) => select.target.as_ref(),
+            _ => None,
+        };
+        let named = target.and_then(|target| target.database.clone());
+        let database = named.unwrap_or_else(|| self.database.clone());
+        self.check_database(&database)?;
+        Ok(database)
+    }
+
+    fn write_selection(
+        &self,
+        select: &Select,
+        target: &Measurement,
+        sink: &mut LineSink<'_>,
+    ) -> Result<Answer> {
+        let before = self.points.load(Ordering::Relaxed);
+        let (selected, tags) = self.selected(select)?;
+        let measurement = match &target.name {
+            MeasurementName::Is(name) => name.clone(),
+            MeasurementName::Matches(_) => String::new(),
+        };
+        let columns = selected.series.first().map(|series| series.columns.as_slice());
+        if columns.and_then(|columns| columns.first()).is_some_and(|name| name != "time") {
+            return Err(EvalError::new("error finding time index in result"));
+        }
+        let mut lines = Lines::new(measurement, tags, sink);
+        let mut written = 0;
+        for series in &selected.series {
+            written += lines.write(series)?;
+        }
+        lines.flush()?;
+        self.points.store(before, Ordering::Relaxed);
+        let written = Value::Integer(i64::try_from(written).unwrap_or(i64::MAX));
+        Ok(Answer::of(vec![Series {
+            name: "result".to_string(),
+            tags: Vec::new(),
+            columns: vec!["time".to_string(), "written".to_string()],
+            rows: vec![vec![Value::Time(0), written]],
+        }]))
+    }
+
     fn select(&self, select: &Select) -> Result<Answer> {
+        self.selected(select).map(|(answer, _)| answer)
+    }
+
+    /// What a statement selects, and the places of the columns that `top` and `bottom` bring along.
+    fn selected(&self, select: &Select) -> Result<(Answer, Vec<usize>)> {
         let circumstances = Circumstances { now: self.now, database: &self.database };
-        let plan = compile(select, &circumstances)?;
+        let mut plan = compile(select, &circumstances)?;
+        if select.target.is_some() && plan.fill == Fill::Null {
+            // What is nothing is not written.
+            plan.fill = Fill::None;
+        }
         self.check_databases(&plan)?;
         let plan = self.rewrite(plan)?;
+        rewrite::check_types(&plan)?;
         let zone = plan.zone.clone();
+        let (mut place, mut brought) = (0, Vec::new());
+        for field in &plan.fields {
+            // Behind the time and the column itself.
+            let extra = plan::extra_columns(&field.expr).len();
+            brought.extend(place + 2..place + 2 + extra);
+            place += 1 + extra;
+        }
         let table = self.table(&plan, &[], plan.range);
         // They are found by the address of their plan, which is about to go.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -125,9 +203,13 @@ impl<'a> Evaluator<'a> {
         columns.extend(table.columns);
         let series = table.series.into_iter().map(|found| {
             let tags = table.tag_names.iter().cloned().zip(found.key.tags).collect();
-            let rows = found.rows.into_iter().map(|(time, mut row)| {
-                row.insert(0, Value::Time(time));
-                row
+            let rows = found.rows.into_iter().map(|(time, row)| {
+                // What is no number is nothing, but only here: a query around another counts it.
+                let cells = row.into_iter().map(|value| match value {
+                    Value::Float(value) if value.is_nan() => Value::Null,
+                    value => value,
+                });
+                std::iter::once(Value::Time(time)).chain(cells).collect()
             });
             Series {
                 name: found.key.name.to_string(),
@@ -136,7 +218,7 @@ impl<'a> Evaluator<'a> {
                 rows: rows.collect(),
             }
         });
-        Ok(Answer { zone, ..Answer::of(series.collect()) })
+        Ok((Answer { zone, ..Answer::of(series.collect()) }, brought))
     }
 
     fn check_databases(&self, plan: &plan::Plan) -> Result<()> {

@@ -1,10 +1,11 @@
 //! Types of variables, and stars and patterns replaced by what there is.
 
-use super::compile::is_math;
 use super::plan::{Plan, PlanSource, name_of};
 use super::{Evaluator, Result};
 use crate::ast::{DataType, Expr, Field, Star};
 use crate::source::EvalError;
+use crate::token::Op;
+use crate::value::{Value, binary};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fields and tags of what a plan reads.
@@ -12,6 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Known {
     fields: BTreeMap<String, DataType>,
     tags: BTreeSet<String>,
+}
+
+/// What is done about a variable that is no field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NoField {
+    /// Whether it is a tag is looked up, which takes a while.
+    LookUp,
+    /// A condition takes what it does not know for a tag, whether there is such a tag or not.
+    Unknown,
 }
 
 impl Evaluator<'_> {
@@ -38,19 +48,23 @@ impl Evaluator<'_> {
         let sources = std::mem::take(&mut plan.sources);
         let mut range = plan.range;
         range.1 = range.1.max(range.0);
-        let mut set = |expr: &mut Expr| {
+        let mut set = |expr: &mut Expr, unknown: NoField| {
             let Expr::Var { name, kind } = expr else { return };
             if !matches!(kind, DataType::Unknown | DataType::AnyField) || name == "time" {
                 return;
             }
-            match self.type_of_variable(name, &sources, range) {
+            match self.type_of_variable(name, &sources, range, unknown) {
                 Ok(DataType::Tag) if *kind == DataType::AnyField => {}
                 Ok(found) => *kind = found,
                 Err(error) => failure = Some(error),
             }
         };
-        plan.fields.iter_mut().for_each(|field| field.expr.change(&mut set));
-        plan.condition.iter_mut().for_each(|condition| condition.change(&mut set));
+        for field in &mut plan.fields {
+            field.expr.change(&mut |expr| set(expr, NoField::LookUp));
+        }
+        if let Some(condition) = &mut plan.condition {
+            condition.change(&mut |expr| set(expr, NoField::Unknown));
+        }
         plan.sources = sources;
         failure.map_or(Ok(()), Err)
     }
@@ -60,6 +74,7 @@ impl Evaluator<'_> {
         name: &str,
         sources: &[PlanSource],
         range: (i64, i64),
+        no_field: NoField,
     ) -> Result<DataType> {
         let mut found = DataType::Unknown;
         for source in sources {
@@ -69,6 +84,7 @@ impl Evaluator<'_> {
                         let fields = self.fields(&database, &measurement)?;
                         let kind = match fields.get(name) {
                             Some(kind) => *kind,
+                            None if no_field == NoField::Unknown => continue,
                             None if found != DataType::Unknown || fields.is_empty() => continue,
                             None => {
                                 let keys = self.tag_keys(&database, &measurement, range)?;
@@ -125,28 +141,61 @@ impl Evaluator<'_> {
 /// The type of the values of an expression whose variables have been told theirs: those of a subquery
 /// have, and asking again at each level would take twice as long with each.
 fn type_of(expr: &Expr) -> DataType {
-    match expr {
+    checked_type(expr).unwrap_or(DataType::Unknown)
+}
+
+/// Fails for arithmetic of what does not go together, in InfluxDB's words.
+pub(super) fn check_types(plan: &Plan) -> Result<()> {
+    plan.fields.iter().try_for_each(|field| checked_type(&field.expr).map(|_| ()))
+}
+
+fn checked_type(expr: &Expr) -> Result<DataType> {
+    Ok(match expr {
         Expr::Var { kind: DataType::AnyField, .. } => DataType::Unknown,
         Expr::Var { kind, .. } => *kind,
         Expr::Call { name, args } => {
-            type_of_call(name, args.first().map_or(DataType::Unknown, type_of))
+            let first = args.first().map_or(Ok(DataType::Unknown), checked_type)?;
+            args.iter().skip(1).try_for_each(|arg| checked_type(arg).map(|_| ()))?;
+            type_of_call(name, first)
         }
-        Expr::Paren(inner) => type_of(inner),
-        Expr::Binary { op, left, right } => match (type_of(left), type_of(right)) {
-            (DataType::Integer, DataType::Integer) => match op {
-                crate::token::Op::Div => DataType::Float,
-                _ => DataType::Integer,
-            },
-            (a, b) if a.is_number() && b.is_number() => DataType::Float,
-            (DataType::Boolean, DataType::Boolean) => DataType::Boolean,
-            _ => DataType::Unknown,
+        Expr::Paren(inner) => checked_type(inner)?,
+        Expr::Binary { op, left, right } => match (checked_type(left)?, checked_type(right)?) {
+            (DataType::Unknown, kind) | (kind, DataType::Unknown) => kind,
+            (a, b) => {
+                let (Some(a_zero), Some(b_zero)) = (zero(a), zero(b)) else {
+                    return Ok(DataType::Unknown);
+                };
+                // Both of a division's sides may be whole: it is taken for whole, and is none.
+                let op = if *op == Op::Div { Op::Mul } else { *op };
+                match binary(op, &a_zero, &b_zero) {
+                    Value::Float(_) => DataType::Float,
+                    Value::Integer(_) => DataType::Integer,
+                    Value::Boolean(_) => DataType::Boolean,
+                    _ => {
+                        let (a, b) = (a.as_str(), b.as_str());
+                        let message = format!("type error: {expr}: incompatible types: {a} and {b}");
+                        return Err(EvalError::new(message));
+                    }
+                }
+            }
         },
         Expr::Number(_) => DataType::Float,
         Expr::Integer(_) => DataType::Integer,
         Expr::Boolean(_) => DataType::Boolean,
         Expr::Text(_) => DataType::String,
         _ => DataType::Unknown,
-    }
+    })
+}
+
+/// A value of a type.
+fn zero(kind: DataType) -> Option<Value> {
+    Some(match kind {
+        DataType::Float => Value::Float(0.0),
+        DataType::Integer | DataType::Unsigned => Value::Integer(0),
+        DataType::String | DataType::Tag => Value::text(""),
+        DataType::Boolean => Value::Boolean(false),
+        _ => return None,
+    })
 }
 
 /// The name of a column before doubles get a number.
@@ -178,9 +227,10 @@ pub(super) fn type_of_call(name: &str, arg: DataType) -> DataType {
         | "integral"
         | "derivative"
         | "non_negative_derivative"
-        | "moving_average" => DataType::Float,
-        "abs" | "ceil" | "floor" | "round" | "pow" => arg,
-        name if is_math(name) => DataType::Float,
+        | "moving_average"
+        | "holt_winters"
+        | "holt_winters_with_fit" => DataType::Float,
+        // Those of one row, too: a root of whole numbers is taken for one, and is none.
         _ => arg,
     }
 }

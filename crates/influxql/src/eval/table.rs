@@ -5,6 +5,7 @@ use super::fill::number_of;
 use super::inputs::{Ref, Scope, Wanted, paged};
 use super::plan::{Plan, extra_columns};
 use super::point::{Direction, Key, Point, Stream};
+use super::window::Windows;
 use super::{Evaluator, Result, compile, point_cost, row_cost};
 use crate::ast::{DataType, Expr, Fill};
 use crate::value::Value;
@@ -23,6 +24,8 @@ pub struct Table {
     pub columns: Vec<String>,
     pub tag_names: Vec<String>,
     pub series: Vec<TableSeries>,
+    /// The windows that rows of several series are in the order of; none where times are their order.
+    pub windows: Option<Windows>,
 }
 
 /// The functions and variables of a statement's fields.
@@ -54,6 +57,16 @@ impl Symbols {
         }
     }
 
+    /// Whether rows are of windows: not those that are made of one row and the one before.
+    fn has_windows(&self) -> bool {
+        self.calls.iter().any(|call| match call {
+            Expr::Call { name, args } if is_transformation(name) => {
+                matches!(args.first(), Some(Expr::Call { .. }))
+            }
+            _ => true,
+        })
+    }
+
     /// The expression with variables that are numbers of slots.
     fn resolve(&self, expr: &Expr) -> Expr {
         let slot = |at: usize| Expr::Var { name: at.to_string(), kind: DataType::Unknown };
@@ -78,6 +91,19 @@ impl Symbols {
             other => other.clone(),
         }
     }
+}
+
+fn is_transformation(name: &str) -> bool {
+    matches!(
+        name,
+        "derivative"
+            | "non_negative_derivative"
+            | "difference"
+            | "non_negative_difference"
+            | "moving_average"
+            | "elapsed"
+            | "cumulative_sum"
+    )
 }
 
 /// The slots of a row, which keep what they have where `fill(previous)` says so.
@@ -145,7 +171,8 @@ impl Evaluator<'_> {
             true => self.raw_rows(&scope, &symbols.refs, &exprs, &mut slots)?,
             false => self.call_rows(&scope, &symbols, &exprs, &mut slots)?,
         };
-        Ok(Table { columns: plan.column_names(), tag_names: scope.dimensions, series })
+        let windows = symbols.has_windows().then(|| scope.windows.clone());
+        Ok(Table { columns: plan.column_names(), tag_names: scope.dimensions, series, windows })
     }
 
     fn raw_rows(
@@ -269,9 +296,5 @@ fn row_of(exprs: &[Expr], slots: &Slots) -> Vec<Value> {
         let at = name.parse::<usize>().ok();
         at.and_then(|at| slots.values.get(at)).cloned().unwrap_or_default()
     };
-    let value = |expr: &Expr| match evaluate(expr, Level::Rows, &lookup) {
-        Value::Float(value) if value.is_nan() => Value::Null,
-        value => value,
-    };
-    exprs.iter().map(value).collect()
+    exprs.iter().map(|expr| evaluate(expr, Level::Rows, &lookup)).collect()
 }

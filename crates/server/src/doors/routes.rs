@@ -104,7 +104,8 @@ const fn page(pattern: &'static str, door: Door) -> Route {
 }
 
 const fn influxql(pattern: &'static str) -> Route {
-    Route { wording: Wording::InfluxV1, ..read(pattern, influx_query::query) }
+    let brief = influx_query::query_brief;
+    Route { wording: Wording::InfluxV1, ..query(pattern, influx_query::query, brief) }
 }
 
 const fn flux(pattern: &'static str) -> Route {

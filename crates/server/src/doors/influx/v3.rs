@@ -3,7 +3,7 @@
 //! Lines become what those of the older paths become, and questions are asked as at `/query`; only
 //! parameters, the forms of rows and the words of errors are those of the third generation.
 
-use super::query::run;
+use super::query::{Bounds, run};
 use super::write::{BadLines, Order, write as write_lines};
 use crate::app::App;
 use crate::doors::http::answer::{Answer, JSON, TEXT};
@@ -124,7 +124,8 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         return Err(Failure::bad_input("a request asks for one statement"));
     }
     let partial = Partial::of(app, request)?;
-    let answers = run(app, request, (&database, &statements), &partial)?;
+    let bounds = Bounds::of(app, request)?;
+    let answers = run(app, request, (&database, &statements), (&partial, &bounds))?;
     let rows = answers.into_iter().next().unwrap_or_default();
     if let Some(error) = rows.error {
         return Err(Failure::bad_input(error));

@@ -3,7 +3,7 @@
 //! A request without an error is 204. Bad lines are told in InfluxDB's words with 400, after the
 //! good ones were stored; clients that drop the batch then lose only what was bad.
 
-use super::query::table_name;
+use super::query::{NAMELESS_DATABASE, table_name};
 use crate::app::App;
 use crate::doors::http::answer::{Answer, JSON};
 use crate::doors::http::insert::{durability, extra_labels};
@@ -103,6 +103,38 @@ pub(super) fn write<T>(
     order: &Order<'_>,
     told: impl FnOnce(&[u8], &Outcome) -> T,
 ) -> Result<(Outcome, T), Failure> {
+    let body = unpack::body(app, request)?;
+    let outcome = store_lines(app, request, order, &body)?;
+    outcome.finish(app, Protocol::Influx, request.body.len())?;
+    let words = told(&body, &outcome);
+    body.give_back(app);
+    Ok((outcome, words))
+}
+
+/// Stores lines that a statement made; a line that is refused is a failure.
+pub(super) fn write_made(
+    app: &App,
+    request: &Request,
+    database: &str,
+    lines: &str,
+) -> Result<(), Failure> {
+    let (precision, durability) = (Precision::Nanosecond, durability(app, request)?);
+    let database = Some(database).filter(|name| *name != NAMELESS_DATABASE);
+    let order = Order { database, precision, durability, bad_lines: BadLines::RefuseAll };
+    let outcome = store_lines(app, request, &order, lines.as_bytes())?;
+    outcome.finish(app, Protocol::Influx, lines.len())?;
+    match outcome.is_complete() {
+        true => Ok(()),
+        false => Err(Failure::bad_input(told(lines.as_bytes(), &outcome))),
+    }
+}
+
+fn store_lines(
+    app: &App,
+    request: &Request,
+    order: &Order<'_>,
+    body: &[u8],
+) -> Result<Outcome, Failure> {
     let Order { database, precision, durability, bad_lines } = *order;
     let label = &app.config.insert.database_label;
     let first = match database {
@@ -111,14 +143,13 @@ pub(super) fn write<T>(
     };
     let table = table_name(app, database.unwrap_or(""));
     let keys = InfluxKeys::new(extra_labels(request, first)?).with_texts(app.texts.for_lines());
-    let body = unpack::body(app, request)?;
     let options = Options { precision, now: request.now };
     let hasher = app.store.hasher();
     let mut outcome = Outcome::default();
     if bad_lines == BadLines::RefuseAll {
         let mut next = Some(Start::default());
         while let Some(start) = next {
-            let decoded = decode(&body, start, &options, &hasher, &keys)?;
+            let decoded = decode(body, start, &options, &hasher, &keys)?;
             next = decoded.rest;
             outcome.errors.append(decoded.errors);
         }
@@ -126,16 +157,13 @@ pub(super) fn write<T>(
     // Nothing more is read of what is refused.
     let mut next = outcome.errors.is_empty().then(Start::default);
     while let Some(start) = next {
-        let decoded = decode(&body, start, &options, &hasher, &keys)?;
+        let decoded = decode(body, start, &options, &hasher, &keys)?;
         next = decoded.rest;
-        let learned = app.measurements.learn(&app.store, table, &body, &decoded.batch);
+        let learned = app.measurements.learn(&app.store, table, body, &decoded.batch);
         let learned = learned.map_err(Failure::of_write)?;
         app.texts.settle(&app.store)?;
         outcome.append(app, decoded, durability)?;
         app.measurements.confirm(&app.store, table, &learned).map_err(Failure::of_write)?;
     }
-    outcome.finish(app, Protocol::Influx, request.body.len())?;
-    let words = told(&body, &outcome);
-    body.give_back(app);
-    Ok((outcome, words))
+    Ok(outcome)
 }

@@ -1,13 +1,14 @@
 //! Statements that are no questions: databases, deletions, and what is not kept here.
 
+use super::super::write::write_made;
 use super::may_come;
 use super::source::{NAMELESS_DATABASE, StoreSource, database_matcher, table_name};
 use crate::doors::http::request::Request;
 use crate::doors::http::site;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::measurements::DATABASES_MAX;
 use influxql::ast::Statement;
-use influxql::{Answer, Deletion, Evaluator, Source as _};
+use influxql::{Answer, Deletion, EvalError, Evaluator, Source as _};
 use model::{Matcher, TimeRange};
 
 /// All of time.
@@ -55,10 +56,32 @@ impl Changes<'_> {
                 "{verb} is not supported: who may come in is said by --http-user and its kin"
             )),
             Statement::Unsupported { what } => Answer::failed(format!("{what} is not supported")),
-            Statement::Select(_) => Answer::failed("SELECT ... INTO is not supported"),
+            Statement::Select(_) => self.select_into(request, statement)?,
             _ => Answer::failed("this statement is not supported"),
         };
         Ok(done)
+    }
+
+    /// Stores what a SELECT selects as lines are stored; what is stored before something fails stays.
+    fn select_into(&self, request: &Request, statement: &Statement) -> Result<Answer, Failure> {
+        let database = match self.evaluator.target_database(statement) {
+            Ok(database) => database,
+            Err(error) => return Ok(Answer::failed(error.to_string())),
+        };
+        let mut failure = None;
+        let mut sink = |lines: &str| {
+            write_made(self.source.app, request, &database, lines).map_err(|error| {
+                let words = EvalError::new(error.to_string());
+                failure = Some(error);
+                words
+            })
+        };
+        let answer = self.evaluator.write_into(statement, &mut sink).unwrap_or_else(|| Ok(Answer::default()));
+        match (answer, failure) {
+            (_, Some(failure)) if failure.kind != Kind::BadInput => Err(failure),
+            (Err(error), _) => Ok(Answer::failed(error.to_string())),
+            (Ok(answer), _) => Ok(answer),
+        }
     }
 
     fn create(&self, name: &str) -> Result<Answer, Failure> {

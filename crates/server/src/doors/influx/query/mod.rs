@@ -23,9 +23,11 @@ use influxql::ast::Statement;
 use influxql::{Answer as Rows, Epoch, Evaluator, Limits, Parameters, Piece, Source as _, Writer};
 use serde_json::json;
 use source::StoreSource;
-pub use source::table_name;
+pub use source::{NAMELESS_DATABASE, table_name};
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
+use store::SelectLimits;
 
 use super::write::VERSION;
 
@@ -36,26 +38,113 @@ const POINT_SIZE: u64 = 64;
 /// Spaces of a level of a pretty answer.
 const INDENT: usize = 4;
 
+/// What the selections of a request may cost all together, in samples read, to be answered without a
+/// worker thread: half a millisecond, as of PromQL (decision 7).
+const BRIEF_COST_MAX: u64 = 250_000;
+/// Bytes of a text that may be little work.
+const BRIEF_TEXT_MAX: usize = 2048;
+/// When to give up what looked like little work and was not.
+const BRIEF_TIME_MAX: Duration = Duration::from_millis(5);
+/// Points in memory of what is little work; a row of an answer counts as three or more.
+const BRIEF_POINTS_MAX: usize = 16 << 10;
+
 /// `GET` and `POST /query?q=...&db=...&epoch=...`
 pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let text = request.params.get("q").unwrap_or("").trim();
+    match statements_of(request) {
+        Ok(statements) => {
+            let bounds = Bounds::of(app, request)?;
+            answer(app, request, answers(app, request, &statements, &bounds)?)
+        }
+        Err(error) => Ok(refused(&error)),
+    }
+}
+
+/// As [`query`] when it is little work. Lists of what there is never are: the index has no bounds for
+/// them.
+pub fn query_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
+    if BRIEF_TEXT_MAX < text(request).len() || is_on(request, "chunked") {
+        return None;
+    }
+    let statements = statements_of(request).ok()?;
+    let bounds = Bounds::of(app, request).ok()?.brief(request, &statements)?;
+    let found = answers(app, request, &statements, &bounds).ok()?;
+    match found.0.iter().any(|rows| rows.error.is_some()) {
+        // It may be no more than that the bounds are too narrow.
+        true => None,
+        false => answer(app, request, found).ok(),
+    }
+}
+
+/// What the statements of a request may cost.
+pub(super) struct Bounds {
+    limits: SelectLimits,
+    points_max: usize,
+}
+
+impl Bounds {
+    /// As the flags say.
+    ///
+    /// # Errors
+    /// For a parameter that says something else and cannot.
+    pub fn of(app: &App, request: &Request) -> Result<Bounds, Failure> {
+        let (bytes, _) = selection::memory_max(app);
+        let points_max = usize::try_from(bytes / POINT_SIZE).unwrap_or(usize::MAX);
+        Ok(Bounds { limits: selection::limits(app, request)?, points_max })
+    }
+
+    /// Those of what is answered where it arrives; none for what is no such statement.
+    fn brief(mut self, request: &Request, statements: &[Statement]) -> Option<Bounds> {
+        let reads = |statement: &Statement| match statement {
+            Statement::Select(select) if select.target.is_none() => Some(select.variable_count()),
+            _ => None,
+        };
+        let selections: usize = statements.iter().map(reads).sum::<Option<usize>>()?;
+        self.limits.cost_max = BRIEF_COST_MAX / selections.max(1) as u64;
+        let until = request.started + BRIEF_TIME_MAX;
+        self.limits.deadline = Some(self.limits.deadline.map_or(until, |at| at.min(until)));
+        self.points_max = self.points_max.min(BRIEF_POINTS_MAX);
+        Some(self)
+    }
+}
+
+fn text(request: &Request) -> &str {
+    request.params.get("q").unwrap_or("").trim()
+}
+
+/// What the request says.
+///
+/// # Errors
+/// In the words of the answer.
+fn statements_of(request: &Request) -> Result<Vec<Statement>, String> {
+    let text = text(request);
     if text.is_empty() {
-        return Ok(refused("missing required parameter \"q\""));
+        return Err("missing required parameter \"q\"".to_string());
     }
     let parameters = match request.params.filled("params") {
         None => Parameters::new(),
-        Some(text) => match influxql::parameters(text) {
-            Ok(parameters) => parameters,
-            Err(error) => return Ok(refused(&error)),
-        },
+        Some(text) => influxql::parameters(text)?,
     };
-    let statements = match influxql::parse(text, &parameters) {
-        Ok(statements) => statements,
-        Err(error) => return Ok(refused(&format!("error parsing query: {error}"))),
-    };
+    influxql::parse(text, &parameters).map_err(|error| format!("error parsing query: {error}"))
+}
+
+/// Rows, and what they lack.
+fn answers(
+    app: &Arc<App>,
+    request: &Request,
+    statements: &[Statement],
+    bounds: &Bounds,
+) -> Result<(Vec<Rows>, Partial), Failure> {
     let partial = Partial::of(app, request)?;
     let database = request.params.filled("db").unwrap_or("");
-    let mut rows = run(app, request, (database, &statements), &partial)?;
+    let rows = run(app, request, (database, statements), (&partial, bounds))?;
+    Ok((rows, partial))
+}
+
+fn answer(
+    app: &Arc<App>,
+    request: &Request,
+    (mut rows, partial): (Vec<Rows>, Partial),
+) -> Result<Answer, Failure> {
     if let Some(first) = rows.first_mut() {
         let mut notes = wire::prom_json::Notes::default();
         partial.note(&mut notes);
@@ -92,13 +181,12 @@ pub(super) fn run(
     app: &Arc<App>,
     request: &Request,
     (database, statements): (&str, &[Statement]),
-    partial: &Partial,
+    (partial, bounds): (&Partial, &Bounds),
 ) -> Result<Vec<Rows>, Failure> {
-    let limits = selection::limits(app, request)?;
+    let limits = bounds.limits.clone();
     let source = StoreSource { app, questions: partial.noting(app).showing_all(), limits };
-    let (bytes, _) = selection::memory_max(app);
-    let points_max = usize::try_from(bytes / POINT_SIZE).unwrap_or(usize::MAX);
-    let evaluator = Evaluator::new(&source, database, request.now, Limits { points_max });
+    let limits = Limits { points_max: bounds.points_max };
+    let evaluator = Evaluator::new(&source, database, request.now, limits);
     let mut answers = Vec::new();
     let mut has_failed = false;
     for statement in statements {

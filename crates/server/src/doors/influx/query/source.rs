@@ -123,8 +123,14 @@ impl StoreSource<'_> {
         name != METRIC_NAME && name != self.app.config.insert.database_label
     }
 
+    /// Fails for who must not be kept waiting: a list may be of the whole index.
+    fn may_list(&self) -> Result<(), EvalError> {
+        self.limits.check_cost(u64::MAX).map_err(failed)
+    }
+
     /// The names of all metrics of a database.
     fn live_names(&self, database: &str) -> Result<Vec<String>, EvalError> {
+        self.may_list()?;
         let sets: Vec<Vec<Matcher>> = match self.database(database) {
             set if set.is_empty() => Vec::new(),
             set => vec![set],
@@ -153,6 +159,7 @@ impl Source for StoreSource<'_> {
         {
             return Ok(true);
         }
+        self.may_list()?;
         let sets = [self.database(database)];
         let found = self.questions.label_values(label, &sets, EVER, &self.limits);
         Ok(!found.map_err(failed)?.is_empty())
@@ -163,6 +170,7 @@ impl Source for StoreSource<'_> {
         let mut names: BTreeSet<String> = BTreeSet::new();
         names.insert(NAMELESS_DATABASE.to_string());
         if !label.is_empty() {
+            self.may_list()?;
             names.extend(self.app.measurements.databases());
             let found = self.questions.label_values(label, &[], EVER, &self.limits);
             names.extend(found.map_err(failed)?);
@@ -200,6 +208,7 @@ impl Source for StoreSource<'_> {
         if let Some(fields) = self.written(database, measurement) {
             return Ok(typed(fields));
         }
+        self.may_list()?;
         let mut set = vec![Matcher::equal(METRIC_NAME, measurement)];
         set.extend(self.database(database));
         let found = self.questions.label_values(METRIC_NAME, &[set], EVER, &self.limits);
@@ -212,6 +221,7 @@ impl Source for StoreSource<'_> {
     }
 
     fn tag_keys(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<String>, EvalError> {
+        self.may_list()?;
         let sets = self.set_of(place, matchers);
         let found = self.questions.label_names(&sets, place.range, &self.limits);
         let mut names = found.map_err(failed)?;
@@ -228,11 +238,13 @@ impl Source for StoreSource<'_> {
         if !self.is_tag(key) {
             return Ok(Vec::new());
         }
+        self.may_list()?;
         let sets = self.set_of(place, matchers);
         self.questions.label_values(key, &sets, place.range, &self.limits).map_err(failed)
     }
 
     fn tag_sets(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<Labels>, EvalError> {
+        self.may_list()?;
         let sets = self.set_of(place, matchers);
         let found = self.questions.series(&sets, place.range, &self.limits).map_err(failed)?;
         let label = self.app.config.insert.database_label.as_bytes();
