@@ -160,7 +160,10 @@ fn check_chosen_strings(directory: &Path, url: &str) -> Result<()> {
     ensure!(found.contains(",60]"), "numbers come: {found}");
     let named = Launch::new(&directory.join("named")).start()?;
     let said = must(&named, directory, &["influxdb", url, "--rename-label", "__name__=was"])?;
-    ensure!(said.contains("left out: 180 values of text fields, which only lines can say"), "{said}");
+    ensure!(
+        said.contains("left out: 180 values of text fields, which only lines can say"),
+        "{said}"
+    );
     ensure!(said.contains("x.door (120), x.only (60)"), "{said}");
     Ok(())
 }
@@ -323,8 +326,12 @@ fn files_of_lines_are_copied_with_their_contexts() -> Result<()> {
         ensure!(lines(&server)? == lines(&truth)?, "{file}");
         for database in ["x", "x.long"] {
             let all = "SELECT * FROM /.*/";
-            let (here, there) = (answer_of(&server, database, all)?, answer_of(&truth, database, all)?);
-            ensure!(here == there && here.contains("CONTEXT"), "{file}: {database}: {here}\n{there}");
+            let (here, there) =
+                (answer_of(&server, database, all)?, answer_of(&truth, database, all)?);
+            ensure!(
+                here == there && here.contains("CONTEXT"),
+                "{file}: {database}: {here}\n{there}"
+            );
         }
         let said = must(&server, directory, &["verify", "influx-lines", file])?;
         ensure!(said.contains("; 0 differ"), "{said}");
