@@ -56,8 +56,10 @@ fn truth(directory: &Path, hosts: i64, hours: i64) -> Result<Server> {
 /// The blocks of a server, by name, in the order of their times.
 fn blocks_of(server: &Server, directory: &Path, duration: &str) -> Result<Vec<PathBuf>> {
     let mut command = quipu(&["export", "--format", "prometheus-blocks", "--url", server.url()])?;
-    let output =
-        command.args(["--match", "cpu_v", "--block-duration", duration, "--output"]).arg(directory).output()?;
+    let output = command
+        .args(["--match", "cpu_v", "--block-duration", duration, "--output"])
+        .arg(directory)
+        .output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
