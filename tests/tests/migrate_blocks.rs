@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -36,10 +37,10 @@ fn is_built() -> Result<bool> {
 }
 
 /// A server with numbers that no codec makes small: so many hosts, a sample in 15 seconds, for some hours.
-fn truth(directory: &Path, hosts: i64, hours: i64) -> Result<Server> {
+fn truth(directory: &Path, hosts: i64, hours: Range<i64>) -> Result<Server> {
     let server = Launch::new(&directory.join("truth")).start()?;
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    for hour in 0..hours {
+    for hour in hours {
         let mut text = String::new();
         for row in 0..HOUR / 15 {
             for host in 0..hosts {
@@ -170,7 +171,7 @@ fn a_bucket_of_thanos_is_copied_once() -> Result<()> {
         return Ok(());
     }
     let s3 = S3::start()?;
-    let old = truth(s3.root(), 3, 18)?;
+    let old = truth(s3.root(), 3, 0..18)?;
     let blocks = blocks_of(&old, &s3.root().join("blocks"), "6h")?;
     ensure!(blocks.len() == 3, "{blocks:?}");
     let (first, second, third) = (&blocks[0], &blocks[1], &blocks[2]);
@@ -345,8 +346,8 @@ fn a_copy_that_is_killed_goes_on_within_its_block() -> Result<()> {
         return Ok(());
     }
     let mut s3 = S3::start()?;
-    // Some 6 MB in one file of chunks.
-    let old = truth(s3.root(), 100, 30)?;
+    // Some megabytes in one file of chunks: a block of 162 hours begins at noon.
+    let old = truth(s3.root(), 100, 12..42)?;
     let blocks = blocks_of(&old, &s3.root().join("blocks"), "162h")?;
     ensure!(blocks.len() == 1, "{blocks:?}");
     s3.put_all(&format!("of/thanos/{}", name_of(&blocks[0])), &blocks[0])?;
