@@ -5,13 +5,14 @@
 use crate::backup_s3::deny;
 use anyhow::{Context, Result, bail, ensure};
 use e2e::launch::quipu;
-use e2e::migration::{Said, lines, migrate, must};
+use e2e::migration::{Said, lines as all_lines, migrate, must};
 use e2e::s3::{ENVIRONMENT, S3, SECRET};
 use e2e::{Launch, Server, poll};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -36,10 +37,10 @@ fn is_built() -> Result<bool> {
 }
 
 /// A server with numbers that no codec makes small: so many hosts, a sample in 15 seconds, for some hours.
-fn truth(directory: &Path, hosts: i64, hours: i64) -> Result<Server> {
+fn truth(directory: &Path, hosts: i64, hours: Range<i64>) -> Result<Server> {
     let server = Launch::new(&directory.join("truth")).start()?;
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    for hour in 0..hours {
+    for hour in hours {
         let mut text = String::new();
         for row in 0..HOUR / 15 {
             for host in 0..hosts {
@@ -56,8 +57,10 @@ fn truth(directory: &Path, hosts: i64, hours: i64) -> Result<Server> {
 /// The blocks of a server, by name, in the order of their times.
 fn blocks_of(server: &Server, directory: &Path, duration: &str) -> Result<Vec<PathBuf>> {
     let mut command = quipu(&["export", "--format", "prometheus-blocks", "--url", server.url()])?;
-    let output =
-        command.args(["--block-duration", duration, "--output"]).arg(directory).output()?;
+    let output = command
+        .args(["--match", "cpu_v", "--block-duration", duration, "--output"])
+        .arg(directory)
+        .output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -143,11 +146,20 @@ fn must_copy(server: &Server, s3: &S3, arguments: &[&str]) -> Result<String> {
     Ok(said.text)
 }
 
+/// All that a server has, but for what it says of itself.
+fn lines(server: &Server) -> Result<Vec<String>> {
+    let mut all = all_lines(server)?;
+    all.retain(|line| !line.contains("\"job\":\"quipu\""));
+    Ok(all)
+}
+
 /// All that a server has, with a label that it was given.
 fn labelled(server: &Server, label: &str) -> Result<Vec<String>> {
     let all = lines(server)?.into_iter();
     let mut all: Vec<String> = all
-        .map(|line| line.replacen("\"__name__\":\"cpu_v\",", &format!("\"__name__\":\"cpu_v\",{label},"), 1))
+        .map(|line| {
+            line.replacen("\"__name__\":\"cpu_v\",", &format!("\"__name__\":\"cpu_v\",{label},"), 1)
+        })
         .collect();
     all.sort();
     Ok(all)
@@ -159,7 +171,7 @@ fn a_bucket_of_thanos_is_copied_once() -> Result<()> {
         return Ok(());
     }
     let s3 = S3::start()?;
-    let old = truth(s3.root(), 3, 18)?;
+    let old = truth(s3.root(), 3, 0..18)?;
     let blocks = blocks_of(&old, &s3.root().join("blocks"), "6h")?;
     ensure!(blocks.len() == 3, "{blocks:?}");
     let (first, second, third) = (&blocks[0], &blocks[1], &blocks[2]);
@@ -215,19 +227,24 @@ fn a_bucket_of_thanos_is_copied_once() -> Result<()> {
     ensure!(said.contains("12960 samples of 3 windows sent; 0 requests"), "{said}");
     let expected = labelled(&old, "\"cluster\":\"eu\"")?;
     ensure!(lines(&server)? == expected, "{:?}", lines(&server)?.first());
-    let said = must_copy(&server, &s3, &["verify", "prometheus-blocks", PLACE])?;
+    check_elsewhere(&server, &s3, &expected, &name_of(second))?;
+    check_refusals(&server, &s3, third)
+}
+
+/// That both sides are alike; the same of a directory, and of one block alone.
+fn check_elsewhere(server: &Server, s3: &S3, expected: &[String], block: &str) -> Result<()> {
+    let said = must_copy(server, s3, &["verify", "prometheus-blocks", PLACE])?;
     ensure!(said.contains("; 0 differ"), "{said}");
-    // The same of a directory, and of one block alone.
     let plain = Launch::new(&s3.root().join("plain")).start()?;
     let place = s3.path("blocks");
     let said = must(&plain, s3.root(), &["prometheus-blocks", &place])?;
     ensure!(said.contains("12960 samples of 3 windows") && said.contains("left out: 1"), "{said}");
     ensure!(lines(&plain)? == expected, "of a directory");
     let alone = Launch::new(&s3.root().join("alone")).start()?;
-    let place = format!("{PLACE}/{}", name_of(second));
-    let said = must_copy(&alone, &s3, &["prometheus-blocks", &place, "--drop-label", "cluster"])?;
+    let place = format!("{PLACE}/{block}");
+    let said = must_copy(&alone, s3, &["prometheus-blocks", &place, "--drop-label", "cluster"])?;
     ensure!(said.contains("4320 samples of 1 windows"), "{said}");
-    check_refusals(&server, &s3, third)
+    Ok(())
 }
 
 /// What is not there, what lies, and who may not come in.
@@ -267,10 +284,9 @@ fn check_refusals(server: &Server, s3: &S3, block: &Path) -> Result<()> {
     let index = std::fs::read(block.join("index"))?;
     let mut rotten = index.clone();
     rotten[20] ^= 0x20;
-    for (bytes, words) in [
-        (&index[..index.len() - 100], "bytes, its meta.json says"),
-        (&rotten[..], "checksum"),
-    ] {
+    for (bytes, words) in
+        [(&index[..index.len() - 100], "bytes, its meta.json says"), (&rotten[..], "checksum")]
+    {
         s3.put(&format!("{key}/index"), bytes)?;
         let said = refusal("s3://bucket/lies")?;
         ensure!(said.contains(words) && said.contains("1 windows are not done"), "{said}");
@@ -330,8 +346,8 @@ fn a_copy_that_is_killed_goes_on_within_its_block() -> Result<()> {
         return Ok(());
     }
     let mut s3 = S3::start()?;
-    // Some 6 MB in one file of chunks.
-    let old = truth(s3.root(), 100, 30)?;
+    // Some megabytes in one file of chunks: a block of 162 hours begins at noon.
+    let old = truth(s3.root(), 100, 12..42)?;
     let blocks = blocks_of(&old, &s3.root().join("blocks"), "162h")?;
     ensure!(blocks.len() == 1, "{blocks:?}");
     s3.put_all(&format!("of/thanos/{}", name_of(&blocks[0])), &blocks[0])?;
@@ -355,12 +371,15 @@ fn a_copy_that_is_killed_goes_on_within_its_block() -> Result<()> {
     child.wait()?;
     let stored = stored?;
     let said = must_copy(&server, &s3, &arguments)?;
-    let (_, rest) = said.split_once("going on: 0 of 1 windows are done, and ").context("no going on")?;
+    let (_, rest) =
+        said.split_once("going on: 0 of 1 windows are done, and ").context("no going on")?;
     let count: u64 = rest.split(' ').next().unwrap_or_default().parse()?;
     ensure!(stored <= count && count < 100, "{count} after {stored}: {said}");
     let sent: u64 = said
         .lines()
-        .find_map(|line| line.strip_suffix(" of 1 windows sent; 0 requests had some that were refused"))
+        .find_map(|line| {
+            line.strip_suffix(" of 1 windows sent; 0 requests had some that were refused")
+        })
         .and_then(|line| line.strip_suffix(" samples"))
         .context("no summary")?
         .parse()?;
@@ -402,9 +421,8 @@ fn check_downsampled(server: &Server, labels: &str, resolution: i64) -> Result<(
         let found = server.export(&format!("{metric}{{{labels}}}"))?;
         let found: Vec<(String, String)> = found.0.into_values().flatten().collect();
         let numbers = |all: &[(String, String)]| -> Result<Vec<(i64, u64)>> {
-            let one = |(at, value): &(String, String)| {
-                Ok((at.parse()?, value.parse::<f64>()?.to_bits()))
-            };
+            let one =
+                |(at, value): &(String, String)| Ok((at.parse()?, value.parse::<f64>()?.to_bits()));
             all.iter().map(one).collect()
         };
         ensure!(!points.is_empty() && numbers(&found)? == numbers(&points)?, "{metric}");

@@ -146,12 +146,7 @@ impl MeasurementTable {
     ///
     /// # Errors
     /// When the store takes no notes.
-    pub fn note(
-        &self,
-        store: &Store,
-        database: &str,
-        lines: &[TypedFields],
-    ) -> store::Result<()> {
+    pub fn note(&self, store: &Store, database: &str, lines: &[TypedFields]) -> store::Result<()> {
         self.remember_all(store, database, lines)
     }
 

@@ -390,11 +390,7 @@ impl Bucket {
     ///
     /// # Errors
     /// The first one of them.
-    pub fn get_all(
-        &self,
-        keys: &[String],
-        size_max: u64,
-    ) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
+    pub fn get_all(&self, keys: &[String], size_max: u64) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
         let get = |key: &String| {
             let (path, key) = (self.path(key), key.clone());
             async move {

@@ -151,10 +151,7 @@ pub(super) fn integer(scan: &mut Scan<'_>) -> Result<i64, Fault> {
     }
 }
 
-fn cell(
-    scan: &mut Scan<'_>,
-    texts: &mut Vec<Arc<str>>,
-) -> Result<Option<AnswerValue>, Fault> {
+fn cell(scan: &mut Scan<'_>, texts: &mut Vec<Arc<str>>) -> Result<Option<AnswerValue>, Fault> {
     let words: [(&[u8], Option<f64>); 3] =
         [(b"null", None), (b"true", Some(1.0)), (b"false", Some(0.0))];
     if scan.peek() == Some(b'"') {
@@ -191,10 +188,14 @@ mod tests {
         let series = &parts[0].series[0];
         assert_eq!(series.name, "a b");
         assert_eq!(series.tags[1], ("zone".to_string(), String::new()));
-        let row = |time, values: [Option<AnswerValue>; 3]| AnswerRow { time, values: values.to_vec() };
+        let row =
+            |time, values: [Option<AnswerValue>; 3]| AnswerRow { time, values: values.to_vec() };
         let number = |value| Some(AnswerValue::Number(value));
         let expected = [
-            row(-1_451_606_400_000_000_001, [number(0.1), number(9_007_199_254_740_992.0), number(1.0)]),
+            row(
+                -1_451_606_400_000_000_001,
+                [number(0.1), number(9_007_199_254_740_992.0), number(1.0)],
+            ),
             row(1, [None, number(1e-7), Some(AnswerValue::Text(0))]),
         ];
         assert_eq!(series.rows, expected);

@@ -178,7 +178,10 @@ impl Lines<'_, '_> {
         }
         let line = StringLine::read(text).map_err(|error| error.to_string())?;
         let Some(texts) = self.keys.texts() else {
-            return Err("strings are not kept here (influx.max-strings is 0)".into());
+            return Err(
+                "strings are kept by /api/v1/import alone, and not where influx.max-strings is 0"
+                    .into(),
+            );
         };
         for (_, text) in &line.samples {
             self.grown.values.push(f64::from(texts.number(text)?));

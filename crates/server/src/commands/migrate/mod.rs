@@ -218,12 +218,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     }
     progress.had.extend(had.into_iter().flatten());
     if is_going_on {
-        let (done, all) = (progress.done.len(), windows.len());
-        let end = rfc3339(progress.time.1);
-        let part = progress.part.as_ref();
-        let part = part.map(|part| format!(", and {} series of {}", part.mark.count, part.window));
-        let part = part.unwrap_or_default();
-        eprintln!("going on: {done} of {all} windows are done{part}; up to {end}, when it began");
+        say_where(&progress, &windows);
     }
     let client = Client::new(matches)?;
     let mut copier =
@@ -249,6 +244,16 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         say_until(matches, &range);
     }
     Ok(finish(&copier))
+}
+
+/// Says where a copy goes on.
+fn say_where(progress: &Progress, windows: &[Window]) {
+    let (done, all) = (progress.done.len(), windows.len());
+    let end = rfc3339(progress.time.1);
+    let part = progress.part.as_ref();
+    let part = part.map(|part| format!(", and {} series of {}", part.mark.count, part.window));
+    let part = part.unwrap_or_default();
+    eprintln!("going on: {done} of {all} windows are done{part}; up to {end}, when it began");
 }
 
 /// What was here before the copy began; nothing where that cannot be found out, which is said.

@@ -56,8 +56,11 @@ impl Points {
     /// Leaves what is of a time, and of the series that are copied.
     pub fn tidy(&mut self, range: &TimeRange, filter: &Filter) {
         self.rows.retain(|row| range.contains(row.time));
-        let takes: Vec<bool> =
-            self.fields.iter().map(|(name, kind)| filter.takes(&self.labels(name, *kind))).collect();
+        let takes: Vec<bool> = self
+            .fields
+            .iter()
+            .map(|(name, kind)| filter.takes(&self.labels(name, *kind)))
+            .collect();
         if takes.iter().all(|takes| *takes) {
             return;
         }
@@ -260,7 +263,8 @@ mod tests {
         assert_eq!(series[1].samples, [(1, 3.0), (2, 4.0)].map(sample));
         let strings = points().strings(&Filter::all());
         assert_eq!((strings.len(), strings[0].labels.metric_name()), (1, "m,x_s:text"));
-        let expected: [(i64, Arc<str>); 2] = [(1_999_999, "b\"\\".into()), (2_000_002, "a\n=".into())];
+        let expected: [(i64, Arc<str>); 2] =
+            [(1_999_999, "b\"\\".into()), (2_000_002, "a\n=".into())];
         assert_eq!(strings[0].samples, expected);
         let mut some = points();
         some.tidy(

@@ -143,7 +143,9 @@ impl Given {
                 exact.samples.iter().for_each(|(when, _)| tell(when.nanos, 1));
                 exact.histograms.iter().for_each(|(when, _)| tell(when.nanos, 1));
             }
-            Given::Strings(strings) => strings.samples.iter().for_each(|(nanos, _)| tell(*nanos, 1)),
+            Given::Strings(strings) => {
+                strings.samples.iter().for_each(|(nanos, _)| tell(*nanos, 1))
+            }
             Given::Mark(_) => {}
         }
     }

@@ -21,8 +21,7 @@ pub fn read(
     sink: &mut Sink<'_>,
 ) -> anyhow::Result<()> {
     let (start, end) = (encode(&rfc3339(range.start)), encode(&rfc3339(range.end)));
-    let mut path =
-        format!("/api/v1/export?nolegacy=1&strings=only&start={start}&end={end}");
+    let mut path = format!("/api/v1/export?nolegacy=1&strings=only&start={start}&end={end}");
     selectors.iter().for_each(|one| path.push_str(&format!("&match[]={}", encode(one))));
     let asked = Asked { method: Method::GET, path: &path, headers: &[], body: Bytes::new() };
     // One that does not know strings answers with numbers, which have come.

@@ -112,7 +112,12 @@ impl Packer<'_> {
             return Ok(());
         }
         let samples = std::mem::take(&mut self.json_samples);
-        ship(Request { door: Door::Json, body: std::mem::take(&mut self.json), samples, mark: None })
+        ship(Request {
+            door: Door::Json,
+            body: std::mem::take(&mut self.json),
+            samples,
+            mark: None,
+        })
     }
 
     fn push_series(&mut self, series: &Series, ship: &mut Ship<'_>) -> anyhow::Result<()> {

@@ -252,7 +252,10 @@ fn read_there(
     let all = |_: &Key| Some(i64::MAX);
     if let ([window], false) = (group, there.is_scattered()) {
         there.read(window, &mut |given| {
-            given.strings(asked.filter).into_iter().for_each(|one| add_texts(&mut texts, one, &all));
+            given
+                .strings(asked.filter)
+                .into_iter()
+                .for_each(|one| add_texts(&mut texts, one, &all));
             let series = given.into_series(asked.filter);
             series.iter().for_each(|one| add(&mut side, one, &all));
             Ok(())

@@ -63,7 +63,18 @@ impl<'s> Block<'s> {
         };
         let series_end = contents.series_end;
         let (chunks, piece) = (None, Vec::new());
-        Ok(Block { shelf, name, files, index, series_end, symbols, tombstones, chunks, read, piece })
+        Ok(Block {
+            shelf,
+            name,
+            files,
+            index,
+            series_end,
+            symbols,
+            tombstones,
+            chunks,
+            read,
+            piece,
+        })
     }
 
     /// Goes to where a series stands, as [`Block::at`] said it.

@@ -2,9 +2,7 @@
 //! before is looked at.
 
 use super::reader::At;
-use super::shelf::{
-    CHUNKS, DELETION_MARK, INDEX, Listed, META, SMALL_SIZE_MAX, Shelf, TOMBSTONES,
-};
+use super::shelf::{CHUNKS, DELETION_MARK, INDEX, Listed, META, SMALL_SIZE_MAX, Shelf, TOMBSTONES};
 use crate::commands::bucket::{Bucket, Coming, Failed, Found};
 use anyhow::ensure;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,9 +47,8 @@ impl InBucket {
 
 /// Whether a folder is called as blocks are: a ULID.
 fn is_block(name: &str) -> bool {
-    let is_letter = |byte: u8| {
-        byte.is_ascii_digit() || byte.is_ascii_uppercase() && !b"ILOU".contains(&byte)
-    };
+    let is_letter =
+        |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase() && !b"ILOU".contains(&byte);
     name.len() == NAME_SIZE && name.bytes().all(is_letter)
 }
 

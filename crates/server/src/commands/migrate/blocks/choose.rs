@@ -161,7 +161,9 @@ impl Times {
     fn lacks(&self, start: i64, end: i64) -> Vec<(i64, i64)> {
         let (mut at, mut left) = (start, Vec::new());
         let before = self.0.range(..=start).next_back().into_iter();
-        for (&first, &last) in before.chain(self.0.range(start.saturating_add(1)..end.max(start.saturating_add(1)))) {
+        for (&first, &last) in
+            before.chain(self.0.range(start.saturating_add(1)..end.max(start.saturating_add(1))))
+        {
             if at < first {
                 left.push((at, first));
             }

@@ -72,14 +72,16 @@ impl Reader {
         if (self.start..self.end()).contains(&self.at) || self.size() <= self.at {
             return Ok(());
         }
-        let is_on = self.at == self.end() && !self.piece.is_empty();
+        let end = self.end();
+        // Padding, and what nobody asks for, are read over.
+        let is_on = !self.piece.is_empty() && (end..end + PIECE_SIZE_MIN).contains(&self.at);
         self.piece_size = match is_on {
             true => (self.piece_size * 2).min(PIECE_SIZE_MAX),
             false => PIECE_SIZE_MIN,
         };
         let size = self.size();
         let until = |start: u64, size_max: u64| start..(start + size_max).min(size);
-        let range = until(self.at, self.piece_size);
+        let range = until(if is_on { end } else { self.at }, self.piece_size);
         let wanted = range.end - range.start;
         let piece = self.file.read(range.clone())?;
         ensure!(piece.len() as u64 == wanted, "the file ends within what was asked for");
@@ -186,6 +188,14 @@ mod tests {
         let k = 64 << 10;
         assert_eq!(*asked.lock().unwrap(), [0..k, k..3 * k, 3 * k..7 * k]);
         assert_eq!(read.load(Ordering::Relaxed), 7 * k);
+        // Over a gap it is read on.
+        reader.seek(7 * k + 100);
+        reader.exact(&mut out, 10).unwrap();
+        assert_eq!(out, all[7 * k as usize + 100..][..10]);
+        assert_eq!(asked.lock().unwrap().last(), Some(&(7 * k..15 * k)));
+        reader.seek(10);
+        reader.exact(&mut out, 10).unwrap();
+        assert_eq!(asked.lock().unwrap().last(), Some(&(10..10 + k)));
         reader.seek(999_990);
         reader.exact(&mut out, 10).unwrap();
         assert_eq!(out, all[999_990..]);
