@@ -3,6 +3,7 @@
 //! A window is done when all of it is stored; the progress file says so, so that a later run begins with
 //! the next. One that broke off is read again from its beginning: what is stored twice is there once.
 
+use super::nameless::Nameless;
 use super::overlap::{Counter, Days};
 use super::series::Filter;
 use super::source::{Source, Window};
@@ -68,6 +69,8 @@ pub struct Copier<'a> {
     pub checkpoint: Checkpoint,
     /// How far it is.
     pub progress: Progress,
+    /// What was left out of the windows that were read.
+    pub nameless: Nameless,
 }
 
 impl Copier<'_> {
@@ -179,6 +182,9 @@ impl Copier<'_> {
         let filter = self.filter;
         let mut counter = (!self.progress.had.is_empty()).then(Counter::default);
         let counting = counter.as_mut();
+        let mut nameless = Nameless::default();
+        let left_out = &mut nameless;
+        let is_apart = source.is_apart();
         let copied = std::thread::scope(|scope| {
             let reader = scope.spawn(move || -> anyhow::Result<()> {
                 let mut counting = counting;
@@ -191,6 +197,7 @@ impl Copier<'_> {
                 });
                 // What was read before something was wrong is stored, too.
                 let finished = packer.finish(&mut ship);
+                *left_out = packer.into_nameless();
                 read.and(finished)
             });
             for request in arriving {
@@ -211,6 +218,10 @@ impl Copier<'_> {
                 Err(_) => Err(Failure::Source(anyhow!("the reader panicked"))),
             }
         });
+        // What broke off is read again, but where that is of no use.
+        if copied.is_ok() || is_apart {
+            self.nameless.add(nameless);
+        }
         if let (Ok(()), Some(counter)) = (&copied, counter) {
             counter.finish(&mut self.progress);
         }

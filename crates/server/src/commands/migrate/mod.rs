@@ -12,12 +12,18 @@ pub mod days;
 mod exact;
 mod files;
 mod influxdb;
+mod keys;
 mod kinds;
+mod nameless;
+mod opentsdb;
+mod order;
 mod overlap;
 #[cfg(feature = "sql")]
 mod parquet;
 mod points;
 mod redistimeseries;
+mod redistimeseries_files;
+mod refused;
 pub mod remote_read;
 pub mod series;
 mod source;
@@ -38,6 +44,7 @@ use copy::{Copier, Progress, begin};
 use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
+use nameless::Nameless;
 use series::Filter;
 use source::Window;
 use std::collections::BTreeMap;
@@ -70,7 +77,7 @@ pub fn command() -> Command {
         .subcommand(verify)
         .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
         .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND-.., for each copy its own]"))
-        .arg(option("keys-url", "URL", "Of redistimeseries: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
+        .arg(option("keys-url", "URL", "Of redistimeseries and its files: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
         .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
 }
 
@@ -86,7 +93,7 @@ fn common(command: Command) -> Command {
         .arg(many(
             "database",
             "NAME",
-            "Of influxdb: copies this database; may be given many times [default: all]",
+            "Of influxdb: copies this database; may be given many times [default: all]. Of redistimeseries-files its number [default: 0]",
         ))
         .arg(
             option(
@@ -208,7 +215,8 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         eprintln!("going on: {done} of {all} windows are done; up to {end}, when it began");
     }
     let client = Client::new(matches)?;
-    let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress };
+    let nameless = Nameless::default();
+    let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress, nameless };
     let copied = copier.run(source.as_mut(), &windows)?;
     say_gaps(&windows, &copier.progress);
     overlap::say(&copier.progress);
@@ -217,7 +225,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         "{} samples of {count} windows sent; {} requests had some that were refused",
         copied.samples, copied.refused
     );
-    for words in source.left_out() {
+    for words in source.left_out().into_iter().chain(copier.nameless.left_out()) {
         eprintln!("left out: {words}");
     }
     let place = kinds::places(matches).join(" ");

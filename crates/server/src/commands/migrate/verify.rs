@@ -229,7 +229,9 @@ fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> an
     if let ([window], false) = (group, there.is_scattered()) {
         there.read(window, &mut |given| {
             let series = given.into_series(asked.filter);
-            series.iter().for_each(|one| add(&mut side, one, &all));
+            // One without a name is not copied.
+            let named = series.iter().filter(|one| !one.labels.metric_name().is_empty());
+            named.for_each(|one| add(&mut side, one, &all));
             Ok(())
         })?;
         return Ok(side);
@@ -239,7 +241,7 @@ fn read_there(there: &mut dyn Source, group: &[&Window], asked: &Look<'_>) -> an
     for window in group {
         there.read(window, &mut |given| {
             for mut exact in given.into_exact(asked.filter) {
-                if !asked.takes(&exact.labels) {
+                if exact.labels.metric_name().is_empty() || !asked.takes(&exact.labels) {
                     continue;
                 }
                 match whole.entry(exact.labels.clone()) {
