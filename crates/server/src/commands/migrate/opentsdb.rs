@@ -19,10 +19,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use wire::opentsdb::answer::{Answered, read_error, read_names, read_series, read_tsuids};
 
-/// Metrics of a question.
+/// Metrics of a question, bytes of their names, and series of one: beyond 8 KiB it takes bodies only where
+/// somebody has configured so.
 const METRICS_AT_ONCE: usize = 16;
+const NAMES_AT_ONCE_SIZE: usize = 4 << 10;
+const SERIES_AT_ONCE: usize = 64;
 /// Names that are asked for at first; twice as many where there are more.
-const NAMES_AT_ONCE: usize = 100_000;
+const SUGGESTED_AT_FIRST: usize = 100_000;
 /// Names: they are in memory.
 const NAMES_MAX: usize = 20_000_000;
 /// Bytes of an answer with samples, which is in memory, and of one with names.
@@ -127,7 +130,7 @@ impl OpenTsdb {
 
     /// The names of all metrics: it gives as many as are asked for.
     fn find_metrics(&mut self) -> anyhow::Result<Vec<String>> {
-        let mut count = NAMES_AT_ONCE;
+        let mut count = SUGGESTED_AT_FIRST;
         loop {
             let path = format!("/api/suggest?type=metrics&max={count}");
             let asked =
@@ -160,7 +163,10 @@ impl OpenTsdb {
                     Halves::Two(first, second) => waiting.extend([second, first]),
                     Halves::OfSeries(metric) => {
                         let found = self.look_up(&metric).with_context(|| words.clone())?;
-                        waiting.push(Question { what: What::Series(metric, found), ..question });
+                        let part = |some: &[String]| {
+                            question.with(What::Series(metric.clone(), some.to_vec()))
+                        };
+                        waiting.extend(found.chunks(SERIES_AT_ONCE).rev().map(part));
                     }
                     Halves::None => bail!("a second of {}: {words}", question.metric()),
                 },
@@ -287,6 +293,25 @@ impl Question {
     }
 }
 
+/// Metrics that are asked for together.
+fn batches(metrics: &[String]) -> Vec<Vec<String>> {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    let mut size = 0;
+    for name in metrics {
+        size += name.len();
+        match all.last_mut() {
+            Some(last) if last.len() < METRICS_AT_ONCE && size <= NAMES_AT_ONCE_SIZE => {
+                last.push(name.clone());
+            }
+            _ => {
+                size = name.len();
+                all.push(vec![name.clone()]);
+            }
+        }
+    }
+    all
+}
+
 /// Which names series have that a filter takes.
 fn names(filter: &Filter) -> anyhow::Result<Vec<CompiledMatchers>> {
     let of_names = |set: &Vec<model::Matcher>| {
@@ -339,9 +364,8 @@ impl Source for OpenTsdb {
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let (first_ms, last_ms) = days::millis(&window.range);
-        let metrics = self.metrics.clone();
-        for names in metrics.chunks(METRICS_AT_ONCE) {
-            let what = What::Metrics(names.to_vec());
+        for names in batches(&self.metrics) {
+            let what = What::Metrics(names);
             self.answer(Question { what, first_ms, last_ms }, sink)?;
         }
         Ok(())
@@ -392,6 +416,16 @@ mod tests {
         assert_eq!((early.last_ms + 1, late.first_ms), (late.first_ms, HOUR + HOUR / 2));
         let second = question(What::Series("a".to_string(), texts(&["1"])), 1000, 1999);
         assert!(matches!(second.halves(), Halves::None));
+    }
+
+    #[test]
+    fn a_question_is_short() {
+        let long = "x".repeat(3000);
+        let names: Vec<String> =
+            (0..40).map(|at| format!("m{at}")).chain([long.clone(), long]).collect();
+        let sizes: Vec<usize> = batches(&names).iter().map(Vec::len).collect();
+        assert_eq!(sizes, [16, 16, 9, 1]);
+        assert_eq!(batches(&names).concat(), names);
     }
 
     #[test]

@@ -10,8 +10,10 @@ use model::{Labels, LabelsBuilder, METRIC_NAME};
 use wire::json_lines::read_line;
 use wire::protobuf::Message;
 
-/// Bytes of a line that are shown.
-const SHOWN_SIZE_MAX: usize = 200;
+/// What stands behind nanoseconds.
+const NANOS: &str = " ns";
+/// Characters of a line that are shown.
+const SHOWN_LEN_MAX: usize = 200;
 
 /// The words of an answer, with the times that people read, and behind the first number whose it is.
 pub fn words(door: &Door, body: &[u8], said: &str) -> String {
@@ -39,24 +41,16 @@ fn number_of(line: &str) -> Option<(usize, &str)> {
 fn with_times(line: &str) -> String {
     let mut found = String::new();
     let mut rest = line;
-    while let Some(at) = rest.find(" ns") {
+    while let Some(at) = rest.find(NANOS) {
         let (before, behind) = rest.split_at(at);
-        let start =
-            before.rfind(|one: char| !one.is_ascii_digit() && one != '-').map_or(0, |at| at + 1);
-        // What stands before a number is no part of it: a space is one byte.
-        let (text, number) = before.split_at(start.min(before.len()));
+        let text = before.trim_end_matches(|one: char| one.is_ascii_digit() || one == '-');
+        let number = before.get(text.len()..).unwrap_or_default();
         found.push_str(text);
         match number.parse::<i64>() {
-            Ok(nanos) if text.ends_with("timestamp ") => {
-                found.push_str(&rfc3339(nanos));
-                rest = behind.get(3..).unwrap_or_default();
-            }
-            _ => {
-                found.push_str(number);
-                found.push_str(" ns");
-                rest = behind.get(3..).unwrap_or_default();
-            }
+            Ok(nanos) if text.ends_with("timestamp ") => found.push_str(&rfc3339(nanos)),
+            _ => found.extend([number, NANOS]),
         }
+        rest = behind.get(NANOS.len()..).unwrap_or_default();
     }
     found + rest
 }
@@ -70,7 +64,7 @@ fn named(door: &Door, body: &[u8], number: usize) -> Option<String> {
         }
         Door::Lines(_) => {
             let text = String::from_utf8_lossy(line_at(body, number)?).into_owned();
-            Some(text.chars().take(SHOWN_SIZE_MAX).collect())
+            Some(text.chars().take(SHOWN_LEN_MAX).collect())
         }
         Door::Json => read_line(line_at(body, number)?).ok().map(|(labels, _)| labels.to_string()),
     }
@@ -141,7 +135,7 @@ mod tests {
         assert!(lines[2].starts_with("series 1: timestamp 1969-12-31T23:59:59.999"), "{found}");
         assert_eq!(lines[3], "...");
         assert_eq!(words(&Door::RemoteWrite, b"no snappy", SAID).lines().count(), 4);
-        assert_eq!(words(&Door::Json, b"", "no such thing in 7 ns"), "no such thing in 7 ns");
+        assert_eq!(words(&Door::Json, b"", "nothing in é7 ns"), "nothing in é7 ns");
     }
 
     #[test]
