@@ -50,6 +50,8 @@ pub const TARGETS: &[Target] = &[
     ("wire-params", wire::fuzzing::fuzz_params),
     ("wire-resp", wire::resp::fuzzing::requests),
     ("wire-whisper", wire::fuzzing::fuzz_whisper),
+    ("wire-redis-timeseries", wire::fuzzing::fuzz_redis_timeseries),
+    ("wire-opentsdb", wire::fuzzing::fuzz_opentsdb),
     ("wire-prom-json", wire::fuzzing::fuzz_prom_json),
     ("influxql", influxql::fuzzing::fuzz_influxql),
     ("flux", flux::fuzzing::fuzz_flux),

@@ -17,6 +17,7 @@ pub mod http;
 pub mod influx;
 pub mod launch;
 pub mod migration;
+pub mod opentsdb;
 pub mod postgres;
 pub mod programs;
 pub mod prometheus;

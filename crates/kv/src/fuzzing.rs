@@ -307,5 +307,13 @@ pub fn fuzz_dump_file(data: &[u8]) {
             assert!(offset <= bytes.len() as u64);
             Ok::<(), rdb::Failure>(())
         });
+        let mut source = bytes;
+        let Ok(mut modules) = rdb::Modules::begin(&mut source) else { continue };
+        while let Ok(Some(key)) = modules.next_key() {
+            assert!(key.offset <= modules.offset() && modules.offset() <= bytes.len() as u64);
+            if key.version % 2 == 0 {
+                while let Ok(Some(_)) = modules.next_word() {}
+            }
+        }
     }
 }

@@ -183,6 +183,56 @@ pub fn fuzz_whisper(data: &[u8]) {
     }
 }
 
+/// Keys of RedisTimeSeries: a version, then words, each behind a byte that says what it is.
+pub fn fuzz_redis_timeseries(data: &[u8]) {
+    use crate::redis_timeseries::{VERSION_MAX, Word, read};
+    let Some((version, mut rest)) = data.split_first() else { return };
+    let mut next = || {
+        let Some((kind, behind)) = rest.split_first() else { return Ok(None) };
+        let size =
+            if 200 <= *kind { 8 * (usize::from(*kind) - 199) } else { usize::from(*kind % 2) * 8 };
+        let Some((bytes, behind)) = behind.split_at_checked(size) else { return Ok(None) };
+        rest = behind;
+        let word = bytes.first_chunk().map(|eight| u64::from_le_bytes(*eight));
+        Ok(Some(match (kind, word) {
+            (200.., _) => Word::Bytes(bytes.to_vec()),
+            (_, None) => Word::Number(u64::from(kind / 2)),
+            (100.., Some(word)) => Word::Double(f64::from_bits(word)),
+            (_, Some(word)) => Word::Number(word),
+        }))
+    };
+    let mut count = 0;
+    let read = read(u16::from(version % (VERSION_MAX + 2) as u8), &mut next, &mut |_, samples| {
+        assert!(samples.is_sorted_by_key(|one| one.millis) || *version < 2);
+        count += samples.len();
+        Ok::<(), Error>(())
+    });
+    assert!(count <= data.len() * 4, "each takes two bits");
+    if let Ok(about) = read {
+        assert!(about.labels.len() <= data.len());
+    }
+}
+
+/// Lines and answers of OpenTSDB.
+pub fn fuzz_opentsdb(data: &[u8]) {
+    use crate::opentsdb::{answer, line};
+    for text in data.split(|byte| *byte == b'\n') {
+        if let Ok(line) = line::read_line(text) {
+            assert!(!line.metric.is_empty() && 0 <= line.millis);
+            let _ = line.labels();
+        }
+    }
+    let mut count = 0;
+    let _ = answer::read_series(data, &mut |one| {
+        count += one.samples.len() + one.annotations.len();
+        Ok::<(), Error>(())
+    });
+    assert!(count <= data.len());
+    let _ = answer::read_names(data);
+    let _ = answer::read_tsuids(data);
+    let _ = answer::read_error(data);
+}
+
 /// Remote write 1.0, uncompressed.
 pub fn fuzz_remote_write_v1(data: &[u8]) {
     let keys = remote_write::RemoteWriteKeys::new(extra());
@@ -371,6 +421,17 @@ pub const TARGETS: &[Target] = &[
     ]),
     ("whisper", fuzz_whisper, &[
         b"\0\0\0\x01\0\0\0\x0a\0\0\0\0\0\0\0\x01\0\0\0\x1c\0\0\0\x0a\0\0\0\x01\0\0\0\x0a?\xf0\0\0\0\0\0\0",
+    ]),
+    ("redis_timeseries", fuzz_redis_timeseries, &[
+        // Of version 2, without labels and rules, with a chunk of one sample; and of version 0.
+        b"\x02\xc8abcdefgh\x02\x02\x02\x02\x65\0\0\0\0\0\0\0\0\x02\0\0\0\x02\x10\x02\0\0\x02\x02\0\0\0\0\xc8\0\0\0\0\0\0\0\0",
+        b"\0\xc8abcdefgh\x02\x02\0\0\x04\x02\x65\0\0\0\0\0\0\xf0?\x04\x65\0\0\0\0\0\0\0\0",
+    ]),
+    ("opentsdb", fuzz_opentsdb, &[
+        b"sys.cpu 1356998400 42.5 host=a dc=lga\nm 1356998400001 -1E3 t=1\n",
+        br#"[{"metric":"a","tags":{"b":"c"},"aggregateTags":[],"annotations":[{"tsuid":"01","startTime":5}],"dps":{"1788048000000":0.1,"1":"NaN"}}]"#,
+        br#"[{"metric":"a","tags":{},"dps":[[1788048000001,-1.5E3],[2,null]]}]"#,
+        br#"{"error":{"code":413,"message":"x"},"results":[{"tsuid":"01"}]}"#,
     ]),
     ("remote_write_v1", fuzz_remote_write_v1, &[
         b"\x0a\x21\x0a\x0d\x0a\x08__name__\x12\x01a\x12\x10\x09\0\0\0\0\0\0\xf0?\x10\x80\x80\x80\x80\x80\x04",

@@ -8,6 +8,7 @@
 //! influx  remote_write  exposition  json_lines  vm_native   samples in: body ──► decoded::Decoded
 //! exposition  json_lines  prom_json  remote_read answers out: series ──► Vec<u8>
 //! influx  prometheus_block  vm_native            ways out to other databases
+//! opentsdb  redis_timeseries  whisper            other databases' history, to be copied
 //! params                                         times and durations in URLs
 //! compression  protobuf  number  crc32c  exemplars   what they stand on
 //! ```
@@ -30,10 +31,12 @@ pub mod influx;
 pub mod json_lines;
 mod narrow;
 mod number;
+pub mod opentsdb;
 pub mod params;
 pub mod prom_json;
 pub mod prometheus_block;
 pub mod protobuf;
+pub mod redis_timeseries;
 pub mod remote_read;
 pub mod remote_write;
 pub mod resp;

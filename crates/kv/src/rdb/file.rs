@@ -51,6 +51,9 @@ pub fn walk<E: From<Failure>>(
 ) -> Result<(), E> {
     let mut input = Input::new(source, VALUE_SIZE_MAX + GROWTH_MAX);
     let version = header(&mut input)?;
+    if VERSION_MAX < version {
+        return Err(input.corrupt("a version that is not known").into());
+    }
     let (mut db, mut expire_ms) = (0, None);
     loop {
         let next = input.u8()?;
@@ -73,28 +76,29 @@ pub fn walk<E: From<Failure>>(
             }
         }
     }
+    Ok(check(&mut input, version)?)
+}
+
+/// Compares the checksum behind the last word with that of what was read.
+pub(super) fn check(input: &mut Input<'_>, version: u16) -> Result<(), Failure> {
     let crc = input.crc();
     // Versions before had none, and who switched it off wrote zero.
     let said = if version < 5 { 0 } else { input.u64()? };
     match said == 0 || said == crc {
         true => Ok(()),
-        false => Err(input.corrupt("the checksum does not hold").into()),
+        false => Err(Failure::Checksum { offset: input.offset() }),
     }
 }
 
-fn header(input: &mut Input<'_>) -> Result<u16, Failure> {
+pub(super) fn header(input: &mut Input<'_>) -> Result<u16, Failure> {
     let header: [u8; 9] = input.array()?;
     let digits = header.strip_prefix(b"REDIS").and_then(|text| std::str::from_utf8(text).ok());
     let version = digits.and_then(|digits| digits.parse::<u16>().ok());
-    match version {
-        Some(version) if (1..=VERSION_MAX).contains(&version) => Ok(version),
-        Some(_) => Err(input.corrupt("a version that is not known")),
-        None => Err(input.corrupt("no dump of Redis")),
-    }
+    version.filter(|version| 0 < *version).ok_or_else(|| input.corrupt("no dump of Redis"))
 }
 
 /// Skips what is not about keys.
-fn skip(input: &mut Input<'_>, word: u8) -> Result<(), Failure> {
+pub(super) fn skip(input: &mut Input<'_>, word: u8) -> Result<(), Failure> {
     match word {
         word::SIZES => {
             input.length()?;

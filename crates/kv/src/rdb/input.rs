@@ -5,6 +5,9 @@ use super::lzf;
 use crate::commands::string::STRING_SIZE_MAX;
 use std::io::Read;
 
+/// Bytes that are taken on trust.
+const STEP: usize = 64 << 10;
+
 /// Why a dump cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -18,6 +21,12 @@ pub enum Failure {
         offset: u64,
         /// What is wrong.
         what: &'static str,
+    },
+    /// They are those of a dump, but some of them are others than were written.
+    #[error("corrupt at byte {offset}: the checksum does not hold")]
+    Checksum {
+        /// Behind it.
+        offset: u64,
     },
     /// They say more than a value may be.
     #[error("at byte {offset} is a value of more than {size_max} bytes of memory")]
@@ -134,11 +143,9 @@ impl<'a> Input<'a> {
         Ok(i64::from_le_bytes(self.array()?))
     }
 
-    /// So many bytes; memory is taken as they come.
-    fn bytes(&mut self, size: u64) -> Result<Vec<u8>, Failure> {
-        /// Bytes that are taken on trust.
-        const STEP: usize = 64 << 10;
-        let size = usize::try_from(size).ok().filter(|size| *size <= STRING_SIZE_MAX);
+    /// So many bytes, if they are no more than may be; memory is taken as they come.
+    fn bytes(&mut self, size: u64, size_max: usize) -> Result<Vec<u8>, Failure> {
+        let size = usize::try_from(size).ok().filter(|size| *size <= size_max);
         let size = size.ok_or_else(|| self.corrupt("a string beyond all limits"))?;
         let mut bytes = Vec::with_capacity(size.min(STEP));
         while bytes.len() < size {
@@ -172,19 +179,52 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// Passes over bytes; memory is taken for some of them.
+    pub fn skip(&mut self, mut size: u64) -> Result<(), Failure> {
+        let mut piece = [0; 4096];
+        while 0 < size {
+            let step = size.min(piece.len() as u64);
+            // No more than the piece has.
+            self.fill(&mut piece[..step as usize])?;
+            size -= step;
+        }
+        Ok(())
+    }
+
+    /// Passes over a string.
+    pub fn skip_string(&mut self) -> Result<(), Failure> {
+        match self.length_or_coding()? {
+            Length::Plain(size) => self.skip(size),
+            Length::Coded(0) => self.skip(1),
+            Length::Coded(1) => self.skip(2),
+            Length::Coded(2) => self.skip(4),
+            Length::Coded(3) => {
+                let packed_size = self.length()?;
+                self.length()?;
+                self.skip(packed_size)
+            }
+            Length::Coded(_) => Err(self.corrupt("unknown coding")),
+        }
+    }
+
     /// A string.
     pub fn string(&mut self) -> Result<Vec<u8>, Failure> {
+        self.string_up_to(STRING_SIZE_MAX)
+    }
+
+    /// A string of no more than so many bytes.
+    pub fn string_up_to(&mut self, size_max: usize) -> Result<Vec<u8>, Failure> {
         let digits = |int: i64| itoa::Buffer::new().format(int).as_bytes().to_vec();
         match self.length_or_coding()? {
-            Length::Plain(size) => self.bytes(size),
+            Length::Plain(size) => self.bytes(size, size_max),
             Length::Coded(0) => Ok(digits(i64::from(self.u8()? as i8))),
             Length::Coded(1) => Ok(digits(i64::from(i16::from_le_bytes(self.array()?)))),
             Length::Coded(2) => Ok(digits(i64::from(i32::from_le_bytes(self.array()?)))),
             Length::Coded(3) => {
                 let packed_size = self.length()?;
                 let size = self.length()?;
-                let packed = self.bytes(packed_size)?;
-                let size = usize::try_from(size).ok().filter(|size| *size <= STRING_SIZE_MAX);
+                let packed = self.bytes(packed_size, size_max)?;
+                let size = usize::try_from(size).ok().filter(|size| *size <= size_max);
                 let unpacked = size.and_then(|size| lzf::unpack(&packed, size));
                 unpacked.ok_or_else(|| self.corrupt("not compressed as it says"))
             }

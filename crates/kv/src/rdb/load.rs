@@ -48,24 +48,85 @@ pub fn value(input: &mut Input<'_>, of: u8) -> Result<Option<Value>, Failure> {
 /// Skips what a module wrote.
 pub fn skip_module(input: &mut Input<'_>) -> Result<(), Failure> {
     input.length()?;
-    loop {
-        match input.length()? {
-            0 => return Ok(()),
-            1 | 2 => {
+    while skip_word(input)? {}
+    Ok(())
+}
+
+/// Passes over a value of that type, whatever is in it.
+///
+/// # Errors
+/// When its frame is none, or the type is not known.
+pub fn skip(input: &mut Input<'_>, of: u8) -> Result<(), Failure> {
+    match of {
+        kind::STRING
+        | kind::HASH_ZIPMAP
+        | kind::LIST_ZIPLIST
+        | kind::SET_INTSET
+        | kind::ZSET_ZIPLIST
+        | kind::HASH_ZIPLIST
+        | kind::HASH_LISTPACK
+        | kind::ZSET_LISTPACK
+        | kind::SET_LISTPACK
+        | kind::HASH_LISTPACK_EXPIRING_EARLY => input.skip_string(),
+        kind::HASH_LISTPACK_EXPIRING => {
+            input.u64()?;
+            input.skip_string()
+        }
+        kind::STREAM | kind::STREAM_2 | kind::STREAM_3 => stream::skip(input, of),
+        kind::MODULE_2 => skip_module(input),
+        _ => skip_elements(input, of),
+    }
+}
+
+/// Passes over elements, one after the other.
+fn skip_elements(input: &mut Input<'_>, of: u8) -> Result<(), Failure> {
+    if of == kind::HASH_EXPIRING {
+        input.u64()?;
+    }
+    let known = [kind::LIST, kind::SET, kind::LIST_QUICKLIST, kind::LIST_QUICKLIST_2, kind::ZSET];
+    let pairs = [kind::ZSET_2, kind::HASH, kind::HASH_EXPIRING, kind::HASH_EXPIRING_EARLY];
+    if !known.contains(&of) && !pairs.contains(&of) {
+        return Err(input.corrupt("unknown type of value"));
+    }
+    for _ in 0..input.length()? {
+        match of {
+            kind::LIST_QUICKLIST_2 | kind::HASH_EXPIRING | kind::HASH_EXPIRING_EARLY => {
                 input.length()?;
             }
-            3 => {
-                input.u32()?;
-            }
-            4 => {
-                input.u64()?;
-            }
-            5 => {
-                input.string()?;
-            }
-            _ => return Err(input.corrupt("unknown word of a module")),
+            _ => {}
+        }
+        input.skip_string()?;
+        match of {
+            kind::ZSET => drop(text_score(input)?),
+            kind::ZSET_2 => drop(input.u64()?),
+            kind::HASH | kind::HASH_EXPIRING | kind::HASH_EXPIRING_EARLY => input.skip_string()?,
+            _ => {}
         }
     }
+    Ok(())
+}
+
+/// What words of modules are.
+pub mod word {
+    pub const END: u64 = 0;
+    pub const SIGNED: u64 = 1;
+    pub const UNSIGNED: u64 = 2;
+    pub const FLOAT: u64 = 3;
+    pub const DOUBLE: u64 = 4;
+    pub const STRING: u64 = 5;
+}
+
+/// Skips a word of a module; whether there was one.
+pub fn skip_word(input: &mut Input<'_>) -> Result<bool, Failure> {
+    match input.length()? {
+        word::END => return Ok(false),
+        word::SIGNED | word::UNSIGNED => drop(input.length()?),
+        word::FLOAT => drop(input.u32()?),
+        word::DOUBLE => drop(input.u64()?),
+        word::STRING => input.skip_string()?,
+        _ => return Err(input.corrupt("unknown word of a module")),
+    }
+    Ok(true)
 }
 
 fn list(input: &mut Input<'_>, of: u8) -> Result<List, Failure> {

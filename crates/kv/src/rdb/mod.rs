@@ -15,6 +15,7 @@ mod file;
 mod input;
 mod load;
 mod lzf;
+mod modules;
 mod packed;
 mod save;
 mod stream;
@@ -22,6 +23,7 @@ mod write;
 
 pub use file::{Found, walk};
 pub use input::Failure;
+pub use modules::{ModuleKey, ModuleWord, Modules};
 pub use write::{LeftOut, Writer};
 
 use crate::value::Value;
@@ -123,7 +125,7 @@ pub fn restore(payload: &[u8], size_max: usize) -> Result<Value, Refusal> {
     let kind = input.u8().map_err(|_| Refusal::Value)?;
     let value = load::value(&mut input, kind).map_err(|failure| match failure {
         Failure::TooLarge { .. } => Refusal::TooLarge,
-        Failure::Io(_) | Failure::Corrupt { .. } => Refusal::Value,
+        Failure::Io(_) | Failure::Corrupt { .. } | Failure::Checksum { .. } => Refusal::Value,
     })?;
     let is_whole = input.is_at_end().map_err(|_| Refusal::Value)?;
     value.filter(|value| is_whole && !value.is_empty()).ok_or(Refusal::Value)

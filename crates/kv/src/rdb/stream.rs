@@ -57,6 +57,38 @@ pub fn load(input: &mut Input<'_>, of: u8) -> Result<Stream, Failure> {
     Ok(stream)
 }
 
+/// Passes over a stream.
+pub fn skip(input: &mut Input<'_>, of: u8) -> Result<(), Failure> {
+    let lengths = |input: &mut Input<'_>, count: u64| -> Result<(), Failure> {
+        (0..count).try_for_each(|_| input.length().map(|_| ()))
+    };
+    for _ in 0..input.length()? {
+        input.skip_string()?;
+        input.skip_string()?;
+    }
+    // How long it is, its last number; then its first, the greatest that went, and how many there were.
+    lengths(input, if of == kind::STREAM { 3 } else { 8 })?;
+    for _ in 0..input.length()? {
+        input.skip_string()?;
+        lengths(input, if of == kind::STREAM { 2 } else { 3 })?;
+        for _ in 0..input.length()? {
+            // A number and a time.
+            input.skip(24)?;
+            input.length()?;
+        }
+        for _ in 0..input.length()? {
+            input.skip_string()?;
+            // When it was seen, and when it was active.
+            input.skip(if of == kind::STREAM_3 { 16 } else { 8 })?;
+            let pending = input.length()?;
+            for _ in 0..pending {
+                input.skip(16)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Sixteen bytes, highest first.
 fn id_of(bytes: [u8; 16]) -> Id {
     let number = u128::from_be_bytes(bytes);

@@ -160,3 +160,98 @@ fn a_piece_has_so_many_elements_at_most() {
     piece.push(0xff);
     assert!(packed::listpack(&piece).is_err());
 }
+
+/// The type of time series as a module's number says it, in that version.
+const TSDB: &[u8] = b"TSDB-TYPE";
+
+/// A dump of all kinds of values with keys of modules between them, and how many are of neither.
+fn with_modules() -> (Vec<u8>, u64) {
+    let number = |version: u64| {
+        let bits = |letter: &u8| match letter {
+            b'-' => 62,
+            _ => u64::from(letter - b'A'),
+        };
+        TSDB.iter().fold(0, |sum, letter| sum << 6 | bits(letter)) << 10 | version
+    };
+    let mut file = b"REDIS0099".to_vec();
+    let mut count = 0;
+    for (at, value) in (0u8..).zip(samples()) {
+        let payload = dump(&value).expect("a type of Redis");
+        file.extend([word_of_database(), at % 3, payload[0], 1, at]);
+        file.extend(&payload[1..payload.len() - FOOTER_SIZE]);
+        count += 1;
+        file.extend([252, 1, 0, 0, 0, 0, 0, 0, at, kind::MODULE_2, 2, b'k', at, 0x81]);
+        file.extend(number(9).to_be_bytes());
+        file.extend([1, 0x3f, 2, 0x40, 0x80, 3, 0, 0, 0x80, 0x3f, 4]);
+        file.extend(1.5f64.to_le_bytes());
+        file.extend([5, 3, b'a', b'b', b'c', 5, 0xc0, 7, 0]);
+    }
+    file.push(255);
+    let crc = crc64(0, &file);
+    file.extend(crc.to_le_bytes());
+    (file, count)
+}
+
+fn word_of_database() -> u8 {
+    file::word::DATABASE
+}
+
+#[test]
+fn values_of_modules_are_found_among_all_others() {
+    let (file, count) = with_modules();
+    let mut source = file.as_slice();
+    let mut modules = Modules::begin(&mut source).unwrap();
+    let mut offsets = Vec::new();
+    while let Some(key) = modules.next_key().unwrap() {
+        assert_eq!((key.module.as_bytes(), key.version), (TSDB, 9));
+        assert!(key.expire_ms.is_some() && key.key[0] == b'k' && key.db < 3);
+        offsets.push((key.offset, key.db));
+        // Whoever has seen enough leaves the rest.
+        if key.key[1] % 2 == 0 {
+            continue;
+        }
+        let bytes = |text: &[u8]| ModuleWord::Bytes(text.to_vec());
+        let (number, double) = (ModuleWord::Number, ModuleWord::Double);
+        for expected in
+            [number(63), number(128), double(1.0), double(1.5), bytes(b"abc"), bytes(b"7")]
+        {
+            assert_eq!(modules.next_word().unwrap(), Some(expected));
+        }
+        assert_eq!(modules.next_word().unwrap(), None);
+        assert_eq!(modules.next_word().unwrap(), None);
+    }
+    assert_eq!((modules.skipped(), offsets.len() as u64), (count, count));
+    for (at, (offset, db)) in offsets.into_iter().enumerate() {
+        let mut source = &file[offset as usize..];
+        let mut modules = Modules::resume(&mut source, offset, db);
+        let key = modules.next_key().unwrap().unwrap();
+        assert_eq!((key.key[1] as usize, key.db, key.offset), (at, (at % 3) as u64, offset));
+    }
+}
+
+#[test]
+fn a_damaged_dump_is_said_to_be() {
+    let (file, _) = with_modules();
+    let walk = |bytes: &[u8]| {
+        let mut source = bytes;
+        let mut modules = Modules::begin(&mut source)?;
+        while let Some(key) = modules.next_key()? {
+            assert!(key.offset < bytes.len() as u64);
+        }
+        Ok::<(), Failure>(())
+    };
+    walk(&file).unwrap();
+    let step = file.len() / 50 + 1;
+    for at in (9..file.len()).step_by(step) {
+        assert!(walk(&file[..at]).is_err(), "cut at {at}");
+        let mut rotten = file.clone();
+        rotten[at] ^= 0x10;
+        assert!(walk(&rotten).is_err(), "flipped at {at}");
+    }
+    let mut rotten = file.clone();
+    // A letter of a value.
+    let at = file.windows(3).rposition(|three| three == b"abc").unwrap();
+    rotten[at] = b'x';
+    assert!(matches!(walk(&rotten), Err(Failure::Checksum { .. })));
+    assert!(matches!(walk(b"REDIS0000"), Err(Failure::Corrupt { .. })));
+}

@@ -3,6 +3,7 @@
 //! A window is done when all of it is stored; the progress file says so, so that a later run begins with
 //! the next. One that broke off is read again from its beginning: what is stored twice is there once.
 
+use super::nameless::Nameless;
 use super::overlap::{Counter, Days};
 use super::series::Filter;
 use super::source::{Mark, Source, Window};
@@ -87,6 +88,8 @@ pub struct Copier<'a> {
     pub progress: Progress,
     /// When that was written down.
     pub saved: Option<Instant>,
+    /// What was left out of the windows that were read.
+    pub nameless: Nameless,
 }
 
 impl Copier<'_> {
@@ -214,6 +217,9 @@ impl Copier<'_> {
         if let Some(Part { mark, .. }) = part {
             source.go_on(window, mark);
         }
+        let mut nameless = Nameless::default();
+        let left_out = &mut nameless;
+        let is_apart = source.is_apart();
         let copied = std::thread::scope(|scope| {
             let reader = scope.spawn(move || -> anyhow::Result<()> {
                 let mut counting = counting;
@@ -226,6 +232,7 @@ impl Copier<'_> {
                 });
                 // What was read before something was wrong is stored, too.
                 let finished = packer.finish(&mut ship);
+                *left_out = packer.into_nameless();
                 read.and(finished)
             });
             let mut sent = part.as_ref().map_or(0, |part| part.samples);
@@ -256,6 +263,10 @@ impl Copier<'_> {
                 Err(_) => Err(Failure::Source(anyhow!("the reader panicked"))),
             }
         });
+        // What broke off is read again, but where that is of no use.
+        if copied.is_ok() || is_apart {
+            self.nameless.add(nameless);
+        }
         if let (Ok(()), Some(counter)) = (&copied, counter) {
             counter.finish(&mut self.progress);
         }

@@ -1,17 +1,22 @@
 //! What can be copied from: a row for each kind.
 
-use super::files::{self, Files, InfluxLines};
-use super::redistimeseries::{Login, RedisTimeSeries};
+use super::files::{self, Files, InfluxLines, OpenTsdbLines};
+use super::keys::{Keys, Login};
+use super::redistimeseries::RedisTimeSeries;
+use super::redistimeseries_files::{Choice, Dumps};
 use super::series::Filter;
 use super::source::Source;
-use super::{blocks, influxdb, remote_read, text, victoriametrics, whisper};
+use super::{blocks, influxdb, opentsdb, remote_read, text, victoriametrics, whisper};
 use crate::commands::client::{Access, BEARER, Client};
 use crate::commands::redis::PORT;
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
 use model::TimeRange;
+use model::sample::NANOS_PER_MILLI;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use vfs::{RealVfs, Vfs};
 
 /// The port of a Redis.
 const REDIS_PORT: u16 = 6379;
@@ -67,6 +72,15 @@ const KINDS: &[Kind] = &[
     Kind { name: "redistimeseries", place: "URL", is_legacy: false,
            about: "a Redis with TS.* (redis://host:6379), without TLS",
            open: redistimeseries },
+    Kind { name: "redistimeseries-files", place: "FILE..", is_legacy: false,
+           about: "dump files of a Redis with TS.* (dump.rdb)",
+           open: redistimeseries_files },
+    Kind { name: "opentsdb", place: "URL", is_legacy: false,
+           about: "a running OpenTSDB 2.3 or later (http://host:4242), with --start",
+           open: |asked| Ok(Box::new(opentsdb::OpenTsdb::new(asked.client(BEARER)?, asked.filter.clone(), asked.range))) },
+    Kind { name: "opentsdb-lines", place: "FILE..", is_legacy: false,
+           about: "what `tsdb scan --import` printed, gzip or not",
+           open: opentsdb_lines },
     Kind { name: "parquet", place: "FILE..", is_legacy: false,
            about: "Parquet files, or directories of them, with the columns of `quipu export --format parquet`",
            open: parquet },
@@ -104,17 +118,33 @@ fn influx_lines(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
     Ok(Box::new(Files::new(&asked.places, Box::new(format_of), filter, range)))
 }
 
+fn opentsdb_lines(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let format_of =
+        |_: &[u8]| -> anyhow::Result<Box<dyn files::Format>> { Ok(Box::new(OpenTsdbLines)) };
+    let (filter, range) = (asked.filter.clone(), asked.range);
+    Ok(Box::new(Files::new(&asked.places, Box::new(format_of), filter, range)))
+}
+
 fn redistimeseries(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
-    let said = |name: &str| asked.matches.try_get_one::<String>(name).ok().flatten().cloned();
-    let of = |url: String, port: u16, user: &str, password_file: &str| Login {
-        url,
-        port,
-        user: said(user).unwrap_or_else(|| "default".to_string()),
-        password_file: said(password_file),
+    let url = asked.place()?.to_string();
+    let from = asked.login(url, REDIS_PORT, ["from-user", "from-password-file"]);
+    let (filter, range) = (asked.filter.clone(), asked.range);
+    Ok(Box::new(RedisTimeSeries::new(from, filter, range, asked.keys())))
+}
+
+fn redistimeseries_files(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let number = |text: &String| {
+        text.parse::<u64>().with_context(|| format!("--database {text}: Redis' have numbers"))
     };
-    let from = of(asked.place()?.to_string(), REDIS_PORT, "from-user", "from-password-file");
-    let target = said("keys-url").map(|url| of(url, PORT, "user", "password-file"));
-    Ok(Box::new(RedisTimeSeries::new(from, asked.filter.clone(), asked.range, target)))
+    let said = asked.matches.get_many::<String>("database").into_iter().flatten();
+    let mut databases: BTreeSet<u64> = said.map(number).collect::<Result<_, _>>()?;
+    if databases.is_empty() {
+        databases.insert(0);
+    }
+    let (filter, range) = (asked.filter.clone(), asked.range);
+    let now_ms = RealVfs::new().now().div_euclid(NANOS_PER_MILLI);
+    let choice = Choice { filter, range, databases, now_ms };
+    Ok(Box::new(Dumps::new(&asked.places, choice, asked.keys())))
 }
 
 #[cfg(feature = "sql")]
@@ -181,6 +211,22 @@ impl<'a> Asked<'a> {
             [place] => Ok(place),
             _ => bail!("{} places: this kind is copied from one", self.places.len()),
         }
+    }
+
+    fn said(&self, name: &str) -> Option<String> {
+        self.matches.try_get_one::<String>(name).ok().flatten().cloned()
+    }
+
+    /// Whom to log in to a Redis as: the arguments of those names say the user and the password's file.
+    fn login(&self, url: String, port: u16, [user, password_file]: [&str; 2]) -> Login {
+        let user = self.said(user).unwrap_or_else(|| "default".to_string());
+        Login { url, port, user, password_file: self.said(password_file) }
+    }
+
+    /// What makes keys, where somebody wants that.
+    fn keys(&self) -> Keys {
+        let url = self.said("keys-url");
+        Keys::new(url.map(|url| self.login(url, PORT, ["user", "password-file"])))
     }
 
     /// A client for the server at the one place, whose token stands behind a word.

@@ -12,12 +12,18 @@ pub mod days;
 mod exact;
 mod files;
 pub mod influxdb;
+mod keys;
 mod kinds;
+mod nameless;
+mod opentsdb;
+mod order;
 mod overlap;
 #[cfg(feature = "sql")]
 mod parquet;
 mod points;
 mod redistimeseries;
+mod redistimeseries_files;
+mod refused;
 pub mod remote_read;
 pub mod series;
 mod source;
@@ -39,6 +45,7 @@ use copy::{Copier, Progress, begin};
 use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
+use nameless::Nameless;
 use series::Filter;
 use source::{Source, Window};
 use std::collections::BTreeMap;
@@ -72,7 +79,7 @@ pub fn command() -> Command {
         .subcommand(verify)
         .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
         .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND-.., for each copy its own]"))
-        .arg(option("keys-url", "URL", "Of redistimeseries: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
+        .arg(option("keys-url", "URL", "Of redistimeseries and its files: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
         .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
 }
 
@@ -88,7 +95,7 @@ fn common(command: Command) -> Command {
         .arg(many(
             "database",
             "NAME",
-            "Of influxdb: copies this database; may be given many times [default: all]",
+            "Of influxdb: copies this database; may be given many times [default: all]. Of redistimeseries-files its number [default: 0]",
         ))
         .arg(
             option(
@@ -221,8 +228,9 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         say_where(&progress, &windows);
     }
     let client = Client::new(matches)?;
-    let mut copier =
-        Copier { client, filter: &filter, rate_max, checkpoint, progress, saved: None };
+    let (saved, nameless) = (None, Nameless::default());
+    let filter = &filter;
+    let mut copier = Copier { client, filter, rate_max, checkpoint, progress, saved, nameless };
     let copied = copier.run(source.as_mut(), &windows)?;
     say_gaps(&windows, &copier.progress);
     overlap::say(&copier.progress);
@@ -234,7 +242,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if let Some(read) = source.bytes_read() {
         println!("{} read", format_size(read.load(Ordering::Relaxed)));
     }
-    for words in source.left_out() {
+    for words in source.left_out().into_iter().chain(copier.nameless.left_out()) {
         eprintln!("left out: {words}");
     }
     let place = kinds::places(matches).join(" ");

@@ -4,6 +4,7 @@
 //! A window is the keys whose hash is the same: their number changes while they are copied, and nothing tells
 //! when a key was written to.
 
+use super::keys::{Keys, Login, TYPE, ask, rules_left_out};
 use super::series::{Filter, Series};
 use super::source::{Given, Sink, Source, Window};
 use crate::commands::redis::{Answer, Connection};
@@ -14,8 +15,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::remote_write::encode::MillisSample;
 
-/// What Redis calls the type.
-const TYPE: &str = "TSDB-TYPE";
 /// Windows.
 const PARTS: u32 = 64;
 /// Keys of an answer of `SCAN`, and samples of one of `TS.RANGE`.
@@ -23,21 +22,6 @@ const KEYS_AT_ONCE: &str = "1000";
 const SAMPLES_AT_ONCE: usize = 50_000;
 /// Keys: their names are in memory.
 const KEYS_MAX: usize = 50_000_000;
-/// Rules that are named.
-const RULES_SHOWN: usize = 10;
-
-/// Who is asked, and as whom.
-#[derive(Clone, Debug)]
-pub struct Login {
-    /// `redis://host:port`.
-    pub url: String,
-    /// The port of a URL without one.
-    pub port: u16,
-    /// Whom to log in as.
-    pub user: String,
-    /// File with that user's password.
-    pub password_file: Option<String>,
-}
 
 /// The server.
 pub struct RedisTimeSeries {
@@ -45,9 +29,10 @@ pub struct RedisTimeSeries {
     connection: Option<Connection>,
     filter: Arc<Filter>,
     range: TimeRange,
+    /// Those of each window.
     keys: BTreeMap<String, Vec<Vec<u8>>>,
-    /// Where keys are made, if somebody wants that.
-    target: Option<(Login, Option<Connection>)>,
+    /// How they are made anew.
+    made: Keys,
     rules: BTreeSet<String>,
 }
 
@@ -57,7 +42,7 @@ struct About {
     samples: u64,
     first_ms: i64,
     last_ms: i64,
-    retention_ms: i64,
+    retention_ms: u64,
     policy: String,
     labels: Vec<(String, String)>,
     rules: usize,
@@ -65,13 +50,7 @@ struct About {
 
 impl RedisTimeSeries {
     /// What a server has of a time; its keys are made anew where somebody says.
-    pub fn new(
-        login: Login,
-        filter: Arc<Filter>,
-        range: TimeRange,
-        target: Option<Login>,
-    ) -> RedisTimeSeries {
-        let target = target.map(|login| (login, None));
+    pub fn new(login: Login, filter: Arc<Filter>, range: TimeRange, made: Keys) -> RedisTimeSeries {
         let keys = BTreeMap::new();
         RedisTimeSeries {
             login,
@@ -79,7 +58,7 @@ impl RedisTimeSeries {
             filter,
             range,
             keys,
-            target,
+            made,
             rules: BTreeSet::new(),
         }
     }
@@ -121,27 +100,6 @@ impl RedisTimeSeries {
         }
     }
 
-    /// Makes the key of a series, with what is known of it.
-    fn make(&mut self, labels: &Labels, about: &About) -> anyhow::Result<()> {
-        let Some((login, connection)) = &mut self.target else { return Ok(()) };
-        let retention = about.retention_ms.to_string();
-        let mut words: Vec<&[u8]> =
-            vec![b"TS.CREATE", labels.metric_name().as_bytes(), b"RETENTION", retention.as_bytes()];
-        if !about.policy.is_empty() {
-            words.extend([&b"DUPLICATE_POLICY"[..], about.policy.as_bytes()]);
-        }
-        words.push(b"LABELS");
-        for (name, value) in labels.iter().filter(|(name, _)| *name != METRIC_NAME) {
-            words.extend([name.as_bytes(), value.as_bytes()]);
-        }
-        match ask(login, connection, &words) {
-            Err(error) if !format!("{error:#}").contains("already exists") => {
-                Err(error.context(format!("--keys-url {}", login.url)))
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn read_key(&mut self, key: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let Some(about) = self.about(key)? else { return Ok(()) };
         let labels = labels_of(key, &about.labels)?;
@@ -152,7 +110,7 @@ impl RedisTimeSeries {
             self.rules.insert(labels.metric_name().to_string());
         }
         let new = self.filter.relabelled(labels.clone());
-        self.make(&new, &about)?;
+        self.made.make(&new, about.retention_ms, &about.policy)?;
         let (first, last) = super::days::millis(&self.range);
         let (mut from, to) = (first.max(0), last.to_string());
         let count = SAMPLES_AT_ONCE.to_string();
@@ -182,33 +140,6 @@ impl RedisTimeSeries {
     }
 }
 
-fn ask(
-    login: &Login,
-    connection: &mut Option<Connection>,
-    words: &[&[u8]],
-) -> anyhow::Result<Answer> {
-    let mut open = match connection.take() {
-        Some(open) => open,
-        None => {
-            let Login { url, port, user, password_file } = login;
-            Connection::to(url, *port, user, password_file.as_deref())
-                .with_context(|| url.clone())?
-        }
-    };
-    open.add(b"", words);
-    let mut answered = Answer::Null;
-    open.flush(&mut |_, answer| answered = answer)?;
-    // It is whole: what is refused is no reason to leave.
-    *connection = Some(open);
-    match answered {
-        Answer::Refused(why) => {
-            let command = words.first().copied().unwrap_or_default();
-            bail!("{}: {why}", String::from_utf8_lossy(command))
-        }
-        answer => Ok(answer),
-    }
-}
-
 fn text_of(answer: &Answer) -> Option<String> {
     match answer {
         Answer::Bytes(bytes) => String::from_utf8(bytes.clone()).ok(),
@@ -230,7 +161,7 @@ fn about_of(answer: Answer) -> anyhow::Result<About> {
             "totalSamples" => about.samples = u64::try_from(whole()?).unwrap_or_default(),
             "firstTimestamp" => about.first_ms = whole()?,
             "lastTimestamp" => about.last_ms = whole()?,
-            "retentionTime" => about.retention_ms = whole()?,
+            "retentionTime" => about.retention_ms = u64::try_from(whole()?).unwrap_or_default(),
             "duplicatePolicy" => about.policy = text_of(value).unwrap_or_default(),
             "labels" => about.labels = labels_in(value).context("labels that are no pairs")?,
             "rules" => about.rules = if let Answer::Items(rules) = value { rules.len() } else { 0 },
@@ -261,7 +192,10 @@ fn samples_of(answer: Answer) -> anyhow::Result<Vec<MillisSample>> {
 }
 
 /// The labels of the series that a key is.
-fn labels_of(key: &[u8], pairs: &[(String, String)]) -> anyhow::Result<Labels> {
+///
+/// # Errors
+/// When they are none.
+pub fn labels_of(key: &[u8], pairs: &[(String, String)]) -> anyhow::Result<Labels> {
     let name = std::str::from_utf8(key).context("a name that is no UTF-8")?;
     let mut labels = LabelsBuilder::new();
     labels.push(METRIC_NAME, name);
@@ -308,15 +242,7 @@ impl Source for RedisTimeSeries {
     }
 
     fn left_out(&self) -> Vec<String> {
-        if self.rules.is_empty() {
-            return Vec::new();
-        }
-        let named: Vec<&str> = self.rules.iter().take(RULES_SHOWN).map(String::as_str).collect();
-        let more = if named.len() < self.rules.len() { ", .." } else { "" };
-        vec![format!(
-            "the compaction rules of {}{more}: TS.CREATERULE makes them here",
-            named.join(", ")
-        )]
+        rules_left_out(&self.rules).into_iter().collect()
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {

@@ -2,7 +2,9 @@
 //! those say more.
 
 use super::exact::Exact;
+use super::nameless::Nameless;
 use super::points::{Lines, Points};
+use super::refused;
 use super::series::{Filter, Series};
 use super::source::{Given, Mark};
 use crate::commands::client::{Asked, Client, encode};
@@ -51,6 +53,7 @@ pub struct Packer<'f> {
     json: Vec<u8>,
     json_samples: u64,
     mark: Option<Mark>,
+    nameless: Nameless,
 }
 
 impl Packer<'_> {
@@ -58,7 +61,13 @@ impl Packer<'_> {
     pub fn new(filter: &Filter) -> Packer<'_> {
         let lines = Lines { database: String::new(), text: Vec::new(), samples: 0 };
         let request = RequestV1::default();
-        Packer { filter, request, samples: 0, lines, json: Vec::new(), json_samples: 0, mark: None }
+        let (json, nameless) = (Vec::new(), Nameless::default());
+        Packer { filter, request, samples: 0, lines, json, json_samples: 0, mark: None, nameless }
+    }
+
+    /// What it left out, as it has no name.
+    pub fn into_nameless(self) -> Nameless {
+        self.nameless
     }
 
     /// Takes a piece; hands on every request that is full.
@@ -102,6 +111,9 @@ impl Packer<'_> {
 
     fn push_exact(&mut self, mut exact: Exact, ship: &mut Ship<'_>) -> anyhow::Result<()> {
         exact.labels = self.filter.relabelled(exact.labels);
+        if self.nameless.takes(&exact.labels, exact.len()) {
+            return Ok(());
+        }
         exact.push_lines(&mut self.json);
         self.json_samples += exact.len() as u64;
         self.ship_json_if(REQUEST_SIZE, ship)
@@ -121,6 +133,9 @@ impl Packer<'_> {
     }
 
     fn push_series(&mut self, series: &Series, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        if self.nameless.takes(&series.labels, series.len()) {
+            return Ok(());
+        }
         let labels: Vec<(&str, &str)> = series.labels.iter().collect();
         for samples in series.samples.chunks(SAMPLES_AT_ONCE) {
             self.request.series(&labels, samples);
@@ -183,12 +198,12 @@ pub fn send(client: &mut Client, request: Request) -> anyhow::Result<Option<Stri
         Door::Json => ("/api/v1/import?durability=synced".to_string(), &[]),
     };
     let body = Bytes::from(request.body);
-    let asked = Asked { method: Method::POST, path: &path, headers, body };
+    let asked = Asked { method: Method::POST, path: &path, headers, body: body.clone() };
     let reply = client.ask(&asked, &mut |_| Ok(()))?;
     match reply.status {
         // A page that asks who one is has another status.
         StatusCode::NO_CONTENT => Ok(None),
-        StatusCode::BAD_REQUEST => Ok(Some(reply.error)),
+        StatusCode::BAD_REQUEST => Ok(Some(refused::words(&request.door, &body, &reply.error))),
         status => {
             bail!("{path} is answered by {status}, not as a Quipu does: {}", reply.error)
         }

@@ -257,7 +257,9 @@ fn read_there(
                 .into_iter()
                 .for_each(|one| add_texts(&mut texts, one, &all));
             let series = given.into_series(asked.filter);
-            series.iter().for_each(|one| add(&mut side, one, &all));
+            // One without a name is not copied.
+            let named = series.iter().filter(|one| !one.labels.metric_name().is_empty());
+            named.for_each(|one| add(&mut side, one, &all));
             Ok(())
         })?;
         return Ok(Sides { numbers: side, texts });
@@ -278,7 +280,7 @@ fn read_there(
                 }
             }
             for mut exact in given.into_exact(asked.filter) {
-                if !asked.takes(&exact.labels) {
+                if exact.labels.metric_name().is_empty() || !asked.takes(&exact.labels) {
                     continue;
                 }
                 match whole.entry(exact.labels.clone()) {

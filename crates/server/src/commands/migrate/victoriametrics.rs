@@ -21,6 +21,9 @@ const LINE_SIZE_MAX: usize = 64 << 20;
 /// It takes no samples from before 1970-01-02, and a time of 0 for none.
 pub const FIRST: i64 = NANOS_PER_DAY;
 
+/// All series: those with a name, and those without, which are told of.
+const ALL: [&str; 2] = ["{__name__!=\"\"}", "{__name__=\"\"}"];
+
 /// The server.
 pub struct VictoriaMetrics {
     client: Client,
@@ -104,7 +107,7 @@ impl Source for VictoriaMetrics {
             seconds(last + 1)
         );
         match self.filter.selectors.as_slice() {
-            [] => path.push_str(&format!("&match[]={}", encode("{__name__!=\"\"}"))),
+            [] => ALL.iter().for_each(|one| path.push_str(&format!("&match[]={}", encode(one)))),
             all => all.iter().for_each(|one| path.push_str(&format!("&match[]={}", encode(one)))),
         }
         let mut lines = Lines::default();

@@ -5,8 +5,10 @@
 //! is copied. So memory holds one piece, and what is told before a copy is what comes.
 
 mod influx_lines;
+mod opentsdb;
 mod victoriametrics;
 
+use super::order::newest_first;
 use super::series::Filter;
 use super::source::{Given, Sink, Source, Window};
 use anyhow::{Context as _, bail, ensure};
@@ -19,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use influx_lines::InfluxLines;
+pub use opentsdb::OpenTsdbLines;
 pub use victoriametrics::format_of as victoriametrics;
 
 /// Bytes of a piece, about.
@@ -267,6 +270,24 @@ impl Coming {
     }
 }
 
+/// A piece of whole lines.
+fn cut_lines(coming: &[u8], behind: Behind) -> Cut {
+    let is_end = |byte: &u8| *byte == b'\n';
+    let some = coming.get(..PIECE_SIZE).unwrap_or(coming);
+    let size = if behind == Behind::Nothing && coming.len() <= PIECE_SIZE {
+        coming.len()
+    } else if let Some(at) = some.iter().rposition(is_end) {
+        at + 1
+    } else {
+        // A long line.
+        let at = coming.iter().position(is_end).map(|at| at + 1);
+        at.unwrap_or(if behind == Behind::Nothing { coming.len() } else { 0 })
+    };
+    let records = coming.iter().take(size).filter(|byte| is_end(byte)).count();
+    let records = u32::try_from(records).unwrap_or(u32::MAX);
+    Cut { size, records, context: Some(String::new()) }
+}
+
 /// What a piece has.
 #[derive(Clone, Debug, Default)]
 struct Seen {
@@ -314,11 +335,13 @@ fn head_of(path: &Path) -> anyhow::Result<(Vec<u8>, bool)> {
 
 impl Source for Files {
     fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
-        let mut windows = Vec::new();
+        let mut units = Vec::new();
         (self.strings, self.faults) = (0, 0);
         for file in 0..self.paths.len() {
             let shown = self.shown(file);
-            for (piece, seen) in self.look(file).with_context(|| shown.clone())? {
+            let pieces = self.look(file).with_context(|| shown.clone())?;
+            let mut windows = Vec::new();
+            for (piece, seen) in pieces {
                 // What cannot be read may be of any time.
                 let time = seen.time.unwrap_or((self.range.end, self.range.end));
                 let range = TimeRange::new(time.0, time.1).intersect(&self.range);
@@ -331,8 +354,13 @@ impl Source for Files {
                 windows.push(Window { name: name.clone(), range, samples: Some(seen.samples) });
                 self.pieces.insert(name, piece);
             }
+            // What is compressed is read from its beginning to its end.
+            match self.paths.get(file).is_some_and(|path| head_of(path).is_ok_and(|head| head.1)) {
+                true => units.push(windows),
+                false => units.extend(windows.into_iter().map(|one| vec![one])),
+            }
         }
-        Ok(windows)
+        Ok(newest_first(units))
     }
 
     fn is_apart(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use super::super::series::Series;
 use super::super::source::Given;
-use super::{Behind, Cut, Format, Out, PIECE_SIZE, Piece};
+use super::{Behind, Cut, Format, Out, PIECE_SIZE, Piece, cut_lines};
 use anyhow::{bail, ensure};
 use model::sample::NANOS_PER_MILLI;
 use model::{KeyHasher, LabelError, Labels, LabelsBuilder, METRIC_NAME, Row, WriteBatch};
@@ -41,20 +41,7 @@ struct JsonLines;
 
 impl Format for JsonLines {
     fn cut(&mut self, coming: &[u8], behind: Behind) -> anyhow::Result<Cut> {
-        let is_end = |byte: &u8| *byte == b'\n';
-        let some = coming.get(..PIECE_SIZE).unwrap_or(coming);
-        let end = if behind == Behind::Nothing && coming.len() <= PIECE_SIZE {
-            coming.len()
-        } else if let Some(at) = some.iter().rposition(is_end) {
-            at + 1
-        } else {
-            // A long line.
-            let at = coming.iter().position(is_end).map(|at| at + 1);
-            at.unwrap_or(if behind == Behind::Nothing { coming.len() } else { 0 })
-        };
-        let records = coming.iter().take(end).filter(|byte| is_end(byte)).count();
-        let records = u32::try_from(records).unwrap_or(u32::MAX);
-        Ok(Cut { size: end, records, context: Some(String::new()) })
+        Ok(cut_lines(coming, behind))
     }
 
     fn read(&self, piece: &Piece, bytes: &[u8], out: &mut Out<'_>) -> anyhow::Result<()> {
