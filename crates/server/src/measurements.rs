@@ -245,6 +245,11 @@ impl MeasurementTable {
         self.shared().databases.get(database).cloned().unwrap_or_default()
     }
 
+    /// The type of a field of a measurement.
+    pub fn field(&self, database: &str, measurement: &str, field: &str) -> Option<FieldType> {
+        self.shared().databases.get(database)?.get(measurement)?.get(field).copied()
+    }
+
     /// The fields of a measurement.
     pub fn fields(&self, database: &str, measurement: &str) -> Option<Fields> {
         self.shared().databases.get(database)?.get(measurement).cloned()
