@@ -362,3 +362,147 @@ fn buckets_are_listed_and_not_made() -> Result<()> {
     ensure!(said.contains("--http-user "), "{said}");
     server.stop()
 }
+
+/// Rows of one series, their times in seconds.
+fn rows(server: &Server, query: &str) -> Result<Value> {
+    let answer = ask(server, query, "&epoch=s")?;
+    answer
+        .pointer("/results/0/series/0/values")
+        .cloned()
+        .with_context(|| format!("{query}: {answer}"))
+}
+
+#[track_caller]
+fn check_rows(server: &Server, query: &str, expected: Value) {
+    let found = rows(server, query).unwrap_or_else(|error| panic!("{query}: {error:#}"));
+    assert_eq!(found, expected, "{query}");
+}
+
+#[test]
+fn rows_of_one_time_are_in_the_order_of_influxdb() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let (first, last) = (START, START + 590);
+    check_rows(&server, "SELECT usage FROM cpu LIMIT 2", json!([[first, 0.5], [first, 100.5]]));
+    let newest = "SELECT usage FROM cpu ORDER BY time DESC LIMIT 2";
+    check_rows(&server, newest, json!([[last, 159.5], [last, 59.5]]));
+    let texts = "SELECT host, n FROM cpu ORDER BY time DESC LIMIT 2";
+    check_rows(&server, texts, json!([[last, "b", 159], [last, "a", 59]]));
+    // A group of a subquery is behind the other, whichever way time goes.
+    let windows = format!(
+        "SELECT v FROM (SELECT mean(n) AS v FROM cpu WHERE time >= {START}s AND time < {}s GROUP BY \
+         time(1m), host) ORDER BY time DESC LIMIT 4",
+        START + 120
+    );
+    let (one, two) = (START + 80, START + 20);
+    check_rows(&server, &windows, json!([[one, 9.5], [one, 109.5], [two, 4.5], [two, 104.5]]));
+    server.write(
+        "/write?db=x",
+        format!("even,host=a f=1,b=true {START}000000000\neven f=2,b=false {START}000000000\n"),
+    )?;
+    check_rows(&server, "SELECT first(b), last(b) FROM even", json!([[0, false, true]]));
+    let within = "SELECT first(b) FROM even GROUP BY time(1h) fill(none)";
+    check_rows(&server, within, json!([[START - 1_600, false]]));
+    // What a subquery groups by and a series has not is an empty text.
+    let missing = "SELECT host, v FROM (SELECT f AS v FROM even GROUP BY host)";
+    check_rows(&server, missing, json!([[START, "", 2], [START, "a", 1]]));
+    Ok(())
+}
+
+#[test]
+fn types_of_arithmetic_are_those_of_influxdb() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let answer = ask(&server, "SELECT usage & 1 FROM cpu", "")?;
+    let error = "type error: usage::float & 1: incompatible types: float and integer";
+    ensure!(answer.pointer("/results/0/error") == Some(&json!(error)), "{answer}");
+    check_rows(&server, "SELECT n / 2 FROM cpu WHERE host = 'a' LIMIT 2", {
+        json!([[START, 0], [START + 10, 0.5]])
+    });
+    // A division of whole numbers is taken for one by a query around it.
+    let inner = "SELECT v FROM (SELECT n / 2 AS v FROM cpu WHERE host = 'a' LIMIT 2)";
+    check_rows(&server, inner, json!([[START, 0], [START + 10, 0]]));
+    check_rows(
+        &server,
+        "SELECT up & true, up | false FROM cpu LIMIT 1",
+        json!([[START, true, true]]),
+    );
+    Ok(())
+}
+
+#[test]
+fn series_are_carried_on() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let within = format!("time >= {START}s AND time < {}s", START + 600);
+    let seasons = format!(
+        "SELECT holt_winters(mean(usage), 2, 4) FROM cpu WHERE host = 'a' AND {within} GROUP BY time(10s)"
+    );
+    // Answers of InfluxDB 1.6.7.
+    check_rows(&server, &seasons, {
+        json!([[START + 600, 67.0477686906607], [START + 610, 48.556513765333634]])
+    });
+    let fit = format!(
+        "SELECT holt_winters_with_fit(max(n), 1, 0) FROM cpu WHERE time >= {START}s AND time < {}s \
+         GROUP BY time(10s)",
+        START + 50
+    );
+    let values = rows(&server, &fit)?;
+    ensure!(values.as_array().is_some_and(|values| values.len() == 6), "{values}");
+    ensure!(values.pointer("/1") == Some(&json!([START + 10, 100.89698558962398])), "{values}");
+    ensure!(values.pointer("/5") == Some(&json!([START + 50, 104.7209493875788])), "{values}");
+    let huge = "SELECT holt_winters(mean(n), 1000000000000, 0) FROM cpu GROUP BY time(10s)";
+    let answer = ask(&server, huge, "")?.to_string();
+    ensure!(answer.contains("max-select-point limit exceeded"), "{answer}");
+    for (query, error) in [
+        ("holt_winters(mean(n), 0, 1)", "second arg to holt_winters must be greater than 0, got 0"),
+        ("holt_winters(n, 1, 1)", "must use aggregate function with holt_winters"),
+        ("holt_winters(mean(n), 1, -1)", "third arg to holt_winters cannot be negative, got -1"),
+    ] {
+        let query = format!("SELECT {query} FROM cpu GROUP BY time(1m)");
+        let answer = ask(&server, &query, "")?;
+        ensure!(answer.pointer("/results/0/error") == Some(&json!(error)), "{answer}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_selection_is_written() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let statement = |text: &str| server.post(&format!("/query?db=x&q={}", percent(text)), "");
+    let by_link = ask(&server, "SELECT n INTO copies FROM cpu", "")?.to_string();
+    ensure!(by_link.contains("send it by POST"), "{by_link}");
+    let whole = statement("SELECT * INTO copies FROM cpu GROUP BY *")?.text();
+    let written = "{\"results\":[{\"statement_id\":0,\"series\":[{\"name\":\"result\",\"columns\":\
+                   [\"time\",\"written\"],\"values\":[[\"1970-01-01T00:00:00Z\",120]]}]}]}\n";
+    ensure!(whole == written, "{whole}");
+    let counted = format!(
+        "SELECT count(n) AS c INTO y..counts FROM cpu WHERE time >= {START}s AND time < {}s GROUP BY \
+         time(1m), host",
+        START + 120
+    );
+    let missing = statement(&counted)?.text();
+    ensure!(missing.contains("database not found: y"), "{missing}");
+    statement("CREATE DATABASE y")?;
+    let counts = statement(&counted)?.text();
+    ensure!(counts.contains("\"written\"],\"values\":[[\"1970-01-01T00:00:00Z\",6]]"), "{counts}");
+    statement("SELECT top(n, host, 2) INTO tops FROM cpu")?;
+    // What is acknowledged survives a kill.
+    server.kill()?;
+    let server = Launch::new(directory.path()).start()?;
+    let (ours, copies) =
+        (rows(&server, "SELECT * FROM cpu")?, rows(&server, "SELECT * FROM copies")?);
+    ensure!(ours == copies, "{copies}");
+    check(&server, "SHOW FIELD KEYS FROM copies", {
+        let fields = json!([["n", "integer"], ["up", "boolean"], ["usage", "float"]]);
+        series("copies", json!(["fieldKey", "fieldType"]), fields)
+    });
+    check_rows(&server, "SELECT host, top FROM tops", {
+        json!([[START + 590, "a", 59], [START + 590, "b", 159]])
+    });
+    check_rows(&server, "SELECT c FROM y..counts WHERE host = 'b'", {
+        json!([[START - 40, 2], [START + 20, 6], [START + 80, 4]])
+    });
+    Ok(())
+}

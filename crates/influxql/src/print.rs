@@ -61,10 +61,7 @@ impl Display for Expr {
             Expr::Binary { op, left, right } => write!(f, "{left} {} {right}", op.as_str()),
             Expr::Paren(inner) => write!(f, "({inner})"),
             Expr::Distinct(name) => write!(f, "DISTINCT {}", quote_ident(name)),
-            Expr::Number(value) => match value.fract() == 0.0 {
-                true => write!(f, "{value}.0"),
-                false => write!(f, "{value}"),
-            },
+            Expr::Number(value) => write!(f, "{value:.3}"),
             Expr::Integer(value) => write!(f, "{value}"),
             Expr::Unsigned(value) => write!(f, "{value}"),
             Expr::Text(text) => write!(f, "'{}'", escape(text, '\'')),

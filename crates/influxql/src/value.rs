@@ -102,12 +102,10 @@ impl Value {
     }
 }
 
-/// `left op right`; nothing where the types do not go together, false where they are compared. Beside a
-/// truth nothing is false, and what is none makes it false.
+/// `left op right`; nothing where the types do not go together, false where they are compared. What
+/// stands behind a truth and is none makes it false.
 pub fn binary(op: Op, left: &Value, right: &Value) -> Value {
     let value = match (left, right) {
-        (Value::Null, Value::Boolean(b)) => booleans(op, false, *b),
-        (Value::Boolean(a), Value::Null) => booleans(op, *a, false),
         (Value::Boolean(_), Value::Boolean(_)) => applied(op, left, right),
         (Value::Boolean(_), _) => booleans(op, false, false).map(|_| Value::Boolean(false)),
         _ => applied(op, left, right),

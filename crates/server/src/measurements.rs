@@ -285,6 +285,20 @@ impl MeasurementTable {
         all
     }
 
+    /// The type of a field of a measurement; with what legacy backends say, where they are asked.
+    pub fn field(
+        &self,
+        database: &str,
+        measurement: &str,
+        field: &str,
+        asks: Asks,
+    ) -> Option<FieldType> {
+        if self.lenders(asks).next().is_some() {
+            return self.fields(database, measurement, asks)?.get(field).copied();
+        }
+        self.shared().databases.get(database)?.get(measurement)?.get(field).copied()
+    }
+
     /// The fields of a measurement; with those of legacy backends, where they are asked.
     pub fn fields(&self, database: &str, measurement: &str, asks: Asks) -> Option<Fields> {
         let of_database = |state: &State| state.databases.get(database)?.get(measurement).cloned();

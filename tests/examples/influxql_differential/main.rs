@@ -25,7 +25,7 @@ const QUERIES: usize = 400;
 /// Queries between two statements that delete something.
 const BETWEEN_DELETIONS: usize = 40;
 /// Differences that are printed.
-const SHOWN_MAX: usize = 10;
+const SHOWN_MAX: usize = 60;
 /// What is asked when something was deleted.
 const AFTER_DELETION: &[&str] = &[
     "SHOW MEASUREMENTS",
@@ -142,7 +142,11 @@ fn main() -> Result<()> {
     let mut pair = Pair { influx, quipu: server.client(), differences: Vec::new() };
     let lines = lines(&mut Random(seed));
     let text = |of: &[&Line]| of.iter().map(|line| line.text()).collect::<String>();
-    pair.write("x", &text(&lines.iter().collect::<Vec<_>>()))?;
+    let all = text(&lines.iter().collect::<Vec<_>>());
+    if let Ok(path) = std::env::var("LINES_TO") {
+        std::fs::write(path, &all)?;
+    }
+    pair.write("x", &all)?;
     // Of databases that were just made InfluxDB misses a week now and then.
     let short: Vec<&Line> = lines.iter().filter(|line| line.measurement != "long").collect();
     let short = text(&short);

@@ -15,7 +15,11 @@ impl Queries {
 
     fn nested_once(&mut self) -> String {
         let shape = self.shape();
-        let inner = self.pick(&["mean", "max", "min", "sum", "count", "last"]);
+        // Of several series at one time InfluxDB takes another last value than in a query of its own.
+        let inner = match shape.from.contains("ev") {
+            true => self.pick(&["mean", "max", "min", "sum", "count"]),
+            false => self.pick(&["mean", "max", "min", "sum", "count", "last"]),
+        };
         let outer = self.pick(&["mean", "max", "min", "sum", "count", "spread", "median"]);
         let number = self.pick(&shape.numbers);
         let wheres = self.wheres(&shape, true);
@@ -57,6 +61,9 @@ impl Queries {
                 "SELECT {outer}(v) FROM (SELECT {number} AS v FROM {from}{wheres} GROUP BY *) GROUP \
                  BY {tag}"
             ),
+            _ if from.contains("ev") => format!(
+                "SELECT {outer}(v) FROM (SELECT {inner}({number}) AS v FROM {from}{wheres} GROUP BY *)"
+            ),
             _ => format!(
                 "SELECT {outer}(d) FROM (SELECT difference({number}) AS d FROM {from}{wheres} GROUP BY \
                  {tag})"
@@ -67,13 +74,16 @@ impl Queries {
     /// What depends on the order of the inner rows.
     fn nested_in_order(&mut self) -> String {
         let shape = self.shape();
-        let inner = self.pick(&["mean", "max", "min", "sum", "count", "last"]);
+        // Of several series at one time InfluxDB takes another last value than in a query of its own.
+        let inner = match shape.from.contains("ev") {
+            true => self.pick(&["mean", "max", "min", "sum", "count"]),
+            false => self.pick(&["mean", "max", "min", "sum", "count", "last"]),
+        };
         let number = self.pick(&shape.numbers);
         let wheres = self.wheres(&shape, true);
         let interval = self.interval(&shape);
         let tag = self.pick(&shape.tags);
-        let fill =
-            self.pick(&["", " fill(linear)", " fill(previous)", " fill(0)", " fill(none)"]);
+        let fill = self.pick(&["", " fill(linear)", " fill(previous)", " fill(0)", " fill(none)"]);
         let order = self.pick(&["", " ORDER BY time DESC"]);
         let limit = 1 + self.random.below(4);
         let offset = self.pick(&["", "", " OFFSET 1"]);
@@ -146,7 +156,10 @@ impl Queries {
     }
 
     fn nested_sources(&mut self) -> String {
-        let times = self.wheres(&Shape { numbers: vec!["n"], ..self.plain_shape() }, true);
+        let (booleans, tags) = (Vec::new(), vec!["host"]);
+        let from = "cpu".to_string();
+        let times =
+            self.wheres(&Shape { from, numbers: vec!["n"], float: "n", booleans, tags }, true);
         let function = self.pick(&["mean", "max", "min", "sum", "count"]);
         match self.random.below(4) {
             0 => format!(
@@ -167,11 +180,6 @@ impl Queries {
                 self.pick(&["a", "b", ""])
             ),
         }
-    }
-
-    fn plain_shape(&mut self) -> Shape {
-        let (booleans, tags) = (vec![], vec!["host"]);
-        Shape { from: "cpu".to_string(), numbers: vec!["n"], float: "n", booleans, tags }
     }
 
     /// Arithmetic of rows or aggregates.

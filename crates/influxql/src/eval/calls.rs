@@ -5,7 +5,8 @@ use super::fold::{Cells, Fold};
 use super::functions::reduce;
 use super::holt_winters::Forecast;
 use super::inputs::{Input, Ref, Scope, Wanted};
-use super::point::{Key, Point, Stream};
+use super::plan::PlanSource;
+use super::point::{Direction, Key, Point, Stream};
 use super::rewrite::{takes_text, type_of_call};
 use super::stream_functions::Transformation;
 use super::{Evaluator, Result};
@@ -46,9 +47,50 @@ impl Evaluator<'_> {
                 {
                     return Ok(streams);
                 }
+                if self.is_end(scope, name) {
+                    return self.ends(scope, name, arg, refs, is_selector);
+                }
                 self.aggregate(scope, name, args, refs, is_selector)
             }
         }
+    }
+
+    /// Whether a function takes one point of all of the time of what is stored.
+    fn is_end(&self, scope: &Scope<'_>, name: &str) -> bool {
+        let is_stored = |source: &PlanSource| matches!(source, PlanSource::Measurement { .. });
+        matches!(name, "first" | "last")
+            && scope.windows.interval.is_zero()
+            && scope.plan.sources.iter().all(is_stored)
+    }
+
+    /// The first or last points; of several at one time that which comes first in the order of the rows.
+    fn ends(
+        &self,
+        scope: &Scope<'_>,
+        name: &str,
+        arg: &Expr,
+        refs: &[Ref],
+        is_selector: bool,
+    ) -> Result<Vec<Stream>> {
+        let Expr::Var { name: field, kind } = arg else { return Ok(Vec::new()) };
+        let mut all = vec![Ref { name: field.clone(), kind: *kind }];
+        all.extend_from_slice(refs);
+        let ordering = all.len();
+        let wanted = Wanted { refs: &all, has_driver: true, is_ordered: true, most: 1, ordering };
+        let mut inner = scope.clone();
+        inner.direction = if name == "first" { Direction::Up } else { Direction::Down };
+        let input = self.input(&inner, wanted)?;
+        let mut out = Vec::new();
+        for group in &input.groups {
+            let mut points = self.points(&input, group, &inner, wanted)?;
+            points.truncate(1);
+            let points = self.finished(scope, name, *kind, refs.len(), is_selector, points)?;
+            if !points.is_empty() {
+                out.push(Stream { key: group.key.clone(), points });
+            }
+        }
+        out.sort_by(|a, b| scope.direction.order_keys(&a.key, &b.key));
+        Ok(out)
     }
 
     /// The type of a function's values.
@@ -77,7 +119,8 @@ impl Evaluator<'_> {
         };
         let mut all = vec![Ref { name: name.clone(), kind: *kind }];
         all.extend_from_slice(refs);
-        let wanted = Wanted { refs: &all, has_driver: true, is_ordered: true, most: 0 };
+        let ordering = all.len();
+        let wanted = Wanted { refs: &all, has_driver: true, is_ordered: true, most: 0, ordering };
         let input = self.input(scope, wanted)?;
         for group in &input.groups {
             let points = self.points(&input, group, scope, wanted)?;
@@ -241,12 +284,16 @@ impl Evaluator<'_> {
     ) -> Result<Option<Vec<Stream>>> {
         let Expr::Var { name: field, kind } = arg else { return Ok(None) };
         let refs = [Ref { name: field.clone(), kind: *kind }];
-        let wanted = Wanted { refs: &refs, has_driver: true, is_ordered: false, most: 0 };
+        let wanted =
+            Wanted { refs: &refs, has_driver: true, is_ordered: false, most: 0, ordering: 1 };
         let input = self.input(scope, wanted)?;
         if input.scans.iter().any(|scan| scan.foldable().is_none()) {
             return Ok(None);
         }
         let cells = self.fold_all(scope, fold, &input)?;
+        if self.is_end(scope, name) && cells.iter().any(Cells::has_tie) {
+            return Ok(None);
+        }
         let mut out = Vec::new();
         for (group, cells) in input.groups.iter().zip(cells) {
             let points = cells.points(fold, *kind, scope.direction);
@@ -308,10 +355,10 @@ fn earlier<'p>(scope: &Scope<'p>) -> Scope<'p> {
     let mut scope = scope.clone();
     let duration = scope.windows.interval.duration;
     match scope.direction {
-        super::point::Direction::Up => {
+        Direction::Up => {
             scope.windows.start = scope.windows.start.saturating_sub(duration);
         }
-        super::point::Direction::Down => {
+        Direction::Down => {
             scope.windows.end = scope.windows.end.saturating_add(duration);
         }
     }

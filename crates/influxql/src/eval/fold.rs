@@ -4,6 +4,7 @@ use super::point::{Direction, Point};
 use super::window::Windows;
 use crate::ast::DataType;
 use crate::value::Value;
+use std::cmp::Ordering;
 
 /// What is worked out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ struct Cell {
     time: i64,
     value: f64,
     greatest: f64,
+    /// Whether there were other values at the time of the first or last sample.
+    has_tie: bool,
 }
 
 /// The windows of a group, by their start.
@@ -61,6 +64,11 @@ impl Cells {
     /// How many windows there are.
     pub fn len(&self) -> usize {
         self.cells.len()
+    }
+
+    /// Whether more than one value is the first or last.
+    pub fn has_tie(&self) -> bool {
+        self.cells.iter().any(|cell| cell.has_tie)
     }
 
     fn find(&mut self, windows: &Windows, time: i64) -> &mut Cell {
@@ -89,6 +97,7 @@ impl Cells {
             time: 0,
             value: 0.0,
             greatest: 0.0,
+            has_tie: false,
         };
         self.cells.insert(at, cell);
         at
@@ -141,7 +150,16 @@ impl Cell {
                 }
             }
             _ => {
+                let is_end = matches!(fold, Fold::First | Fold::Last);
                 for (time, value) in samples() {
+                    if is_end && self.count != 0 {
+                        let is_other = *value != self.value;
+                        match time.cmp(&self.time) {
+                            Ordering::Equal => self.has_tie |= is_other,
+                            order if order.is_lt() == (fold == Fold::First) => self.has_tie = false,
+                            _ => {}
+                        }
+                    }
                     if self.count == 0 || self.is_better(fold, *time, *value) {
                         (self.time, self.value) = (*time, *value);
                     }

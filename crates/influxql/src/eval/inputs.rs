@@ -14,6 +14,7 @@ use crate::token::Op;
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -44,6 +45,8 @@ pub struct Wanted<'r> {
     pub is_ordered: bool,
     /// How many points of each series will do; 0 is all.
     pub most: usize,
+    /// How many of the variables decide which of two points of one time comes first.
+    pub ordering: usize,
 }
 
 impl Wanted<'_> {
@@ -54,7 +57,8 @@ impl Wanted<'_> {
 
     /// The places of these values, in the order of their names.
     fn beside_by_name(&self) -> Vec<usize> {
-        let refs = self.refs.get(self.refs.len() - self.aux_len()..).unwrap_or_default();
+        let refs = self.refs.get(..self.ordering).unwrap_or_default();
+        let refs = refs.get(self.refs.len() - self.aux_len()..).unwrap_or_default();
         let mut places: Vec<usize> = (0..refs.len()).collect();
         places.sort_by_key(|at| refs.get(*at));
         places
@@ -76,10 +80,17 @@ const NONE: u32 = u32::MAX;
 /// Where a variable's value is.
 #[derive(Clone, Debug)]
 enum Column {
-    Field { set: usize, from: DataType, to: DataType },
+    Field {
+        set: usize,
+        from: DataType,
+        to: DataType,
+    },
     Tag(String),
     /// Of a subquery's row, as a value of that type.
-    Cell { at: usize, to: DataType },
+    Cell {
+        at: usize,
+        to: DataType,
+    },
     Missing,
 }
 
@@ -131,7 +142,7 @@ pub(super) struct Scan<'s> {
     rest: Option<Expr>,
     /// What had to hold of each member.
     tag_rest: Option<Expr>,
-    fields: Fields,
+    fields: Arc<Fields>,
 }
 
 /// Members with equal tags, as far as rows are grouped by them.
@@ -199,7 +210,7 @@ impl<'a> Evaluator<'a> {
             table: None,
             rest,
             tag_rest: None,
-            fields: (*fields).clone(),
+            fields: fields.clone(),
         };
         for (idx, wanted_ref) in wanted.refs.iter().enumerate() {
             let column = self.column(&mut scan, wanted_ref, place, &matchers)?;
@@ -409,7 +420,7 @@ impl<'a> Evaluator<'a> {
             table: Some(table),
             rest: scope.plan.condition.clone(),
             tag_rest: None,
-            fields: Fields::new(),
+            fields: Arc::default(),
         });
         Ok(())
     }
@@ -451,9 +462,16 @@ impl<'a> Evaluator<'a> {
         let Some((scan, _)) = members.first() else { return Ok(points) };
         let scan = &input.scans[*scan as usize];
         let mut ends = Vec::with_capacity(members.len());
+        let mut ranks = Vec::new();
         for (_, member) in members {
             let start = points.len();
-            scan.read(*member as usize, wanted.has_driver, scope, &mut points)?;
+            match &scan.table {
+                Some(table) => {
+                    let has_driver = wanted.has_driver;
+                    scan.read_rows(table, *member as usize, has_driver, &mut points, &mut ranks);
+                }
+                None => scan.read(*member as usize, wanted.has_driver, scope, &mut points)?,
+            }
             if scope.direction == Direction::Down && scan.table.is_none() {
                 points[start..].reverse();
             }
@@ -466,11 +484,18 @@ impl<'a> Evaluator<'a> {
         if members.len() < 2 {
             return Ok(points);
         }
-        if let Some(windows) = scan.table.as_ref().and_then(|table| table.windows.as_ref()) {
-            // A window's rows are those of one inner group after the other.
-            let window = |point: &Point| windows.around(point.time).0;
-            points.sort_by(|a, b| scope.direction.order(window(a), window(b)));
-            return Ok(points);
+        if ranks.len() == points.len() {
+            // Equal ones in the order of their series, whichever way time goes.
+            let mut ranked: Vec<(i64, usize)> = ranks.into_iter().zip(0..).collect();
+            let series = |at: usize| ends.partition_point(|end| *end <= at);
+            match scope.direction {
+                Direction::Up => ranked.sort_by_key(|(rank, _)| *rank),
+                Direction::Down => {
+                    ranked.sort_by_key(|(rank, at)| (*rank, Reverse(series(*at)), *at))
+                }
+            }
+            let point = |(_, at): (i64, usize)| points.get_mut(at).map(std::mem::take);
+            return Ok(ranked.into_iter().filter_map(point).collect());
         }
         let order = Order { direction: scope.direction, beside: &wanted.beside_by_name() };
         Ok(order.merge(points, &ends))
@@ -622,10 +647,6 @@ impl<'s> Scan<'s> {
         scope: &Scope<'_>,
         out: &mut Vec<Point>,
     ) -> Result<()> {
-        if self.table.is_some() {
-            self.read_rows(member, has_driver, out);
-            return Ok(());
-        }
         let Some(member) = self.members.get(member) else { return Ok(()) };
         let mut samples: Vec<Cow<'_, [(i64, f64)]>> = Vec::with_capacity(self.sets.len());
         for (at, set) in self.sets.iter().enumerate() {
@@ -703,14 +724,21 @@ impl<'s> Scan<'s> {
         push_point(time, self.columns.iter().map(value), has_driver, out);
     }
 
-    fn read_rows(&self, member: usize, has_driver: bool, out: &mut Vec<Point>) {
-        let Some(table) = &self.table else { return };
+    /// The rows of a subquery's series, and their ranks, if it has any.
+    fn read_rows(
+        &self,
+        table: &Table,
+        member: usize,
+        has_driver: bool,
+        out: &mut Vec<Point>,
+        ranks: &mut Vec<i64>,
+    ) {
         let Some(series) = table.series.get(member) else { return };
         let tag = |name: &str| {
             let at = table.tag_names.iter().position(|other| other == name)?;
             series.key.tags.get(at).map(String::as_str)
         };
-        for (time, cells) in &series.rows {
+        for (idx, (time, cells)) in series.rows.iter().enumerate() {
             if let Some(rest) = &self.rest {
                 let lookup = |name: &str, kind: DataType| match table
                     .columns
@@ -736,7 +764,9 @@ impl<'s> Scan<'s> {
                 _ => true,
             });
             if is_driven {
+                let before = out.len();
                 push_point(*time, self.columns.iter().map(value), has_driver, out);
+                ranks.extend(series.ranks.get(idx).filter(|_| before < out.len()));
             }
         }
     }

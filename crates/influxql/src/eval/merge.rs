@@ -43,8 +43,11 @@ impl Order<'_> {
             return points;
         }
         let starts = std::iter::once(0).chain(ends.iter().copied());
-        let mut runs: Vec<Range<usize>> =
-            starts.zip(ends).map(|(start, end)| start..*end).filter(|run| !run.is_empty()).collect();
+        let mut runs: Vec<Range<usize>> = starts
+            .zip(ends)
+            .map(|(start, end)| start..*end)
+            .filter(|run| !run.is_empty())
+            .collect();
         if self.direction == Direction::Down {
             runs.reverse();
         }
@@ -160,7 +163,10 @@ mod tests {
         let up = [(1, a.clone()), (1, b.clone()), (2, b.clone()), (3, a.clone())];
         assert_eq!(texts(Direction::Up, points.clone()), up);
         let points = vec![point(2, "b"), point(1, "b"), point(3, "a"), point(1, "a")];
-        assert_eq!(texts(Direction::Down, points), [(3, a.clone()), (2, b.clone()), (1, b), (1, a)]);
+        assert_eq!(
+            texts(Direction::Down, points),
+            [(3, a.clone()), (2, b.clone()), (1, b), (1, a)]
+        );
     }
 
     #[test]

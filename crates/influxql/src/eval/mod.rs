@@ -119,7 +119,11 @@ impl<'a> Evaluator<'a> {
     ///
     /// # Errors
     /// For what cannot be evaluated or written, and what the sink says.
-    pub fn write_into(&self, statement: &Statement, sink: &mut LineSink<'_>) -> Option<Result<Answer>> {
+    pub fn write_into(
+        &self,
+        statement: &Statement,
+        sink: &mut LineSink<'_>,
+    ) -> Option<Result<Answer>> {
         let Statement::Select(select) = statement else { return None };
         let target = select.target.as_ref()?;
         Some(self.write_selection(select, target, sink))

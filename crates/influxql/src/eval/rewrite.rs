@@ -173,7 +173,8 @@ fn checked_type(expr: &Expr) -> Result<DataType> {
                     Value::Boolean(_) => DataType::Boolean,
                     _ => {
                         let (a, b) = (a.as_str(), b.as_str());
-                        let message = format!("type error: {expr}: incompatible types: {a} and {b}");
+                        let message =
+                            format!("type error: {expr}: incompatible types: {a} and {b}");
                         return Err(EvalError::new(message));
                     }
                 }

@@ -9,12 +9,27 @@ use super::window::Windows;
 use super::{Evaluator, Result, compile, point_cost, row_cost};
 use crate::ast::{DataType, Expr, Fill};
 use crate::value::Value;
+use std::collections::BTreeMap;
 
 /// The rows of one key.
 #[derive(Clone, Debug, Default)]
 pub struct TableSeries {
     pub key: Key,
     pub rows: Vec<(i64, Vec<Value>)>,
+    /// The places of the rows among those of all series, where more than these are read as one: for a
+    /// query around this one.
+    pub ranks: Vec<i64>,
+}
+
+impl TableSeries {
+    /// Ranks rows by their windows, of which all series' rows are together; or by their times.
+    fn rank(&mut self, windows: Option<&Windows>, direction: Direction) {
+        let rank = |time: i64| {
+            let rank = windows.map_or(time, |windows| windows.around(time).0);
+            if direction == Direction::Up { rank } else { rank.saturating_neg() }
+        };
+        self.ranks = self.rows.iter().map(|(time, _)| rank(*time)).collect();
+    }
 }
 
 /// What a statement selects.
@@ -24,8 +39,6 @@ pub struct Table {
     pub columns: Vec<String>,
     pub tag_names: Vec<String>,
     pub series: Vec<TableSeries>,
-    /// The windows that rows of several series are in the order of; none where times are their order.
-    pub windows: Option<Windows>,
 }
 
 /// The functions and variables of a statement's fields.
@@ -167,12 +180,22 @@ impl Evaluator<'_> {
         kinds.extend(symbols.refs.iter().map(|found| found.kind));
         let values = vec![Value::Null; kinds.len()];
         let mut slots = Slots { values, kinds, fill: plan.fill };
+        let is_subquery = plan.omits_time && scope.dimensions.as_slice() != outer;
         let series = match symbols.calls.is_empty() {
+            true if is_subquery => {
+                self.inner_rows(&scope, outer, &symbols.refs, &exprs, &mut slots)?
+            }
             true => self.raw_rows(&scope, &symbols.refs, &exprs, &mut slots)?,
-            false => self.call_rows(&scope, &symbols, &exprs, &mut slots)?,
+            false => {
+                let mut series = self.call_rows(&scope, &symbols, &exprs, &mut slots)?;
+                if is_subquery {
+                    let windows = symbols.has_windows().then_some(&scope.windows);
+                    series.iter_mut().for_each(|series| series.rank(windows, direction));
+                }
+                series
+            }
         };
-        let windows = symbols.has_windows().then(|| scope.windows.clone());
-        Ok(Table { columns: plan.column_names(), tag_names: scope.dimensions, series, windows })
+        Ok(Table { columns: plan.column_names(), tag_names: scope.dimensions, series })
     }
 
     fn raw_rows(
@@ -188,7 +211,8 @@ impl Evaluator<'_> {
         }
         let page = scope.plan.page;
         let most = if page.limit == 0 { 0 } else { page.limit.saturating_add(page.offset) };
-        let wanted = Wanted { refs, has_driver: false, is_ordered: true, most };
+        let ordering = refs.len();
+        let wanted = Wanted { refs, has_driver: false, is_ordered: true, most, ordering };
         let input = self.input(scope, wanted)?;
         for group in &input.groups {
             let all = self.points(&input, group, scope, wanted)?;
@@ -205,9 +229,72 @@ impl Evaluator<'_> {
                 })
                 .collect();
             if !rows.is_empty() {
-                out.push(TableSeries { key: group.key.clone(), rows });
+                out.push(TableSeries { key: group.key.clone(), rows, ranks: Vec::new() });
             }
             self.release(all.len() * point_cost(wanted.aux_len()));
+        }
+        Ok(out)
+    }
+
+    /// The same of a subquery whose groups the query around it reads together, by `outer` tags: rows are in
+    /// the order of all its series.
+    fn inner_rows(
+        &self,
+        scope: &Scope<'_>,
+        outer: &[String],
+        refs: &[Ref],
+        exprs: &[Expr],
+        slots: &mut Slots,
+    ) -> Result<Vec<TableSeries>> {
+        if refs.iter().all(|found| found.kind == DataType::Unknown) {
+            return Ok(Vec::new());
+        }
+        let mut all_refs = refs.to_vec();
+        let tag = |name: &String| Ref { name: name.clone(), kind: DataType::Tag };
+        all_refs.extend(scope.dimensions.iter().map(tag));
+        let wide = Scope { dimensions: outer.to_vec(), ..scope.clone() };
+        let ordering = refs.len();
+        let wanted =
+            Wanted { refs: &all_refs, has_driver: false, is_ordered: true, most: 0, ordering };
+        let input = self.input(&wide, wanted)?;
+        let mut found: BTreeMap<Key, TableSeries> = BTreeMap::new();
+        let (mut rank, mut last) = (0, Key::default());
+        for group in &input.groups {
+            let points = self.points(&input, group, &wide, wanted)?;
+            self.count(points.len() * row_cost(exprs.len()))?;
+            let len = points.len();
+            for point in points {
+                let (values, tags) = point.aux.split_at(refs.len());
+                let tags = tags.iter().map(|value| match value {
+                    Value::Text(text) => text.to_string(),
+                    _ => String::new(),
+                });
+                let key = Key { name: group.key.name.clone(), tags: tags.collect() };
+                if key != last {
+                    slots.clear();
+                    last.clone_from(&key);
+                }
+                for (at, value) in values.iter().enumerate() {
+                    slots.put(at, value.clone());
+                }
+                let series = found.entry(key).or_default();
+                series.rows.push((point.time, row_of(exprs, slots)));
+                series.ranks.push(rank);
+                rank += 1;
+            }
+            self.release(len * point_cost(wanted.aux_len()));
+        }
+        let page = scope.plan.page;
+        let mut out: Vec<TableSeries> = Vec::new();
+        for (key, TableSeries { rows, ranks, .. }) in found {
+            let rows = paged(&rows, page.limit, page.offset).to_vec();
+            let ranks = paged(&ranks, page.limit, page.offset).to_vec();
+            if !rows.is_empty() {
+                out.push(TableSeries { key, rows, ranks });
+            }
+        }
+        if scope.direction == Direction::Down {
+            out.reverse();
         }
         Ok(out)
     }
@@ -256,7 +343,7 @@ impl Evaluator<'_> {
             let longest = points.iter().map(|points| points.len()).max().unwrap_or(0);
             self.count(longest * row_cost(exprs.len()))?;
             let rows = side_by_side(&points, scope.direction, exprs, slots);
-            out.push(TableSeries { key, rows });
+            out.push(TableSeries { key, rows, ranks: Vec::new() });
         }
     }
 }

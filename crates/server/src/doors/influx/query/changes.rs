@@ -76,7 +76,10 @@ impl Changes<'_> {
                 words
             })
         };
-        let answer = self.evaluator.write_into(statement, &mut sink).unwrap_or_else(|| Ok(Answer::default()));
+        let answer = self
+            .evaluator
+            .write_into(statement, &mut sink)
+            .unwrap_or_else(|| Ok(Answer::default()));
         match (answer, failure) {
             (_, Some(failure)) if failure.kind != Kind::BadInput => Err(failure),
             (Err(error), _) => Ok(Answer::failed(error.to_string())),

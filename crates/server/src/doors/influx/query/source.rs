@@ -261,8 +261,9 @@ impl Source for StoreSource<'_> {
         field: &str,
         matchers: &[Matcher],
     ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
-        let written = self.written(place.database, place.measurement);
-        let kind = written.and_then(|fields| fields.get(field).copied());
+        let table = table_name(self.app, place.database);
+        let kind =
+            self.app.measurements.field(table, place.measurement, field, self.questions.asks());
         let name = match kind {
             Some(kind) => metric_of(place.measurement, field, kind),
             None => place.measurement.to_string(),
