@@ -52,7 +52,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "prometheus-blocks", place: "DIR", is_legacy: false,
            about: "Prometheus' data directory, a snapshot of it, or Thanos' blocks fetched from a bucket",
            open: |asked| Ok(Box::new(blocks::Blocks::new(Path::new(asked.place()?), asked.filter.clone(), asked.range))) },
-    Kind { name: "influxdb", place: "URL", is_legacy: false,
+    Kind { name: "influxdb", place: "URL", is_legacy: true,
            about: "a running InfluxDB 1.x, or 2.x with its token and --start",
            open: influxdb },
     Kind { name: "influx-lines", place: "FILE..", is_legacy: false,
