@@ -22,6 +22,8 @@ mod influx_v3;
 mod legacy;
 mod legacy_bombs;
 mod legacy_faults;
+mod legacy_influx;
+mod legacy_influx_faults;
 mod influxql;
 mod metricsql;
 mod migrate;

@@ -61,7 +61,7 @@ fn write_history(victoria: &str, whole: &Server, half: &Server) -> Result<()> {
 }
 
 /// The data of an answer, what has no order sorted, and whether something is missing.
-fn data(response: &Response) -> Result<(Value, bool)> {
+pub fn data(response: &Response) -> Result<(Value, bool)> {
     let json: Value = serde_json::from_slice(&response.body).context(response.excerpt())?;
     ensure!(json["status"] == "success", "{json}");
     let mut data = json["data"].clone();
@@ -73,7 +73,7 @@ fn data(response: &Response) -> Result<(Value, bool)> {
 }
 
 /// Fails unless two servers give the same whole answer, which is not empty.
-fn alike(whole: &Server, half: &Server, path: &str) -> Result<()> {
+pub fn alike(whole: &Server, half: &Server, path: &str) -> Result<()> {
     let (expected, _) = data(&whole.get(path)?).context(path.to_string())?;
     let (found, is_partial) = data(&half.get(path)?).context(path.to_string())?;
     ensure!(!is_partial, "{path}: something is missing");
@@ -86,7 +86,7 @@ fn alike(whole: &Server, half: &Server, path: &str) -> Result<()> {
 
 /// Whether two values are equal, numbers in texts to the last digits, which depend on the order of
 /// additions.
-fn same(a: &Value, b: &Value) -> bool {
+pub fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(a), Value::Array(b)) => {
             a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))

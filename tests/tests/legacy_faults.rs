@@ -128,7 +128,7 @@ fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
 }
 
 /// What a path answers, and how long that took.
-fn ask(server: &Server, path: &str) -> Result<(u16, Value, Duration)> {
+pub fn ask(server: &Server, path: &str) -> Result<(u16, Value, Duration)> {
     let began = Instant::now();
     let response = server.get(path)?;
     let json = serde_json::from_slice(&response.body).context(response.excerpt())?;
@@ -250,8 +250,8 @@ fn check_limits(export: &str) -> Result<()> {
 fn a_flag_that_makes_no_sense_keeps_it_from_starting() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let launch = |rule: &str| Launch::new(directory.path()).flag("legacy", rule);
-    let said = launch("url=http://a kind=influxdb until=1").refusal()?;
-    ensure!(said.contains("--legacy (command line)") && said.contains("influxdb"), "{said}");
+    let said = launch("url=http://a kind=influxdb until=1 export=lines").refusal()?;
+    ensure!(said.contains("--legacy (command line)") && said.contains("export="), "{said}");
     let said =
         launch("url=http://a kind=prometheus until=1 bearer-token-file=/nowhere").refusal()?;
     ensure!(said.contains("/nowhere") && said.contains("--legacy"), "{said}");

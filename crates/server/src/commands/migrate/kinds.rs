@@ -57,7 +57,7 @@ const KINDS: &[Kind] = &[
     Kind { name: "prometheus-blocks", place: "DIR", is_legacy: false,
            about: "Prometheus' data directory or a snapshot of it; blocks of Thanos or Mimir in a directory or in s3://BUCKET/PREFIX",
            open: blocks::open },
-    Kind { name: "influxdb", place: "URL", is_legacy: false,
+    Kind { name: "influxdb", place: "URL", is_legacy: true,
            about: "a running InfluxDB 1.x, or 2.x with its token and --start",
            open: influxdb },
     Kind { name: "influx-lines", place: "FILE..", is_legacy: false,

@@ -277,7 +277,7 @@ fn had_before(matches: &ArgMatches, filter: &Filter, windows: &[Window]) -> Opti
 /// Says from when on a server needs its legacy backend no more, where all of a time was copied as it
 /// was.
 fn say_until(matches: &ArgMatches, copied: &TimeRange) {
-    let changes = ["match", "drop-label", "rename-label", "set-label"];
+    let changes = ["match", "drop-label", "rename-label", "set-label", "database"];
     if changes.iter().any(|name| matches.get_many::<String>(name).is_some()) {
         return;
     }
