@@ -22,6 +22,7 @@ mod influx_v3;
 mod legacy;
 mod legacy_bombs;
 mod legacy_faults;
+mod legacy_until;
 mod influxql;
 mod metricsql;
 mod migrate;

@@ -7,6 +7,7 @@ use super::overlap::{Counter, Days};
 use super::series::Filter;
 use super::source::{Source, Window};
 use super::target::{Packer, Request, send};
+use super::until::Mover;
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
 use crate::quantity::format_count;
@@ -45,6 +46,9 @@ pub struct Progress {
     pub had: Days,
     #[serde(default)]
     pub came: Days,
+    /// When the first window was read, where that matters to who moves an `until`, in nanoseconds.
+    #[serde(default)]
+    pub began: Option<i64>,
 }
 
 /// What a copy did.
@@ -68,6 +72,8 @@ pub struct Copier<'a> {
     pub checkpoint: Checkpoint,
     /// How far it is.
     pub progress: Progress,
+    /// Who moves the `until` of a legacy backend behind it.
+    pub mover: Option<Mover>,
 }
 
 impl Copier<'_> {
@@ -101,6 +107,7 @@ impl Copier<'_> {
                 }
                 Err(Failure::Source(error) | Failure::Target(error)) => {
                     self.checkpoint.write(&self.progress)?;
+                    self.move_until(source, windows, Mover::advance_now, &bar);
                     return Err(error.context(format!("{window}: run it again to go on from here")));
                 }
             };
@@ -116,11 +123,29 @@ impl Copier<'_> {
                 self.checkpoint.write(&self.progress)?;
                 saved = Instant::now();
             }
+            self.move_until(source, windows, Mover::advance, &bar);
             bar.inc(1);
         }
+        self.move_until(source, windows, Mover::advance_now, &bar);
         bar.finish_and_clear();
         self.checkpoint.write(&self.progress)?;
         Ok(copied)
+    }
+
+    /// Lets the `until` of a legacy backend follow, where nothing was left out of what was copied.
+    fn move_until(
+        &mut self,
+        source: &dyn Source,
+        windows: &[Window],
+        advance: fn(&mut Mover, &[Window], &Progress) -> Option<String>,
+        bar: &ProgressBar,
+    ) {
+        let Some(mover) = self.mover.as_mut().filter(|_| source.left_out().is_empty()) else {
+            return;
+        };
+        if let Some(words) = advance(mover, windows, &self.progress) {
+            bar.suspend(|| eprintln!("{words}"));
+        }
     }
 
     /// Notes how many samples a window had, or why it is not done.

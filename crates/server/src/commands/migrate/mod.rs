@@ -22,6 +22,7 @@ pub mod remote_read;
 pub mod series;
 mod source;
 mod target;
+mod until;
 mod verify;
 pub mod victoriametrics;
 mod whisper;
@@ -71,6 +72,7 @@ pub fn command() -> Command {
         .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
         .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND-.., for each copy its own]"))
         .arg(option("keys-url", "URL", "Of redistimeseries: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
+        .arg(switch("keep-until", "Leaves the until of a legacy backend of the server where it is"))
         .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
 }
 
@@ -207,8 +209,9 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         let end = rfc3339(progress.time.1);
         eprintln!("going on: {done} of {all} windows are done; up to {end}, when it began");
     }
+    let mover = until::Mover::new(matches, kind, &mut progress)?;
     let client = Client::new(matches)?;
-    let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress };
+    let mut copier = Copier { client, filter: &filter, rate_max, checkpoint, progress, mover };
     let copied = copier.run(source.as_mut(), &windows)?;
     say_gaps(&windows, &copier.progress);
     overlap::say(&copier.progress);
@@ -223,7 +226,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let place = kinds::places(matches).join(" ");
     let url = text(matches, "url");
     println!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
-    if copier.progress.undone.is_empty() && kind.is_legacy {
+    if copier.progress.undone.is_empty() && kind.is_legacy && copier.mover.is_none() {
         say_until(matches, &range);
     }
     Ok(finish(&copier))
@@ -242,8 +245,7 @@ fn had_before(matches: &ArgMatches, filter: &Filter, windows: &[Window]) -> Opti
 /// Says from when on a server needs its legacy backend no more, where all of a time was copied as it
 /// was.
 fn say_until(matches: &ArgMatches, copied: &TimeRange) {
-    let changes = ["match", "drop-label", "rename-label", "set-label"];
-    if changes.iter().any(|name| matches.get_many::<String>(name).is_some()) {
+    if !until::is_whole(matches) {
         return;
     }
     let (place, end) = (kinds::places(matches).join(" "), rfc3339(copied.end));
