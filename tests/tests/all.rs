@@ -24,6 +24,7 @@ mod legacy_bombs;
 mod legacy_faults;
 mod legacy_influx;
 mod legacy_influx_faults;
+mod legacy_until;
 mod influxql;
 mod metricsql;
 mod migrate;

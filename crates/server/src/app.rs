@@ -4,6 +4,7 @@ use crate::activity::Activity;
 use crate::admission::{BodyMemory, Gate, GateKind};
 use crate::buffers::Buffers;
 use crate::config::Config;
+use crate::legacy::Legacy;
 use crate::measurements::MeasurementTable;
 use crate::memory::Memory;
 use crate::telemetry::Telemetry;
@@ -42,6 +43,8 @@ pub struct App {
     pub kv: Option<Arc<kv::Kv>>,
     /// Where the tables are; none in tests that open a store alone.
     pub tables: Option<Arc<tables::Tables>>,
+    /// Databases that have what was before.
+    pub legacy: Arc<Legacy>,
     /// What measurements InfluxDB's lines had.
     pub measurements: MeasurementTable,
     /// The strings that they had.
@@ -76,7 +79,13 @@ pub struct App {
 
 impl App {
     /// Puts the pieces together.
-    pub fn new(config: Config, opened: Opened, vfs: Arc<dyn Vfs>, address: SocketAddr) -> App {
+    pub fn new(
+        config: Config,
+        opened: Opened,
+        legacy: Arc<Legacy>,
+        vfs: Arc<dyn Vfs>,
+        address: SocketAddr,
+    ) -> App {
         let Opened { store, kv, tables } = opened;
         let telemetry = Arc::new(Telemetry::default());
         let insert = &config.insert;
@@ -103,6 +112,7 @@ impl App {
             store,
             kv,
             tables,
+            legacy,
             vfs,
             telemetry,
             inserts,

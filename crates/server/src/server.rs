@@ -58,12 +58,12 @@ impl Server {
     pub async fn start(config: Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<Server> {
         // What is quick to fail comes first, and nobody is served before the store is open.
         let bound = bind_all(&config)?;
-        let legacy = Legacy::new(&config.legacy)?;
+        let legacy = Arc::new(Legacy::new(&config.legacy)?);
         let addresses: Vec<_> = bound.iter().map(|(one, _)| (one.listener, one.address)).collect();
         let http = addresses.iter().find(|(listener, _)| *listener == Listener::Http);
         let (_, address) = *http.context("HTTP always listens")?;
         let (opened, log) = open(&config, vfs.clone()).await?;
-        let app = Arc::new(App::new(config, opened, vfs, address));
+        let app = Arc::new(App::new(config, opened, legacy.clone(), vfs, address));
         legacy.register(&app);
         // Whoever is away must not hold up the start.
         std::thread::spawn(move || legacy.look());

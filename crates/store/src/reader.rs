@@ -101,7 +101,7 @@ impl Reader {
             out.push(TimeRange::new(range.start, range.end.min(hidden_before - 1)));
         }
         // What others have may change at any time, and nobody tells.
-        let until = self.others.until();
+        let until = self.others.unsettled(version);
         if range.start < until {
             out.push(TimeRange::new(range.start, range.end.min(until - 1)));
         }

@@ -299,6 +299,12 @@ impl Store {
         self.reader.others.set(others);
     }
 
+    /// Makes a change after which one of them has another `until`. One call at a time. Who keeps
+    /// answers is told by [`Store::changed_since`].
+    pub fn move_until(&self, change: impl FnOnce()) {
+        self.reader.others.move_until(&self.reader.changes, change);
+    }
+
     /// As [`Questions::select`] of who wants all or nothing.
     ///
     /// # Errors

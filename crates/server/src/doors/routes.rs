@@ -4,7 +4,7 @@
 //! Everything also answers under `/prometheus` and `/graphite`, where clients that were told a path
 //! prefix look.
 
-use super::admin::{cardinality, orders, running, status};
+use super::admin::{cardinality, legacy, orders, running, status};
 use super::http::answer::Wording;
 use super::http::router::{Access, BriefDoor, Class, Door, Route};
 use super::influx::{flux as influx_flux, handshakes, query as influx_query, v3, write as influx};
@@ -164,6 +164,7 @@ pub const ROUTES: &[Route] = &[
     control("/api/v1/status/flags", status::flags),
     control("/api/v1/status/damage", status::damage),
     control("/api/v1/status/config", status::config),
+    control("/api/v1/status/legacy", legacy::status),
     control("/api/v1/rules", status::no_rules),
     control("/api/v1/alerts", status::no_alerts),
     control("/metrics", status::metrics),
@@ -171,6 +172,7 @@ pub const ROUTES: &[Route] = &[
     change("/api/v1/admin/tsdb/delete_series", POST, orders::delete_series),
     change("/api/v1/admin/tsdb/clean_tombstones", POST, orders::clean_tombstones),
     change("/api/v1/admin/tsdb/snapshot", POST, orders::snapshot),
+    change("/api/v1/admin/legacy/until", POST, legacy::move_until),
     change("/api/v1/status/active_queries", DELETE, running::kill_by_parameter),
     change("/api/v1/status/active_queries/{id}/kill", POST, running::kill),
     Route { wording: Wording::Plain, ..change("/metrics/job{labels*}", DELETE, pushgateway::delete) },

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use hyper::{Method, StatusCode};
 use model::{Labels, TimeRange, Timestamp};
 use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Answer, Asked, Elsewhere, Fault, FoundSeries, Limit};
@@ -42,6 +43,8 @@ pub struct Backend {
     rule: Rule,
     name: String,
     limits: TakenLimits,
+    /// Up to when it is asked, in nanoseconds: no later than the rule says.
+    until: AtomicI64,
     state: Mutex<State>,
     /// Told when a request is over.
     over: Condvar,
@@ -114,6 +117,7 @@ impl Backend {
     pub fn new(rule: Rule, limits: TakenLimits) -> anyhow::Result<Backend> {
         let backend = Backend {
             name: format!("legacy backend {}", rule.url),
+            until: AtomicI64::new(rule.until),
             rule,
             limits,
             state: Mutex::default(),
@@ -137,6 +141,27 @@ impl Backend {
         (self.rule.kind == Kind::InfluxDb).then_some(&self.influx)
     }
 
+    /// What the flag says of it.
+    pub fn rule(&self) -> &Rule {
+        &self.rule
+    }
+
+    /// Up to when it is asked.
+    pub fn until_now(&self) -> Timestamp {
+        self.until.load(Ordering::Acquire)
+    }
+
+    /// Asks it up to another time; the store has to know that it moves.
+    pub(super) fn set_until(&self, until: Timestamp) {
+        assert!(until <= self.rule.until, "the flag is the latest time");
+        self.until.store(until, Ordering::Release);
+    }
+
+    /// Whether its last requests had no answer.
+    pub fn is_away(&self) -> bool {
+        SILENT_MAX <= self.state().silent
+    }
+
     /// What is counted of it.
     pub fn counters(&self) -> Arc<Counters> {
         self.counters.clone()
@@ -147,7 +172,7 @@ impl Backend {
     /// # Errors
     /// Why it does not answer.
     pub fn look(&self) -> Result<bool, String> {
-        let end = self.rule.until.saturating_sub(1);
+        let end = self.until_now().saturating_sub(1);
         let range = TimeRange::new(end.saturating_sub(LOOK_BACK), end);
         let found =
             self.with(Instant::now() + LOOK_TIMEOUT, |request| catalogue::has_any(request, &range));
@@ -517,7 +542,7 @@ impl Elsewhere for Backend {
     }
 
     fn until(&self) -> Timestamp {
-        self.rule.until
+        self.until_now()
     }
 
     fn select(&self, asked: &Asked<'_>) -> Answer<Vec<FoundSeries>> {

@@ -3,6 +3,7 @@
 //!
 //! ```text
 //! --legacy 'url=.. kind=.. until=..' ─ rule ─► backend ─ registered ─► store::Elsewhere
+//!        DATA/legacy ─ until ──────────────────►│
 //!                                                 │ a place, a client, a deadline
 //!                                                 ├─ samples     /api/v1/export, remote read
 //!                                                 ├─ catalogue   series, labels, values
@@ -20,13 +21,15 @@ mod lists;
 pub mod rule;
 mod samples;
 mod selector;
+pub mod until;
 
 use crate::app::App;
 use crate::measurements::Lender;
-use backend::Backend;
+pub use backend::Backend;
 use rule::Rule;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use store::Elsewhere;
+use until::{Home, text_of};
 use wire::influx::TEXT_SUFFIX;
 
 /// What the flags say about legacy backends.
@@ -48,7 +51,11 @@ pub struct TakenLimits {
 }
 
 /// All of them.
-pub struct Legacy(Vec<Arc<Backend>>);
+pub struct Legacy {
+    backends: Vec<Arc<Backend>>,
+    /// What is wrong with the file of what was moved; held by whoever writes it.
+    problem: Mutex<Option<String>>,
+}
 
 impl Legacy {
     /// What the flags say; nobody is asked yet.
@@ -57,23 +64,26 @@ impl Legacy {
     /// A URL or a file that cannot be used.
     pub fn new(config: &LegacyConfig) -> anyhow::Result<Legacy> {
         let one = |rule: &Rule| Backend::new(rule.clone(), config.limits).map(Arc::new);
-        config.rules.iter().map(one).collect::<Result<_, _>>().map(Legacy)
+        let backends = config.rules.iter().map(one).collect::<Result<_, _>>()?;
+        Ok(Legacy { backends, problem: Mutex::default() })
     }
 
-    /// Lets reads of a store ask them, and tells what came of it.
+    /// Lets reads of a server's store ask them, and tells what came of it.
     pub fn register(&self, app: &App) {
-        if self.0.is_empty() {
+        self.recall(Home { vfs: app.vfs.as_ref(), dir: &app.config.data_dir });
+        if self.backends.is_empty() {
             return;
         }
         self.learn(app);
-        app.store.ask_too(self.0.iter().map(|one| Arc::clone(one) as Arc<dyn Elsewhere>).collect());
-        let all = self.0.iter().map(|one| (one.url().to_string(), one.counters())).collect();
+        let all = self.backends.iter().map(|one| Arc::clone(one) as Arc<dyn Elsewhere>);
+        app.store.ask_too(all.collect());
+        let all = self.backends.iter().map(|one| (one.url().to_string(), one.counters())).collect();
         app.telemetry.register(Arc::new(counters::All(all)));
     }
 
     /// Has an InfluxDB's measurements and strings among those that are here.
     fn learn(&self, app: &App) {
-        let known: Vec<_> = self.0.iter().filter_map(|one| one.influx()).collect();
+        let known: Vec<_> = self.backends.iter().filter_map(|one| one.influx()).collect();
         for one in &known {
             one.settle(&app.config.insert.database_label, &app.texts);
         }
@@ -85,9 +95,16 @@ impl Legacy {
     }
 
     /// Says in the log which of them answer. One that does not is no reason not to start.
-    pub fn look(self) {
-        for backend in self.0 {
-            let until = crate::calendar::rfc3339(backend.until());
+    pub fn look(&self) {
+        for backend in &self.backends {
+            let until = text_of(backend.until_now());
+            if until == until::NOTHING {
+                tracing::info!(
+                    "{} is not asked any more, for all of it is here: --legacy may go",
+                    backend.name()
+                );
+                continue;
+            }
             match backend.look() {
                 Ok(true) => tracing::info!("{} answers; it is asked up to {until}", backend.name()),
                 Ok(false) => tracing::warn!(

@@ -28,6 +28,16 @@ pub enum Kind {
     InfluxDb,
 }
 
+impl Kind {
+    /// As the flag has it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Kind::VictoriaMetrics => "victoriametrics",
+            Kind::Prometheus => "prometheus",
+        }
+    }
+}
+
 /// How VictoriaMetrics is to send samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Export {
@@ -194,7 +204,11 @@ fn parse_export(text: &str) -> Result<Export, String> {
     }
 }
 
-fn parse_kind(text: &str) -> Result<Kind, String> {
+/// A kind of backend by its word.
+///
+/// # Errors
+/// For a word that is none.
+pub fn parse_kind(text: &str) -> Result<Kind, String> {
     match text {
         "victoriametrics" => Ok(Kind::VictoriaMetrics),
         "prometheus" => Ok(Kind::Prometheus),
@@ -203,7 +217,11 @@ fn parse_kind(text: &str) -> Result<Kind, String> {
     }
 }
 
-fn parse_until(text: &str) -> Result<Timestamp, String> {
+/// A time that does not depend on when it is read.
+///
+/// # Errors
+/// For a text that is none.
+pub fn parse_until(text: &str) -> Result<Timestamp, String> {
     // What is relative to now would be another time after each restart.
     let is_absolute = text.starts_with(|c: char| c.is_ascii_digit());
     let time = wire::params::parse_time(text, 0).ok().filter(|_| is_absolute);

@@ -2,12 +2,14 @@
 
 use super::joined::tidy;
 use super::{Answer, Asked, Elsewhere, Fault, FoundSeries, Taken};
+use crate::changes::ChangeClock;
 use crate::histograms::names;
 use crate::missing::Missing;
 use crate::{Error, Result, SelectLimits};
 use hashbrown::HashMap;
 use index::CompiledMatchers;
 use model::{Labels, Matcher, TimeRange, Timestamp};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -20,28 +22,68 @@ pub(crate) struct Others {
 struct Known {
     list: Vec<Arc<dyn Elsewhere>>,
     /// The latest `until`: what begins later is no concern of theirs.
-    until: Timestamp,
+    until: AtomicI64,
+    moved: Moved,
+}
+
+/// That an `until` has moved, for who keeps answers: what comes from elsewhere at one time and from
+/// here at another may differ.
+struct Moved {
+    /// Versions up to this one were taken before it was done; all while it is being done.
+    up_to: AtomicU64,
+    /// The latest `until` there ever was.
+    latest: AtomicI64,
 }
 
 /// A question that concerns some of them.
 pub(crate) struct Concerned<'a> {
-    list: Vec<&'a dyn Elsewhere>,
-    range: TimeRange,
+    /// Each with its time. Taken once: an `until` may move while it is asked.
+    list: Vec<(&'a dyn Elsewhere, TimeRange)>,
     limits: &'a SelectLimits,
     missing: Option<&'a Arc<Missing>>,
+}
+
+/// The latest `until`; nobody has any samples where there is none.
+fn latest(list: &[Arc<dyn Elsewhere>]) -> Timestamp {
+    list.iter().map(|one| one.until()).max().unwrap_or(Timestamp::MIN)
 }
 
 impl Others {
     /// Names them. Only the first call counts.
     pub fn set(&self, list: Vec<Arc<dyn Elsewhere>>) {
-        if let Some(until) = list.iter().map(|one| one.until()).max() {
-            let _ = self.known.set(Known { list, until });
-        }
+        let until = latest(&list);
+        let moved = Moved { up_to: AtomicU64::new(0), latest: AtomicI64::new(until) };
+        let _ = self.known.set(Known { list, until: AtomicI64::new(until), moved });
+    }
+
+    /// Lets one of them change its `until`, and notes that. One call at a time.
+    pub fn move_until(&self, clock: &ChangeClock, change: impl FnOnce()) {
+        let Some(known) = self.known.get() else { return change() };
+        // Whoever sees the new time sees that something has moved: see `unsettled`.
+        known.moved.up_to.store(u64::MAX, Ordering::Release);
+        change();
+        let until = latest(&known.list);
+        known.moved.latest.fetch_max(until, Ordering::AcqRel);
+        known.until.store(until, Ordering::Release);
+        // Who takes a later version than this sees all of the above.
+        known.moved.up_to.store(clock.take_version(), Ordering::Release);
     }
 
     /// Where the last time ends that they may have samples of.
     pub fn until(&self) -> Timestamp {
-        self.known.get().map_or(i64::MIN, |known| known.until)
+        self.known.get().map_or(i64::MIN, |known| known.until.load(Ordering::Acquire))
+    }
+
+    /// Where the time ends of which selections since `version` may have samples from elsewhere that
+    /// are others now, or come from another place.
+    pub fn unsettled(&self, version: u64) -> Timestamp {
+        let Some(known) = self.known.get() else { return i64::MIN };
+        // In this order: a time that has moved is seen after that it moves.
+        let until = known.until.load(Ordering::Acquire);
+        if known.moved.up_to.load(Ordering::Acquire) < version {
+            return until;
+        }
+        known.moved.latest.load(Ordering::Acquire).max(until)
     }
 
     /// Those that may have something of a range; `None` when there are none.
@@ -54,7 +96,8 @@ impl Others {
         limits: &'a SelectLimits,
         missing: Option<&'a Arc<Missing>>,
     ) -> Result<Option<Concerned<'a>>> {
-        let Some(known) = self.known.get().filter(|known| range.start < known.until) else {
+        let is_before = |known: &&Known| range.start < known.until.load(Ordering::Acquire);
+        let Some(known) = self.known.get().filter(is_before) else {
             return Ok(None);
         };
         if range.is_empty() {
@@ -63,9 +106,13 @@ impl Others {
         limits.check_cost(u64::MAX)?;
         // Who failed one part of an answer would only keep the others waiting.
         let is_away = |one: &dyn Elsewhere| missing.is_some_and(|all| all.is_away(one.name()));
-        let has = |one: &&Arc<dyn Elsewhere>| range.start < one.until() && !is_away(&***one);
-        let list = known.list.iter().filter(has).map(|one| &**one).collect();
-        Ok(Some(Concerned { list, range, limits, missing }))
+        let with_range = |one: &'a Arc<dyn Elsewhere>| {
+            let until = one.until();
+            let theirs = TimeRange::new(range.start, range.end.min(until.saturating_sub(1)));
+            (range.start < until && !is_away(&**one)).then_some((&**one, theirs))
+        };
+        let list: Vec<_> = known.list.iter().filter_map(with_range).collect();
+        Ok(Some(Concerned { list, limits, missing }))
     }
 }
 
@@ -158,14 +205,11 @@ impl Concerned<'_> {
     ) -> Result<Vec<(T, TimeRange)>> {
         let own = Taken::default();
         let taken = self.missing.map_or(&own, |missing| missing.taken());
-        let range_of = |one: &dyn Elsewhere| {
-            TimeRange::new(self.range.start, self.range.end.min(one.until().saturating_sub(1)))
-        };
         // A quarter of the time that is left stays for what is here.
         let deadline = self.limits.deadline.map(|end| end - (end - Instant::now()) / 4);
-        let asked = |one: &dyn Elsewhere| Asked {
+        let asked = |range: TimeRange| Asked {
             sets,
-            range: range_of(one),
+            range,
             deadline,
             series_max: self.limits.series_max,
             taken,
@@ -176,9 +220,9 @@ impl Concerned<'_> {
             let threads: Vec<_> = self
                 .list
                 .iter()
-                .map(|one| {
+                .map(|(one, range)| {
                     let named = std::thread::Builder::new().name("elsewhere".to_string());
-                    named.spawn_scoped(scope, move || ask(*one, &asked(*one)))
+                    named.spawn_scoped(scope, move || ask(*one, &asked(*range)))
                 })
                 .collect();
             let wait = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Answer<T>>>| {
@@ -188,9 +232,9 @@ impl Concerned<'_> {
             threads.into_iter().map(wait).collect()
         });
         let mut given = Vec::with_capacity(answers.len());
-        for (one, answer) in self.list.iter().zip(answers) {
+        for ((one, range), answer) in self.list.iter().zip(answers) {
             match answer {
-                Ok(answer) => given.push((answer, range_of(*one))),
+                Ok(answer) => given.push((answer, *range)),
                 Err(fault) => self.leave_out(*one, fault)?,
             }
         }

@@ -17,6 +17,7 @@
 
 pub(crate) mod asking;
 pub(crate) mod joined;
+pub(crate) mod moved;
 
 use crate::Limit;
 use histogram::Histogram;
@@ -29,7 +30,7 @@ pub trait Elsewhere: Send + Sync {
     /// How people call it, as warnings have it.
     fn name(&self) -> &str;
 
-    /// It has what is before this time.
+    /// It has what is before this time. It moves within [`crate::Store::move_until`] alone.
     fn until(&self) -> Timestamp;
 
     /// The series that match, with their samples.

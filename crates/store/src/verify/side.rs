@@ -5,6 +5,7 @@ use super::Walk;
 use crate::Result;
 use crate::damage::{self, DamageList};
 use crate::dropped::{self, DroppedPartitions};
+use crate::elsewhere::moved::{self, MovedUntil};
 use crate::exemplars::{self, ExemplarQueue};
 use crate::file_names::WAL_DIR;
 use crate::metadata::{self, MetadataTable};
@@ -54,6 +55,11 @@ pub const SIDE_FILES: &[SideFile] = &[
         path: retention_clock::FILE_NAME,
         read: |vfs, dir| ClockRecord::read(vfs, dir).map(drop),
         lost: "the time that retention trusted",
+    },
+    SideFile {
+        path: moved::FILE_NAME,
+        read: |vfs, dir| MovedUntil::read_all(vfs, dir).map(drop),
+        lost: "how far the until of legacy backends was moved: they are asked up to their flags",
     },
     SideFile {
         path: "wal/START",

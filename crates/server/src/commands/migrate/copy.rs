@@ -8,6 +8,7 @@ use super::overlap::{Counter, Days};
 use super::series::Filter;
 use super::source::{Mark, Source, Window};
 use super::target::{Packer, Request, send};
+use super::until::Mover;
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
 use crate::quantity::format_count;
@@ -52,6 +53,12 @@ pub struct Progress {
     pub had: Days,
     #[serde(default)]
     pub came: Days,
+    /// When the first window was read, where that matters to who moves an `until`, in nanoseconds.
+    #[serde(default)]
+    pub began: Option<i64>,
+    /// Whether something was left out of a window that is done: then no `until` moves.
+    #[serde(default)]
+    pub lacks: bool,
 }
 
 /// How far a window is.
@@ -90,6 +97,8 @@ pub struct Copier<'a> {
     pub saved: Option<Instant>,
     /// What was left out of the windows that were read.
     pub nameless: Nameless,
+    /// Who moves the `until` of a legacy backend behind it.
+    pub mover: Option<Mover>,
 }
 
 impl Copier<'_> {
@@ -120,6 +129,7 @@ impl Copier<'_> {
                 }
                 Err(Failure::Source(error) | Failure::Target(error)) => {
                     self.checkpoint.write(&self.progress)?;
+                    self.move_until(source, windows, Mover::advance_now, &shown);
                     return Err(error.context(format!("{window}: run it again to go on from here")));
                 }
             };
@@ -130,9 +140,13 @@ impl Copier<'_> {
                     refused => Err(format!("{refused} requests had samples that were refused")),
                 },
             );
+            self.progress.lacks |=
+                !source.left_out().is_empty() || self.nameless.left_out().is_some();
             self.save()?;
+            self.move_until(source, windows, Mover::advance, &shown);
             shown.end(source, window);
         }
+        self.move_until(source, windows, Mover::advance_now, &shown);
         shown.bar.finish_and_clear();
         self.checkpoint.write(&self.progress)?;
         Ok(copied)
@@ -145,6 +159,23 @@ impl Copier<'_> {
             self.saved = Some(Instant::now());
         }
         Ok(())
+    }
+
+    /// Lets the `until` of a legacy backend follow, where nothing was left out of what was copied, now
+    /// or before it was interrupted.
+    fn move_until(
+        &mut self,
+        source: &dyn Source,
+        windows: &[Window],
+        advance: fn(&mut Mover, &[Window], &Progress) -> Option<String>,
+        shown: &Shown,
+    ) {
+        let Some(mover) = self.mover.as_mut().filter(|_| !self.progress.lacks) else {
+            return;
+        };
+        if let Some(words) = advance(mover, windows, &self.progress) {
+            shown.bar.suspend(|| eprintln!("{words}"));
+        }
     }
 
     /// Notes how many samples a window had, or why it is not done.

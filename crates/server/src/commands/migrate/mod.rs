@@ -29,6 +29,7 @@ pub mod series;
 mod source;
 mod strings;
 mod target;
+mod until;
 mod verify;
 pub mod victoriametrics;
 mod whisper;
@@ -80,6 +81,7 @@ pub fn command() -> Command {
         .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
         .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND-.., for each copy its own]"))
         .arg(option("keys-url", "URL", "Of redistimeseries and its files: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
+        .arg(switch("keep-until", "Leaves the until of a legacy backend of the server where it is"))
         .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
 }
 
@@ -227,10 +229,12 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if is_going_on {
         say_where(&progress, &windows);
     }
+    let mover = until::Mover::new(matches, kind, &mut progress)?;
     let client = Client::new(matches)?;
     let (saved, nameless) = (None, Nameless::default());
     let filter = &filter;
-    let mut copier = Copier { client, filter, rate_max, checkpoint, progress, saved, nameless };
+    let mut copier =
+        Copier { client, filter, rate_max, checkpoint, progress, saved, nameless, mover };
     let copied = copier.run(source.as_mut(), &windows)?;
     say_gaps(&windows, &copier.progress);
     overlap::say(&copier.progress);
@@ -248,7 +252,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let place = kinds::places(matches).join(" ");
     let url = text(matches, "url");
     println!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
-    if copier.progress.undone.is_empty() && kind.is_legacy {
+    if copier.progress.undone.is_empty() && kind.is_legacy && copier.mover.is_none() {
         say_until(matches, &range);
     }
     Ok(finish(&copier))
@@ -277,8 +281,7 @@ fn had_before(matches: &ArgMatches, filter: &Filter, windows: &[Window]) -> Opti
 /// Says from when on a server needs its legacy backend no more, where all of a time was copied as it
 /// was.
 fn say_until(matches: &ArgMatches, copied: &TimeRange) {
-    let changes = ["match", "drop-label", "rename-label", "set-label", "database"];
-    if changes.iter().any(|name| matches.get_many::<String>(name).is_some()) {
+    if !until::is_whole(matches) {
         return;
     }
     let (place, end) = (kinds::places(matches).join(" "), rfc3339(copied.end));

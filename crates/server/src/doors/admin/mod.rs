@@ -2,6 +2,7 @@
 //! VictoriaMetrics' APIs where they have one.
 
 pub mod cardinality;
+pub mod legacy;
 pub mod orders;
 pub mod running;
 pub mod status;

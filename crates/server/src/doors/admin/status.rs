@@ -51,7 +51,7 @@ pub fn build(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
 /// `/api/v1/status/runtimeinfo`
 pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     let stats = app.store.stats();
-    let until = app.config.legacy.rules.iter().map(|rule| rule.until).max();
+    let until = app.legacy.until();
     Ok(Answer::success(json!({
         "startTime": rfc3339(app.started_at),
         "CWD": std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),

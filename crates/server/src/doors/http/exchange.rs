@@ -261,6 +261,7 @@ mod tests {
     use crate::app::Opened;
     use crate::config::{Config, Settings};
     use crate::doors::http::router::Access;
+    use crate::legacy::Legacy;
     use hyper::Method;
     use hyper::header::HeaderMap;
     use store::Store;
@@ -287,7 +288,8 @@ mod tests {
         let store = Store::open(vfs.clone(), directory, config.store.clone()).expect("a store");
         let address = config.http_address();
         let opened = Opened { store, kv: None, tables: None };
-        let app = Arc::new(App::new(config, opened, vfs, address));
+        let legacy = Arc::new(Legacy::new(&config.legacy).expect("none"));
+        let app = Arc::new(App::new(config, opened, legacy, vfs, address));
         Arc::new(Http::new(app, ROUTES))
     }
 

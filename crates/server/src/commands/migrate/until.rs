@@ -1,0 +1,299 @@
+//! Moves the `until` of the new server's legacy backend as a copy advances, so that queries of what is
+//! copied do not ask the old server any more (`docs/legacy.md`).
+//!
+//! ```text
+//! windows   [ day -3 ][ day -2 ][ day -1 ][ today .. ]
+//!             open      done      done      done
+//!                      ▲                     ▲
+//!                    moves to              until, up to which the old one is asked
+//! ```
+//!
+//! It moves over what was copied whole alone: all series, with their labels as they were, nothing
+//! refused, and no time between it and the present `until` that was not copied. Every step names where
+//! it starts from, so that neither another copy nor a person who moves it is overtaken.
+
+use super::copy::Progress;
+use super::kinds::{Kind, places};
+use super::source::Window;
+use super::text;
+use crate::calendar::rfc3339;
+use crate::commands::client::{Asked, Client, encode};
+use crate::commands::sentence;
+use crate::legacy::until::{NOTHING, parse, text_of};
+use anyhow::{Context as _, anyhow, bail};
+use bytes::Bytes;
+use clap::ArgMatches;
+use hyper::{Method, StatusCode};
+use model::sample::NANOS_PER_SECOND;
+use model::{TimeRange, Timestamp};
+use std::time::{Duration, Instant};
+use vfs::{RealVfs, Vfs};
+
+/// What an old server has taken is found by readers a little later: nothing is believed to be there
+/// before `until` is so long ago.
+const SETTLING: i64 = 60 * NANOS_PER_SECOND;
+/// How long the new server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it is looked at what has become whole, at most.
+const EVERY: Duration = Duration::from_secs(1);
+/// Bytes of an answer.
+const ANSWER_SIZE_MAX: usize = 1 << 20;
+/// What takes a part of the series away, or changes them: then no day is whole.
+const CHANGES: [&str; 5] = ["match", "drop-label", "rename-label", "set-label", "database"];
+
+/// Who moves it.
+pub struct Mover {
+    client: Client,
+    url: String,
+    kind: &'static str,
+    /// The time that is copied.
+    copied: TimeRange,
+    /// When it was last looked.
+    looked: Option<Instant>,
+    /// What was said last of what keeps it.
+    said: String,
+}
+
+/// What the new server says of its legacy backends.
+struct Found {
+    /// Up to when it asks what is copied from; nothing where it does not.
+    until: Option<Timestamp>,
+    /// How many other backends it has.
+    others: usize,
+}
+
+/// Whether all series are copied as they are: otherwise nothing moves.
+pub fn is_whole(matches: &ArgMatches) -> bool {
+    let is_said = |name: &str| matches.get_many::<String>(name).is_some();
+    !CHANGES.iter().any(|name| is_said(name))
+}
+
+/// How `--legacy` calls what is copied from.
+fn legacy_kind(kind: &Kind) -> &'static str {
+    match kind.name {
+        // Asked like a Prometheus.
+        "quipu" => "prometheus",
+        name => name,
+    }
+}
+
+/// Until when all that is older was copied, of what is asked up to `until`: where that may move.
+/// Nothing where it may not.
+fn copied_since(
+    windows: &[Window],
+    is_done: &dyn Fn(&Window) -> bool,
+    copied: &TimeRange,
+    until: Timestamp,
+) -> Option<Timestamp> {
+    if copied.end < until.saturating_sub(1) {
+        return None;
+    }
+    let open = windows.iter().filter(|one| one.range.start < until && !is_done(one));
+    let since = open.map(|one| one.range.end.saturating_add(1)).max();
+    let since = since.unwrap_or(Timestamp::MIN).max(copied.start);
+    (since < until).then_some(since)
+}
+
+impl Mover {
+    /// Who moves the `until` of what is copied from, where the new server asks that. Says what will be
+    /// done, and waits until what the old one has taken can be found there.
+    ///
+    /// # Errors
+    /// An argument that makes no sense.
+    pub fn new(
+        matches: &ArgMatches,
+        kind: &Kind,
+        progress: &mut Progress,
+    ) -> anyhow::Result<Option<Mover>> {
+        if !kind.is_legacy || matches.get_flag("keep-until") || !is_whole(matches) {
+            return Ok(None);
+        }
+        let mut mover = Mover {
+            client: Client::new(matches)?,
+            url: places(matches).first().context("no place")?.trim_end_matches('/').to_string(),
+            kind: legacy_kind(kind),
+            copied: TimeRange::new(progress.time.0, progress.time.1),
+            looked: None,
+            said: String::new(),
+        };
+        let until = match mover.until() {
+            Ok(Found { until: Some(Timestamp::MIN), .. } | Found { until: None, others: 0 }) => {
+                return Ok(None);
+            }
+            Ok(Found { until: Some(until), .. }) => until,
+            Ok(Found { until: None, .. }) => {
+                eprintln!(
+                    "quipu: no legacy backend of the server is url={} kind={}: no until moves",
+                    mover.url, mover.kind
+                );
+                return Ok(None);
+            }
+            Err(error) => {
+                let words = sentence(&error);
+                eprintln!("quipu: the until of legacy backends is not moved: {words}");
+                return Ok(None);
+            }
+        };
+        if progress.began.is_none() && progress.done.is_empty() {
+            mover.settle(until);
+            progress.began = Some(RealVfs::new().now());
+        }
+        let server = text(matches, "url");
+        eprintln!(
+            "{server} asks {} up to {}: that moves back over what is copied; --keep-until leaves it",
+            mover.url,
+            text_of(until)
+        );
+        Ok(Some(mover))
+    }
+
+    /// Waits until all that the old server has from before `until` can be read there.
+    fn settle(&self, until: Timestamp) {
+        let left = until.saturating_add(SETTLING).saturating_sub(RealVfs::new().now());
+        if 0 < left && until.saturating_sub(1) <= self.copied.end {
+            let left = Duration::from_nanos(left.unsigned_abs());
+            eprintln!(
+                "waiting for {} s: what came to {} just before {} may not be found there yet",
+                left.as_secs() + 1,
+                self.url,
+                rfc3339(until)
+            );
+            std::thread::sleep(left);
+        }
+    }
+
+    /// Up to when the new server asks what is copied from.
+    fn until(&mut self) -> anyhow::Result<Found> {
+        let (status, text) = self.ask(Method::GET, "/api/v1/status/legacy", Bytes::new())?;
+        if status == StatusCode::NOT_FOUND {
+            bail!("the server is older than this command, and does not know how");
+        }
+        if !status.is_success() {
+            bail!("{status}: {text}");
+        }
+        let answer: serde_json::Value =
+            serde_json::from_str(&text).context("an answer that is no JSON")?;
+        let all = answer["data"]["backends"].as_array().context("no list of backends")?;
+        let is_it =
+            |one: &&serde_json::Value| one["url"] == self.url.as_str() && one["kind"] == self.kind;
+        let Some(found) = all.iter().find(is_it) else {
+            return Ok(Found { until: None, others: all.len() });
+        };
+        let text = found["until"].as_str().context("a backend without its until")?;
+        let until = parse(text).map_err(|why| anyhow!(why))?;
+        Ok(Found { until: Some(until), others: all.len() - 1 })
+    }
+
+    fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<(StatusCode, String)> {
+        let headers = &[("content-type", "application/x-www-form-urlencoded")];
+        let asked = Asked { method, path, headers, body };
+        let mut text = Vec::new();
+        let reply = self.client.ask_until(Instant::now() + PATIENCE, &asked, &mut |bytes| {
+            text.extend_from_slice(bytes);
+            match text.len() <= ANSWER_SIZE_MAX {
+                true => Ok(()),
+                false => bail!("an answer of more than {ANSWER_SIZE_MAX} bytes"),
+            }
+        })?;
+        let words = if reply.error.is_empty() { text } else { reply.error.into_bytes() };
+        Ok((reply.status, String::from_utf8_lossy(&words).into_owned()))
+    }
+
+    /// Moves it over what is copied by now, if a moment has passed since it was last looked. Words for
+    /// whoever looks on, if there is something new to say.
+    pub fn advance(&mut self, windows: &[Window], progress: &Progress) -> Option<String> {
+        if self.looked.is_some_and(|at| at.elapsed() < EVERY) {
+            return None;
+        }
+        self.looked = Some(Instant::now());
+        self.advance_now(windows, progress)
+    }
+
+    /// The same at once.
+    pub fn advance_now(&mut self, windows: &[Window], progress: &Progress) -> Option<String> {
+        let words = match self.try_advance(windows, progress) {
+            Ok(words) => words?,
+            Err(error) => format!("until is not moved: {}", sentence(&error)),
+        };
+        if words == self.said {
+            return None;
+        }
+        self.said.clone_from(&words);
+        Some(words)
+    }
+
+    fn try_advance(
+        &mut self,
+        windows: &[Window],
+        progress: &Progress,
+    ) -> anyhow::Result<Option<String>> {
+        let Some(until) = self.until()?.until else { return Ok(None) };
+        let is_done = |one: &Window| progress.done.contains_key(&one.name);
+        let Some(to) = copied_since(windows, &is_done, &self.copied, until) else {
+            return Ok(None);
+        };
+        // The newest was read by then.
+        if progress.began.is_none_or(|began| began < until.saturating_add(SETTLING)) {
+            return Ok(Some(format!(
+                "until={} of {} stays: the copy began before what came to it until then was sure to be \
+                 found there; copy once more to have it moved",
+                rfc3339(until),
+                self.url
+            )));
+        }
+        let (url, from, to) = (encode(&self.url), text_of(until), text_of(to));
+        let form =
+            format!("url={url}&kind={}&from={}&until={}", self.kind, encode(&from), encode(&to));
+        let (status, text) =
+            self.ask(Method::POST, "/api/v1/admin/legacy/until", Bytes::from(form))?;
+        if !status.is_success() {
+            bail!("{status}: {text}");
+        }
+        Ok(Some(match to.as_str() {
+            NOTHING => format!("{} is not asked any more: all of it is here", self.url),
+            _ => format!("{} is asked up to {to} from now on", self.url),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::days;
+    use super::*;
+    use model::sample::NANOS_PER_DAY as DAY;
+
+    /// Where `until` may move when some days of days 10 to 20 at noon are done.
+    fn since(done: &[i64], copied: (i64, i64), until: i64) -> Option<i64> {
+        let copied = TimeRange::new(copied.0, copied.1);
+        let windows = days::windows(&TimeRange::new(copied.start.max(10 * DAY), copied.end));
+        let is_done = |one: &Window| done.contains(&one.range.start.div_euclid(DAY));
+        copied_since(&windows, &is_done, &copied, until)
+    }
+
+    #[test]
+    fn it_moves_over_what_is_whole() {
+        let noon = 20 * DAY + DAY / 2;
+        let all = (i64::MIN, noon);
+        assert_eq!(since(&[], all, noon), None);
+        assert_eq!(since(&[20], all, noon), Some(20 * DAY));
+        assert_eq!(since(&[20], all, noon + 1), Some(20 * DAY), "the end was copied");
+        assert_eq!(since(&[20], all, noon + 2), None, "it was not copied so far");
+        assert_eq!(since(&[20, 19], all, noon), Some(19 * DAY));
+        assert_eq!(since(&[20, 18], all, noon), Some(20 * DAY), "not over a hole");
+        assert_eq!(since(&[19, 18], all, noon), None);
+        assert_eq!(since(&[19, 18], all, 20 * DAY), Some(18 * DAY), "another copied the last one");
+        assert_eq!(since(&[19, 18], all, 18 * DAY), None, "it is there");
+        assert_eq!(since(&[20], all, i64::MIN), None);
+        let every: Vec<i64> = (0..=20).collect();
+        assert_eq!(since(&every, all, noon), Some(i64::MIN), "nothing is left");
+        let start = 12 * DAY + 5;
+        assert_eq!(since(&every, (start, noon), noon), Some(start));
+        assert_eq!(since(&every, (start, noon), start), None);
+        assert_eq!(since(&every, (start, noon), 11 * DAY), None);
+    }
+}
