@@ -130,13 +130,15 @@ fn promql(stage: &Stage, random: &mut Random) -> Result<()> {
     let wraps: [fn(&str) -> String; 5] = [
         |s| s.to_string(),
         |s| format!("sum by (db, host) (last_over_time({s}[1h]))"),
+        |s| format!("max by (zone) ({s} offset 30m)"),
         |s| format!("count_over_time({s}[2h])"),
         |s| format!("rate({s}[40m])"),
-        |s| format!("max by (zone) ({s} offset 30m)"),
     ];
     for selector in SELECTORS {
         for _ in 0..2 {
-            let query = wraps[random.below(5) as usize](selector);
+            // Those of several metrics keep their names, or lose them all.
+            let count = if selector.starts_with('{') { 3 } else { 5 };
+            let query = wraps[random.below(count) as usize](selector);
             let first = random.below(SWITCH as u64) as i64;
             let last = first + 1 + random.below(ROWS as u64) as i64;
             let (start, end) = (START + first * STEP, START + last * STEP);

@@ -232,9 +232,9 @@ fn more_of_an_influxdb_than_a_limit_is_an_error_that_names_it() -> Result<()> {
     let (port, way) = backend()?;
     let server = start(directory.path(), port)?;
     for (bad, limit) in [
+        ("bomb", "legacy-max-samples"),
         ("many samples", "legacy-max-samples"),
         ("many series", "query.max-series"),
-        ("bomb", "legacy-max-samples"),
     ] {
         *way.lock().expect("no panic") = bad;
         let (status, json, _) = ask(&server, &query_path("m_value"))?;
