@@ -83,7 +83,7 @@ fn body(way: &str, asked: &str) -> String {
         // Each a few bytes here, and many in memory.
         "bomb" => format!(
             "{{\"results\":[{{\"series\":[{{\"values\":[{}[1]]}}]}}]}}",
-            "[1],".repeat(7 << 18)
+            "[1,1],".repeat(7 << 17)
         ),
         "many bytes" => " ".repeat(3 << 20),
         _ => good,
@@ -167,7 +167,7 @@ fn answers_say_what_a_bad_influxdb_did_not_give() -> Result<()> {
     for (bad, words) in [
         ("stall", "within"),
         ("drip", "within"),
-        ("garbage", "malformed"),
+        ("garbage", "InfluxQL"),
         ("500", "500"),
         ("401", "401"),
         ("cut", "broke off"),
@@ -177,7 +177,6 @@ fn answers_say_what_a_bad_influxdb_did_not_give() -> Result<()> {
         ("empty", "ends before its end"),
         ("another statement", "not asked"),
         ("more columns", "more columns"),
-        ("bomb", ""),
         ("many bytes", ""),
     ] {
         set("good");
@@ -203,8 +202,6 @@ fn answers_say_what_a_bad_influxdb_did_not_give() -> Result<()> {
             ensure!(text.contains("here") && !text.contains("there"), "{bad} {path}: {json}");
         }
     }
-    let peak = server.metric("process_resident_memory_bytes")?;
-    ensure!(peak < 1e9, "{peak} bytes");
     server.stop()
 }
 
@@ -234,9 +231,11 @@ fn more_of_an_influxdb_than_a_limit_is_an_error_that_names_it() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (port, way) = backend()?;
     let server = start(directory.path(), port)?;
-    for (bad, limit) in
-        [("many samples", "legacy-max-samples"), ("many series", "query.max-series")]
-    {
+    for (bad, limit) in [
+        ("bomb", "legacy-max-samples"),
+        ("many samples", "legacy-max-samples"),
+        ("many series", "query.max-series"),
+    ] {
         *way.lock().expect("no panic") = bad;
         let (status, json, _) = ask(&server, &query_path("m_value"))?;
         ensure!(status == 422, "{bad}: {status} {json}");
@@ -244,5 +243,7 @@ fn more_of_an_influxdb_than_a_limit_is_an_error_that_names_it() -> Result<()> {
     }
     let (status, json, _) = ask(&server, "/api/v1/series?match[]=m_value&start=1788048000")?;
     ensure!(status == 422, "{json}");
+    let peak = server.metric("process_resident_memory_peak_bytes")?;
+    ensure!(peak < 1e9, "{peak} bytes of memory");
     server.stop()
 }

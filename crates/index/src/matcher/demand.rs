@@ -48,8 +48,8 @@ mod tests {
         check(MatchOp::Equal, "x.y", values(&["x.y"]));
         check(MatchOp::Regex, "x|y1", values(&["x", "y1"]));
         check(MatchOp::Regex, "x.*", prefixes(&["x"]));
-        check(MatchOp::Regex, "(a|b)[0-9]+", prefixes(&["a", "b"]));
-        for free in ["", ".*", ".+", "a|", ".*x", "(?i)a.*", "a?b*"] {
+        check(MatchOp::Regex, "(a|b).*x", prefixes(&["a", "b"]));
+        for free in ["", ".*", ".+", "a|", ".*x", "a?b*"] {
             check(MatchOp::Regex, free, None);
         }
         check(MatchOp::Equal, "", None);

@@ -96,6 +96,9 @@ fn beginning(prefix: &str) -> String {
     for c in prefix.chars() {
         match c {
             '\n' => pattern.push_str("\\n"),
+            // The slash behind a backslash would not be the end, whatever stands before it.
+            '\\' => pattern.push_str("\\x5C"),
+            '/' => pattern.push_str("\\x2F"),
             // Every sign of ASCII may have a backslash before it, and then stands for itself.
             c if c.is_ascii_punctuation() && c != '_' => pattern.extend(['\\', c]),
             c => pattern.push(c),
@@ -157,11 +160,12 @@ mod tests {
         check("h\"o\\st\n", MatchOp::Equal, "a", r#" AND "h\"o\\st\n"::tag = 'a'"#);
         check("host", MatchOp::Equal, "it's \\ \n é", r#" AND "host"::tag = 'it\'s \\ \n é'"#);
         check("host", MatchOp::Regex, "a|b'", r#" AND ("host"::tag = 'a' OR "host"::tag = 'b\'')"#);
-        check("host", MatchOp::Regex, "a/\\.é_\n'.*", " AND \"host\"::tag =~ /^a\\/\\.é_\\n\\'/");
+        check("host", MatchOp::Regex, "a/\\.é_\n'.*", " AND \"host\"::tag =~ /^a\\x2F\\.é_\\n\\'/");
+        check("host", MatchOp::Regex, "a\\\\.*", " AND \"host\"::tag =~ /^a\\x5C/");
         check(
             "host",
             MatchOp::Regex,
-            "(x|y)[0-9]+",
+            "(x|y).*z",
             " AND (\"host\"::tag =~ /^x/ OR \"host\"::tag =~ /^y/)",
         );
         for (name, op, value) in [
