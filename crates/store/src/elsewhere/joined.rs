@@ -83,6 +83,12 @@ impl Joined {
         self.list.len()
     }
 
+    /// How many floats from elsewhere there are for each series.
+    pub fn samples_each(&self) -> u64 {
+        let all: usize = self.found.iter().map(|series| series.times.len()).sum();
+        (all / self.list.len().max(1)) as u64
+    }
+
     /// Whether any from elsewhere has histograms.
     pub fn has_histograms(&self) -> bool {
         self.has_histograms
@@ -183,6 +189,15 @@ fn is_same(at: Timestamp, time: Timestamp) -> bool {
     at == time || (is_whole && at.saturating_sub(time) < NANOS_PER_MILLI)
 }
 
+/// Whether all samples of another database are older than those that are here, which is so where a copy has
+/// come to between them.
+fn is_all_before(theirs: &[i64], own: &[i64]) -> bool {
+    match (theirs.last(), own.first()) {
+        (Some(last), Some(first)) => last.saturating_add(NANOS_PER_MILLI) <= *first,
+        _ => true,
+    }
+}
+
 /// Joins two sorted lists; of equal times the first one's counts, and where something is `taken`
 /// the second one's does not.
 fn merge<V>(
@@ -192,6 +207,13 @@ fn merge<V>(
     (out_times, out_values): (&mut Vec<i64>, &mut Vec<V>),
     copy: impl Fn(&V) -> V,
 ) {
+    if taken.is_empty() && is_all_before(times, own_times) {
+        out_times.extend_from_slice(times);
+        out_times.extend_from_slice(own_times);
+        out_values.extend(values.iter().map(&copy));
+        out_values.extend(own_values.iter().map(copy));
+        return;
+    }
     let mut own = own_times.iter().zip(own_values).peekable();
     for (time, value) in times.iter().zip(values) {
         while let Some((at, one)) = own.next_if(|(at, _)| **at < *time) {
@@ -365,6 +387,10 @@ mod tests {
         let all = [4 * milli, own[0], own[1], theirs[3], own[2]];
         assert_eq!(joined(&theirs[..4], &own[..3]), all);
         assert_eq!(joined(&theirs[4..], &own[3..]), [-1]);
+        assert_eq!(joined(&[0], &[milli - 1]), [milli - 1], "the same millisecond");
+        assert_eq!(joined(&[0], &[milli]), [0, milli]);
+        assert_eq!(joined(&[], &own[..2]), own[..2]);
+        assert_eq!(joined(&theirs[..3], &[]), theirs[..3]);
     }
 
     #[test]
