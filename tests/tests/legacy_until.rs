@@ -23,7 +23,8 @@ fn lines(days: std::ops::Range<i64>) -> String {
     let mut text = String::new();
     for row in days.start * ROWS..days.end * ROWS {
         for host in 0..5 {
-            text += &format!("cpu,host=h{host} v={} {}\n", row * 7 + host, START + row * DAY / ROWS);
+            text +=
+                &format!("cpu,host=h{host} v={} {}\n", row * 7 + host, START + row * DAY / ROWS);
         }
     }
     text
@@ -184,6 +185,11 @@ fn it_follows_a_copy_that_is_killed_and_goes_on() -> Result<()> {
     server.kill()?;
     let server = launch(directory.path(), &sides.url).start()?;
     ensure!(until(&server)? <= reached, "{reached}, then {}", until(&server)?);
+    // It looks by itself whether the old one is there.
+    poll("the look at start", PATIENCE, || {
+        ensure!(server.log().contains("answers; it is asked up to"), "{}", server.log());
+        Ok(())
+    })?;
     let before = requests(&server, &sides.url)?;
     whole_day(&sides, &server, -1)?;
     ensure!(requests(&server, &sides.url)? == before, "nobody was asked");
@@ -195,7 +201,11 @@ fn it_follows_a_copy_that_is_killed_and_goes_on() -> Result<()> {
     server.get("/api/v1/series?match[]=cpu_v&start=0")?;
     ensure!(requests(&server, &sides.url)? == before, "nobody was asked");
     let server = server.restart()?;
-    ensure!(until(&server)? == "none" && server.log().contains("is not asked any more"), "{}", server.log());
+    ensure!(
+        until(&server)? == "none" && server.log().contains("is not asked any more"),
+        "{}",
+        server.log()
+    );
     server.stop()
 }
 

@@ -19,6 +19,7 @@ mod lists;
 pub mod rule;
 mod samples;
 mod selector;
+mod unpacking;
 pub mod until;
 
 use crate::app::App;
