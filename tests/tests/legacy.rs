@@ -262,6 +262,42 @@ fn old_samples_of_a_victoriametrics_are_in_every_answer() -> Result<()> {
     half.stop()
 }
 
+/// Many megabytes, of which several threads make samples.
+#[test]
+fn a_large_answer_is_whole_whoever_unpacks_it() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_victoria, authority) = start_victoria(directory.path())?;
+    let mut random = random::Random::seeded(7);
+    let mut lines = String::new();
+    for row in 0..1000 {
+        for host in 0..200 {
+            let (v, at) = (random.below(1 << 30), START + row * 60);
+            lines += &format!("cpu,host=h{host},zone=z{} v={v} {at}\n", host % 3);
+        }
+    }
+    let mut client = Client::new(&authority);
+    let written = client.post("/write?precision=s", &[], lines.as_bytes())?;
+    ensure!(written.status == 204, "{}", written.excerpt());
+    client.get("/internal/force_flush")?;
+    let whole = Launch::new(&directory.path().join("whole")).start()?;
+    whole.write("/write?precision=s", lines)?;
+    let legacy = format!("url=http://{authority} kind=victoriametrics until={}", START + 86_400);
+    let empty = Launch::new(&directory.path().join("empty")).flag("legacy", &legacy).start()?;
+    for query in
+        ["sum by (host) (sum_over_time(cpu_v[10m]))", "sum by (zone) (count_over_time(cpu_v[5m]))"]
+    {
+        // Blocks come whole, though their middle is asked for.
+        for (first, last) in [(0, 100), (40, 60), (99, 101)] {
+            alike(&whole, &empty, &range_path(query, first, last))?;
+        }
+    }
+    let bytes =
+        empty.metric(&format!("quipu_legacy_bytes_total{{backend=\"http://{authority}\"}}"))?;
+    ensure!(4e6 < bytes, "{bytes} are not many");
+    ensure!(whole.export("cpu_v")? == empty.export("cpu_v")?, "every sample");
+    empty.stop()
+}
+
 fn histogram(at: i64) -> Histogram {
     let bucket = |index, count: i64| Bucket { index, count: count as f64 };
     let positive = vec![bucket(-3, 2 + at), bucket(-2, 5 + 2 * at), bucket(1, 1)];

@@ -185,6 +185,11 @@ fn it_follows_a_copy_that_is_killed_and_goes_on() -> Result<()> {
     server.kill()?;
     let server = launch(directory.path(), &sides.url).start()?;
     ensure!(until(&server)? <= reached, "{reached}, then {}", until(&server)?);
+    // It looks by itself whether the old one is there.
+    poll("the look at start", PATIENCE, || {
+        ensure!(server.log().contains("answers; it is asked up to"), "{}", server.log());
+        Ok(())
+    })?;
     let before = requests(&server, &sides.url)?;
     whole_day(&sides, &server, -1)?;
     ensure!(requests(&server, &sides.url)? == before, "nobody was asked");

@@ -21,6 +21,7 @@ mod lists;
 pub mod rule;
 mod samples;
 mod selector;
+mod unpacking;
 pub mod until;
 
 use crate::app::App;

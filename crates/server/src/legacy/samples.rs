@@ -2,7 +2,7 @@
 
 use super::backend::Request;
 use super::rule::{Export, Kind};
-use super::{catalogue, influx, selector};
+use super::{catalogue, influx, selector, unpacking};
 use crate::commands::client::encode;
 use crate::commands::migrate::days;
 use crate::commands::migrate::remote_read::{Answer, READ_PATH, question};
@@ -10,50 +10,38 @@ use crate::commands::migrate::victoriametrics::{FIRST, Lines, ROWS_PER_LINE};
 use anyhow::{Context as _, ensure};
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange};
-use std::borrow::Borrow;
 use std::collections::HashMap;
-use std::hash::Hash;
 use std::time::Instant;
 use store::{Asked, FoundSeries};
 use wire::remote_read::ReadQuery;
-use wire::vm_native::stream::{Block, BlockReader};
 
 /// Bytes of a sample in memory, in which the limit on samples counts.
-const SAMPLE_SIZE: usize = 16;
+pub(super) const SAMPLE_SIZE: usize = 16;
 /// Where samples are exported as blocks.
 const BLOCKS_PATH: &str = "/api/v1/export/native";
 /// Where they are as lines.
 const LINES_PATH: &str = "/api/v1/export";
 
-/// Series that come, some of them in pieces, by what tells them apart.
-struct Gathered<K> {
-    places: HashMap<K, usize>,
+/// Series that come, some of them in pieces.
+#[derive(Default)]
+struct Gathered {
+    places: HashMap<Labels, usize>,
     series: Vec<FoundSeries>,
 }
 
-impl<K: Eq + Hash> Gathered<K> {
-    fn new() -> Gathered<K> {
-        Gathered { places: HashMap::new(), series: Vec::new() }
-    }
-
-    /// The series of a key; of one that is new, the key and its labels are made.
-    fn of<Q: Eq + Hash + ToOwned<Owned = O> + ?Sized, O: Into<K>>(
-        &mut self,
-        key: &Q,
-        labels: impl FnOnce() -> anyhow::Result<Labels>,
-    ) -> anyhow::Result<&mut FoundSeries>
-    where
-        K: Borrow<Q>,
-    {
-        let idx = match self.places.get(key) {
-            Some(idx) => *idx,
+impl Gathered {
+    /// The series of some labels.
+    fn of(&mut self, labels: &Labels) -> anyhow::Result<&mut FoundSeries> {
+        let place = match self.places.get(labels) {
+            Some(place) => *place,
             None => {
-                self.series.push(FoundSeries { labels: labels()?, ..Default::default() });
-                self.places.insert(key.to_owned().into(), self.series.len() - 1);
-                self.series.len() - 1
+                let place = self.series.len();
+                self.places.insert(labels.clone(), place);
+                self.series.push(FoundSeries { labels: labels.clone(), ..Default::default() });
+                place
             }
         };
-        self.series.get_mut(idx).context("a place without a series")
+        self.series.get_mut(place).context("a place without a series")
     }
 }
 
@@ -88,39 +76,7 @@ fn export_query(request: &Request<'_>, asked: &Asked<'_>, range: &TimeRange) -> 
 /// Blocks as VictoriaMetrics has them on disk: they cost it a tenth of what lines of JSON do.
 fn blocks(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<FoundSeries>> {
     let query = export_query(request, asked, &asked.range);
-    let (first, last) = days::millis(&asked.range);
-    let bounds = request.bounds();
-    let mut gathered: Gathered<Vec<u8>> = Gathered::new();
-    let mut take = |block: Block<'_>| {
-        // A block is sent whole.
-        let within = block.millis.partition_point(|millis| *millis < first)
-            ..block.millis.partition_point(|millis| *millis <= last);
-        if within.is_empty() {
-            return Ok(());
-        }
-        // A name may be longer than all samples.
-        let weight = within.len() + block.key().len() / SAMPLE_SIZE;
-        bounds.note_samples(within.len(), weight, asked)?;
-        let series = gathered.of(block.key(), || Ok(block.labels()?))?;
-        let (millis, values) = (&block.millis[within.clone()], &block.values[within]);
-        let nanos = |millis: &i64| millis.saturating_mul(NANOS_PER_MILLI);
-        // Markers of where a series ended, which neither lines nor a copy have.
-        if values.iter().any(|value| value.is_nan()) {
-            let numbers = millis.iter().zip(values).filter(|(_, value)| !value.is_nan());
-            for (millis, value) in numbers {
-                series.times.push(nanos(millis));
-                series.values.push(*value);
-            }
-        } else {
-            series.times.extend(millis.iter().map(nanos));
-            series.values.extend_from_slice(values);
-        }
-        bounds.check_series(gathered.series.len(), asked)
-    };
-    let mut reader = BlockReader::default();
-    request.stream(BLOCKS_PATH, &query, asked, &mut |bytes| reader.push(bytes, &mut take))?;
-    reader.end()?;
-    Ok(gathered.series)
+    unpacking::series(request, (BLOCKS_PATH, &query), asked)
 }
 
 fn lines(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<FoundSeries>> {
@@ -130,13 +86,13 @@ fn lines(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Fou
     let query = export_query(request, asked, &range);
     let query = format!("{query}&max_rows_per_line={ROWS_PER_LINE}");
     let bounds = request.bounds();
-    let mut gathered: Gathered<Labels> = Gathered::new();
+    let mut gathered = Gathered::default();
     let mut take = |line: &[u8]| {
         let (labels, samples) = wire::json_lines::read_line(line)?;
         bounds.note_samples(samples.len(), samples.len(), asked)?;
         // It has no samples that are no number: they mark where it had none.
         let numbers = samples.iter().filter(|one| !one.value.is_nan());
-        let series = gathered.of(&labels, || Ok(labels.clone()))?;
+        let series = gathered.of(&labels)?;
         for one in numbers {
             series.times.push(one.millis.saturating_mul(NANOS_PER_MILLI));
             series.values.push(one.value);
@@ -154,14 +110,14 @@ fn read(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Foun
     let range =
         TimeRange::new(first.saturating_mul(NANOS_PER_MILLI), last.saturating_mul(NANOS_PER_MILLI));
     let (bounds, deadline) = (request.bounds(), request.deadline());
-    let mut gathered: Gathered<Labels> = Gathered::new();
+    let mut gathered = Gathered::default();
     for matchers in selector::sets_of(asked.sets) {
         let question = question(&ReadQuery { matchers, range })?;
         let mut take = |found: wire::remote_read::decode::ReadSeries| {
             ensure!(Instant::now() < deadline, "not within its time");
             let count = found.chunks.iter().map(Vec::len).sum::<usize>();
             bounds.note_samples(count + found.histograms.len(), found.weight(), asked)?;
-            let series = gathered.of(&found.labels, || Ok(found.labels.clone()))?;
+            let series = gathered.of(&found.labels)?;
             for one in found.chunks.iter().flatten() {
                 series.times.push(one.millis.saturating_mul(NANOS_PER_MILLI));
                 series.values.push(one.value);

@@ -6,7 +6,6 @@ use crate::changes::ChangeClock;
 use crate::histograms::names;
 use crate::missing::Missing;
 use crate::{Error, Result, SelectLimits};
-use hashbrown::HashMap;
 use index::CompiledMatchers;
 use model::{Labels, Matcher, TimeRange, Timestamp};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -123,28 +122,18 @@ impl Concerned<'_> {
         sets: &[Vec<Matcher>],
         compiled: &[CompiledMatchers],
     ) -> Result<Vec<FoundSeries>> {
-        let mut all: HashMap<Labels, FoundSeries> = HashMap::new();
+        let mut all = Vec::new();
         for (mut found, range) in self.ask(sets, |one, asked| one.select(asked))? {
-            for series in &mut found {
+            found.retain_mut(|series| {
                 tidy(series, &range);
-            }
-            for series in found {
                 let is_some = !series.times.is_empty() || !series.histogram_times.is_empty();
-                if !is_some || !matches_any(compiled, &series.labels) {
-                    continue;
-                }
-                // Of equal times the one counts that is named first.
-                match all.get_mut(&series.labels) {
-                    Some(known) => known.join(series),
-                    None => {
-                        all.insert(series.labels.clone(), series);
-                    }
-                }
-            }
+                is_some && matches_any(compiled, &series.labels)
+            });
+            // Of equal times the one counts that is named first.
+            all.append(&mut found);
+            all = each_once(all);
             self.limits.check_series(all.len())?;
         }
-        let mut all: Vec<FoundSeries> = all.into_values().collect();
-        all.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
         Ok(all)
     }
 
@@ -260,6 +249,23 @@ impl Concerned<'_> {
             None => Err(Error::Away { what }),
         }
     }
+}
+
+/// Series in the order of their labels, those of the same labels joined.
+fn each_once(mut all: Vec<FoundSeries>) -> Vec<FoundSeries> {
+    if all.is_sorted_by(|a, b| a.labels < b.labels) {
+        return all;
+    }
+    // Stable: of equal labels the first counts.
+    all.sort_by(|a, b| a.labels.cmp(&b.labels));
+    let mut once: Vec<FoundSeries> = Vec::with_capacity(all.len());
+    for series in all {
+        match once.last_mut().filter(|known| known.labels == series.labels) {
+            Some(known) => known.join(series),
+            None => once.push(series),
+        }
+    }
+    once
 }
 
 fn matches_any(compiled: &[CompiledMatchers], labels: &Labels) -> bool {

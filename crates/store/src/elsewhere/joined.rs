@@ -83,6 +83,12 @@ impl Joined {
         self.list.len()
     }
 
+    /// How many floats from elsewhere there are for each series.
+    pub fn samples_each(&self) -> u64 {
+        let all: usize = self.found.iter().map(|series| series.times.len()).sum();
+        (all / self.list.len().max(1)) as u64
+    }
+
     /// Whether any from elsewhere has histograms.
     pub fn has_histograms(&self) -> bool {
         self.has_histograms
@@ -192,6 +198,15 @@ fn is_same(at: Timestamp, time: Timestamp, grain: Grain) -> bool {
     at == time || (is_cut && at.saturating_sub(time) < NANOS_PER_MILLI)
 }
 
+/// Whether all samples of another database are older than those that are here, which is so where a copy has
+/// come to between them.
+fn is_all_before(theirs: &[i64], own: &[i64]) -> bool {
+    match (theirs.last(), own.first()) {
+        (Some(last), Some(first)) => last.saturating_add(NANOS_PER_MILLI) <= *first,
+        _ => true,
+    }
+}
+
 /// Joins two sorted lists; of equal times the first one's counts, and where something is `taken`
 /// the second one's does not.
 fn merge<V>(
@@ -201,6 +216,13 @@ fn merge<V>(
     (out_times, out_values): (&mut Vec<i64>, &mut Vec<V>),
     copy: impl Fn(&V) -> V,
 ) {
+    if taken.is_empty() && is_all_before(times, own_times) {
+        out_times.extend_from_slice(times);
+        out_times.extend_from_slice(own_times);
+        out_values.extend(values.iter().map(&copy));
+        out_values.extend(own_values.iter().map(copy));
+        return;
+    }
     let mut own = own_times.iter().zip(own_values).peekable();
     for (time, value) in times.iter().zip(values) {
         while let Some((at, one)) = own.next_if(|(at, _)| **at < *time) {
@@ -379,6 +401,10 @@ mod tests {
         // Of who knows nanoseconds these are other samples.
         assert_eq!(joined(&theirs[..4], &own[..3], Grain::Nano).len(), 7);
         assert_eq!(joined(&[5 * milli, 7 * milli], &[5 * milli], Grain::Nano).len(), 2);
+        assert_eq!(joined(&[0], &[milli - 1], Grain::Milli), [milli - 1], "the same millisecond");
+        assert_eq!(joined(&[0], &[milli], Grain::Milli), [0, milli]);
+        assert_eq!(joined(&[], &own[..2], Grain::Milli), own[..2]);
+        assert_eq!(joined(&theirs[..3], &[], Grain::Milli), theirs[..3]);
     }
 
     #[test]

@@ -63,6 +63,11 @@ pub struct SeriesKeys {
     pub name: u64,
 }
 
+/// How many series of so many samples each are read at once.
+fn series_read_at_once(samples_each: u64) -> usize {
+    to_usize((READ_SAMPLES / samples_each.max(1)).clamp(16, READ_SERIES_MAX))
+}
+
 impl Selection {
     /// Selects from partitions, oldest first, what matchers were compiled to.
     pub(crate) fn new(
@@ -118,7 +123,7 @@ impl Selection {
             joined: None,
             hidden: Hidden::new(hidden, hidden_lost),
             scope: SelectScope { range, limits: limits.clone(), page_headers, watch },
-            read_series: to_usize((READ_SAMPLES / samples_each).clamp(16, READ_SERIES_MAX)),
+            read_series: series_read_at_once(samples_each),
             readers: Mutex::default(),
         })
     }
@@ -126,6 +131,9 @@ impl Selection {
     /// Stands in another order from now on, with series from elsewhere in between.
     pub(crate) fn put_in_order(&mut self, joined: Joined, order: &[u32]) {
         self.places.put_in_order(order);
+        // What came has been read already; what is made of it has not.
+        let own = self.read_series;
+        self.read_series = own.min(series_read_at_once(joined.samples_each()));
         self.joined = Some(joined);
     }
 

@@ -2,6 +2,7 @@
 
 use crate::narrow::low_byte;
 use crate::protobuf::{Message, put_varint};
+use std::ops::Range;
 
 /// All numbers are the first.
 pub(super) const ONE: u8 = 3;
@@ -94,55 +95,107 @@ impl Unpacker {
     }
 }
 
-/// The numbers of a column: the first of them, and how many there are, stand in the block's head.
+/// Differences of a column, one after the other.
+struct Steps<'a> {
+    bytes: &'a [u8],
+}
+
+impl Steps<'_> {
+    /// Most have a byte or two.
+    #[inline(always)]
+    fn next(&mut self) -> Result<i64, &'static str> {
+        let (zigzag, rest) = match self.bytes {
+            [a, rest @ ..] if *a < 0x80 => (u64::from(*a), rest),
+            [a, b, rest @ ..] if *b < 0x80 => (u64::from(*a & 0x7f) | u64::from(*b) << 7, rest),
+            bytes => long(bytes)?,
+        };
+        self.bytes = rest;
+        Ok(unzigzag(zigzag))
+    }
+
+    /// Whether exactly so many are left; nobody needs to know which.
+    fn are(&self, count: usize) -> bool {
+        let ends = self.bytes.iter().filter(|byte| **byte < 0x80).count();
+        ends == count && self.bytes.last().is_none_or(|byte| *byte < 0x80)
+    }
+}
+
+/// A number of more bytes, and what stands behind it.
+#[cold]
+fn long(bytes: &[u8]) -> Result<(u64, &[u8]), &'static str> {
+    let mut message = Message::new(bytes);
+    let number = message.varint().map_err(|_| FEWER)?;
+    Ok((number, bytes.get(message.offset()..).unwrap_or_default()))
+}
+
+/// What a column has in its block's head.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    /// The first number.
+    pub first: i64,
+    /// How many there are.
+    pub count: usize,
+}
+
+/// The numbers of a column at some places; the others are passed over.
 ///
 /// # Errors
 /// A kind that is not known, or other bytes than so many numbers have.
 pub(super) fn decode(
     kind: u64,
     bytes: &[u8],
-    (first, count): (i64, usize),
+    told: Told,
+    places: Range<usize>,
     unpacker: &mut Unpacker,
     numbers: &mut Vec<i64>,
 ) -> Result<(), &'static str> {
     let kind = u8::try_from(kind).map_err(|_| KINDS)?;
     let is_compressed = kind == DELTAS[1] || kind == SECOND_DELTAS[1];
-    let mut message = Message::new(match is_compressed {
-        true => unpacker.unpack(bytes, count)?,
-        false => bytes,
-    });
-    let mut next = || message.varint().map(unzigzag).map_err(|_| "as many numbers as it says");
+    let bytes = if is_compressed { unpacker.unpack(bytes, told.count)? } else { bytes };
+    let mut steps = Steps { bytes };
     numbers.clear();
-    numbers.reserve(count);
-    numbers.push(first);
-    let mut number = first;
-    let mut push = |step: i64| {
-        number = number.wrapping_add(step);
+    let Range { start, end } = places;
+    let end = end.min(told.count);
+    numbers.reserve(end.saturating_sub(start));
+    let mut number = told.first;
+    let mut left = told.count.saturating_sub(1);
+    if start == 0 && 0 < end {
         numbers.push(number);
-    };
+    }
+    let taken = end.saturating_sub(1);
     match kind {
-        ONE => (1..count).for_each(|_| push(0)),
-        STEPS => {
-            let step = next()?;
-            (1..count).for_each(|_| push(step));
+        ONE | STEPS => {
+            let step = if kind == STEPS { steps.next()? } else { 0 };
+            let at = |place: usize| number.wrapping_add(step.wrapping_mul(place as i64));
+            numbers.extend((start.max(1)..end).map(at));
+            left = 0;
         }
         _ if DELTAS.contains(&kind) => {
-            for _ in 1..count {
-                push(next()?);
+            for place in 1..end {
+                number = number.wrapping_add(steps.next()?);
+                if start <= place {
+                    numbers.push(number);
+                }
             }
+            left -= taken;
         }
         _ if SECOND_DELTAS.contains(&kind) => {
             let mut step = 0i64;
-            for _ in 1..count {
-                step = step.wrapping_add(next()?);
-                push(step);
+            for place in 1..end {
+                step = step.wrapping_add(steps.next()?);
+                number = number.wrapping_add(step);
+                if start <= place {
+                    numbers.push(number);
+                }
             }
+            left -= taken;
         }
         _ => return Err(KINDS),
     }
-    if message.is_done() { Ok(()) } else { Err("no more numbers than it says") }
+    if steps.are(left) { Ok(()) } else { Err("as many numbers as it says, and no more") }
 }
 
+const FEWER: &str = "as many numbers as it says";
 const KINDS: &str = "a kind of column from 1 to 6";
 /// Bytes of a varint.
 const NUMBER_SIZE_MAX: usize = 10;

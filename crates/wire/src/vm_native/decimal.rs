@@ -99,7 +99,15 @@ impl Scale {
     /// What VictoriaMetrics makes of whole numbers.
     pub(super) fn meanings(self, numbers: &[i64], values: &mut Vec<f64>) {
         values.clear();
-        values.extend(numbers.iter().map(|number| self.meaning(*number)));
+        // Those with another meaning stand at both ends of all whole numbers.
+        let is_plain = numbers.iter().all(|number| (ENDLESS_BELOW + 1..ENDED).contains(number));
+        match self.exponent {
+            _ if !is_plain || self.power.is_infinite() => {
+                values.extend(numbers.iter().map(|number| self.meaning(*number)));
+            }
+            ..0 => values.extend(numbers.iter().map(|number| *number as f64 / self.power)),
+            _ => values.extend(numbers.iter().map(|number| *number as f64 * self.power)),
+        }
     }
 
     /// What VictoriaMetrics makes of a whole number.

@@ -2,7 +2,7 @@
 //!
 //! A block that is none is refused, the others are kept; behind one whose size is a lie nothing is found.
 
-use super::content::ContentReader;
+use super::content::{ContentReader, EVER};
 use super::{HEAD_SIZE, PIECE_SIZE_MAX, columns};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
@@ -102,7 +102,7 @@ impl Blocks<'_, '_> {
     ) -> Result<(), &'static str> {
         let key = self.body.get(name.0..name.1).unwrap_or_default();
         let content = self.body.get(content.0..content.1).unwrap_or_default();
-        self.reader.read(content)?;
+        self.reader.read(content, EVER)?;
         let hash = self.hasher.hash(key, self.shape_hash);
         let (key_offset, key_size) = (to_u32(name.0), to_u32(key.len()));
         for (&millis, &value) in self.reader.millis.iter().zip(&self.reader.values) {

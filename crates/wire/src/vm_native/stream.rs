@@ -1,32 +1,53 @@
 //! Blocks of a stream that comes in pieces, for a client that takes series: the counterpart of what
 //! `/api/v1/export/native` sends.
+//!
+//! ```text
+//! pieces ─ Runs ─► runs of whole blocks ─ RunReader, on any thread ─► blocks
+//! ```
 
 use super::content::ContentReader;
 use super::decode::{name_of, push_tags};
 use super::{HEAD_SIZE, PIECE_SIZE_MAX};
 use crate::Error;
 use model::{LabelError, Labels, LabelsBuilder, METRIC_NAME};
+use std::ops::Range;
 
-/// Bytes that are taken in at a time: what is kept of a piece stays small.
-const STEP: usize = 256 << 10;
+/// Bytes of a run, about: less than a millisecond of reading, unless a block alone has more.
+const RUN_SIZE: usize = 64 << 10;
 
-/// Reads a stream.
+/// Cuts a stream into runs of whole blocks.
 #[derive(Default)]
-pub struct BlockReader {
-    /// What has come of a block that is not whole.
+pub struct Runs {
+    /// What has come and was not handed on.
     rest: Vec<u8>,
+    /// Before it, all are whole blocks.
+    whole: usize,
     /// Whether the head was there.
     is_begun: bool,
     /// Bytes before `rest`.
     offset: usize,
+}
+
+/// Some whole blocks.
+#[derive(Debug)]
+pub struct Run {
+    bytes: Vec<u8>,
+    /// Where in the stream it stands.
+    offset: usize,
+}
+
+/// Reads runs one after the other, and keeps its memory.
+#[derive(Default)]
+pub struct RunReader {
     content: ContentReader,
 }
 
-/// A block: some samples of a series, each later than the one before or at the same time.
+/// What a block has of the time that is wanted: some samples of a series, or none, each later than the
+/// one before or at the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Block<'a> {
     key: &'a [u8],
-    /// When, in milliseconds. A block is sent whole, so some may be outside of what was asked.
+    /// When, in milliseconds.
     pub millis: &'a [i64],
     /// As many numbers; the marker of a series' end may be among them.
     pub values: &'a [f64],
@@ -34,6 +55,9 @@ pub struct Block<'a> {
 
 /// What takes blocks.
 pub type OnBlock<'a, E> = dyn FnMut(Block<'_>) -> Result<(), E> + 'a;
+
+/// What takes runs.
+pub type OnRun<'a, E> = dyn FnMut(Run) -> Result<(), E> + 'a;
 
 impl<'a> Block<'a> {
     /// The bytes that stand for its labels: equal for blocks of the same series.
@@ -57,71 +81,111 @@ impl<'a> Block<'a> {
     }
 }
 
-impl BlockReader {
-    /// Takes bytes as they come and hands on the blocks that are whole.
+impl Runs {
+    /// Takes bytes as they come and hands on runs.
     ///
     /// # Errors
     /// Bytes that are no block, or what `sink` says.
-    pub fn push<E: From<Error>>(
-        &mut self,
-        bytes: &[u8],
-        sink: &mut OnBlock<'_, E>,
-    ) -> Result<(), E> {
-        for step in bytes.chunks(STEP) {
+    pub fn push<E: From<Error>>(&mut self, bytes: &[u8], sink: &mut OnRun<'_, E>) -> Result<(), E> {
+        for step in bytes.chunks(RUN_SIZE) {
             self.rest.extend_from_slice(step);
-            self.hand_on(sink)?;
+            self.look()?;
+            if RUN_SIZE <= self.whole {
+                self.hand_on(sink)?;
+            }
         }
         Ok(())
     }
 
-    /// Says that all has come.
+    /// Hands on what is left, now that all has come.
     ///
     /// # Errors
-    /// A stream that ends within a block, or before its head.
-    pub fn end(self) -> Result<(), Error> {
-        match self.is_begun && self.rest.is_empty() {
-            true => Ok(()),
-            false => Err(self.bad(0, "the rest of a block")),
+    /// A stream that ends within a block, or before its head; what `sink` says.
+    pub fn end<E: From<Error>>(mut self, sink: &mut OnRun<'_, E>) -> Result<(), E> {
+        if !self.is_begun || self.whole < self.rest.len() {
+            return Err(bad(self.offset + self.whole, "the rest of a block").into());
         }
+        if 0 < self.whole { self.hand_on(sink) } else { Ok(()) }
     }
 
-    fn hand_on<E: From<Error>>(&mut self, sink: &mut OnBlock<'_, E>) -> Result<(), E> {
-        let mut at = 0;
+    /// Finds the blocks that are whole by now.
+    fn look(&mut self) -> Result<(), Error> {
         if !self.is_begun {
             if self.rest.len() < HEAD_SIZE {
                 return Ok(());
             }
-            (self.is_begun, at) = (true, HEAD_SIZE);
+            self.rest.drain(..HEAD_SIZE);
+            (self.is_begun, self.offset) = (true, HEAD_SIZE);
         }
-        while let Some((key, after)) = self.piece(at)? {
-            let Some((content, end)) = self.piece(after)? else { break };
-            let read = self.content.read(&self.rest[content]);
-            read.map_err(|reason| self.bad(at, reason))?;
-            let ContentReader { millis, values, .. } = &self.content;
-            sink(Block { key: &self.rest[key], millis, values })?;
-            at = end;
+        let bad = |(at, expected)| bad(self.offset + at, expected);
+        while let Some((_, _, end)) = block_at(&self.rest, self.whole).map_err(bad)? {
+            self.whole = end;
         }
-        self.rest.drain(..at);
-        self.offset += at;
         Ok(())
     }
 
-    /// The piece whose size stands at a place, and where it ends; none when it is not there yet.
-    fn piece(&self, at: usize) -> Result<Option<(std::ops::Range<usize>, usize)>, Error> {
-        let Some(size) = self.rest.get(at..).and_then(|rest| rest.first_chunk::<4>()) else {
-            return Ok(None);
-        };
-        let size = u32::from_be_bytes(*size) as usize;
-        if PIECE_SIZE_MAX < size {
-            return Err(self.bad(at, "a piece of 1 MiB at most"));
-        }
-        let (start, end) = (at + 4, at + 4 + size);
-        Ok((end <= self.rest.len()).then_some((start..end, end)))
+    fn hand_on<E: From<Error>>(&mut self, sink: &mut OnRun<'_, E>) -> Result<(), E> {
+        let rest = self.rest.split_off(self.whole);
+        let run = Run { bytes: std::mem::replace(&mut self.rest, rest), offset: self.offset };
+        self.offset += std::mem::take(&mut self.whole);
+        sink(run)
     }
+}
 
-    fn bad(&self, at: usize, expected: &'static str) -> Error {
-        Error::malformed("native format", self.offset + at, expected)
+impl RunReader {
+    /// Hands on the blocks of a run, with what they have from a first to a last millisecond.
+    ///
+    /// # Errors
+    /// Bytes that are no block, or what `sink` says.
+    pub fn read<E: From<Error>>(
+        &mut self,
+        run: &Run,
+        span: (i64, i64),
+        sink: &mut OnBlock<'_, E>,
+    ) -> Result<(), E> {
+        let bad = |(at, expected)| bad(run.offset + at, expected);
+        let mut at = 0;
+        while let Some((key, content, end)) = block_at(&run.bytes, at).map_err(bad)? {
+            let key = run.bytes.get(key).unwrap_or_default();
+            let content = run.bytes.get(content).unwrap_or_default();
+            self.content.read(content, span).map_err(|expected| bad((at, expected)))?;
+            let ContentReader { millis, values, .. } = &self.content;
+            sink(Block { key, millis, values })?;
+            at = end;
+        }
+        Ok(())
     }
+}
+
+/// Places of the name and the content of a block, and where it ends.
+type Places = (Range<usize>, Range<usize>, usize);
+
+/// What should have stood at a place.
+type Bad = (usize, &'static str);
+
+/// The block at a place; none when it is not there yet.
+fn block_at(bytes: &[u8], at: usize) -> Result<Option<Places>, Bad> {
+    let Some(key) = piece(bytes, at)? else { return Ok(None) };
+    let Some(content) = piece(bytes, key.end)? else { return Ok(None) };
+    let end = content.end;
+    Ok(Some((key, content, end)))
+}
+
+/// The piece whose size stands at a place; none when it is not there yet.
+fn piece(bytes: &[u8], at: usize) -> Result<Option<Range<usize>>, Bad> {
+    let Some(size) = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) else {
+        return Ok(None);
+    };
+    let size = u32::from_be_bytes(*size) as usize;
+    if PIECE_SIZE_MAX < size {
+        return Err((at, "a piece of 1 MiB at most"));
+    }
+    let (start, end) = (at + 4, at + 4 + size);
+    Ok((end <= bytes.len()).then_some(start..end))
+}
+
+fn bad(at: usize, expected: &'static str) -> Error {
+    Error::malformed("native format", at, expected)
 }
 
 #[cfg(test)]
@@ -134,16 +198,22 @@ mod tests {
     type Read = (Labels, Vec<(i64, f64)>);
 
     fn read(pieces: &[&[u8]]) -> Result<Vec<Read>, Error> {
-        let (mut reader, mut found) = (BlockReader::default(), Vec::new());
-        for bytes in pieces {
-            reader.push(bytes, &mut |block: Block<'_>| {
+        read_span(pieces, (i64::MIN, i64::MAX))
+    }
+
+    fn read_span(pieces: &[&[u8]], span: (i64, i64)) -> Result<Vec<Read>, Error> {
+        let (mut runs, mut found) = (Runs::default(), Vec::new());
+        let mut reader = RunReader::default();
+        let mut take = |run: Run| {
+            reader.read(&run, span, &mut |block: Block<'_>| {
                 let samples = block.millis.iter().copied().zip(block.values.iter().copied());
                 let labels = block.labels().map_err(|_| Error::malformed("name", 0, "labels"))?;
                 found.push((labels, samples.collect()));
                 Ok::<(), Error>(())
-            })?;
-        }
-        reader.end()?;
+            })
+        };
+        pieces.iter().try_for_each(|bytes| runs.push(bytes, &mut take))?;
+        runs.end(&mut take)?;
         Ok(found)
     }
 
@@ -173,6 +243,40 @@ mod tests {
                 assert_eq!(read(&pieces).unwrap(), whole);
             }
         }
+    }
+
+    #[test]
+    fn only_what_is_wanted_is_read() {
+        for heads in [Heads::Current, Heads::Older] {
+            let bytes = stream(heads);
+            let whole = read(&[&bytes]).unwrap();
+            for span in [(0, 0), (100_000, 150_000), (8_191_000, 8_193_000), (5, 4), (i64::MAX, 0)]
+            {
+                let is_within = |(millis, _): &(i64, f64)| span.0 <= *millis && *millis <= span.1;
+                let expected: Vec<Read> = whole
+                    .iter()
+                    .map(|(labels, samples)| {
+                        (labels.clone(), samples.iter().copied().filter(is_within).collect())
+                    })
+                    .collect();
+                assert_eq!(read_span(&[&bytes], span).unwrap(), expected, "{span:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn runs_are_no_larger_than_they_must_be() {
+        let bytes: Vec<u8> = stream(Heads::Current);
+        let many: Vec<u8> = [&bytes[..16], &bytes[16..].repeat(300)].concat();
+        let (mut runs, mut sizes) = (Runs::default(), Vec::new());
+        let mut take = |run: Run| {
+            sizes.push(run.bytes.len());
+            Ok::<(), Error>(())
+        };
+        runs.push(&many, &mut take).unwrap();
+        runs.end(&mut take).unwrap();
+        assert_eq!(sizes.iter().sum::<usize>(), many.len() - 16);
+        assert!(1 < sizes.len() && sizes.iter().all(|size| *size < 3 * RUN_SIZE), "{sizes:?}");
     }
 
     #[test]

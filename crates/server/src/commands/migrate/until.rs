@@ -233,6 +233,14 @@ impl Mover {
         progress: &Progress,
     ) -> anyhow::Result<Option<String>> {
         let Some(until) = self.until()?.until else { return Ok(None) };
+        if self.copied.end < until.saturating_sub(1) {
+            return Ok(Some(format!(
+                "until={} of {} stays: the copy ends before it, at {}",
+                rfc3339(until),
+                self.url,
+                rfc3339(self.copied.end)
+            )));
+        }
         let is_done = |one: &Window| progress.done.contains_key(&one.name);
         let Some(to) = copied_since(windows, &is_done, &self.copied, until) else {
             return Ok(None);
