@@ -396,8 +396,7 @@ impl Bucket {
         let get = |key: &String| {
             let (path, key) = (self.path(key), key.clone());
             async move {
-                let got = async { self.store.get(&path).await };
-                let got = match got.await {
+                let got = match self.store.get(&path).await {
                     Ok(found) if size_max < found.meta.size => {
                         bail!("{}/{key}: {} bytes are too many", self.name, found.meta.size)
                     }
