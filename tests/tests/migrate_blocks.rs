@@ -258,6 +258,7 @@ fn check_refusals(server: &Server, s3: &S3, block: &Path) -> Result<()> {
         ("s3://nobody/x", "there is no bucket nobody: make it, or say another"),
         ("s3://bucket/of", "no blocks, which are folders called as"),
         ("s3://bucket/of", "there are thanos: name one of them as prefix"),
+        ("s3://bucket", "there are of: name one of them as prefix"),
         ("s3://bucket/nothing", "s3://bucket/nothing: no blocks"),
         ("s3:bucket", "a bucket is s3://BUCKET/PREFIX"),
         ("gs://bucket/x", "gs:// is not known"),

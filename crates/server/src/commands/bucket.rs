@@ -189,8 +189,10 @@ impl Bucket {
     /// What went wrong, and what may be done about it.
     fn failed(&self, key: &str, error: &Error) -> anyhow::Error {
         let (said, name) = (with_causes(error), &self.name);
+        // Of a list the crate tells no more than the status.
         let is_denied =
-            matches!(error, Error::PermissionDenied { .. } | Error::Unauthenticated { .. });
+            matches!(error, Error::PermissionDenied { .. } | Error::Unauthenticated { .. })
+                || said.contains("403 Forbidden");
         if said.contains("NoSuchBucket") {
             return anyhow::anyhow!("there is no bucket {}: make it, or say another", self.bucket);
         }
@@ -394,8 +396,7 @@ impl Bucket {
         let get = |key: &String| {
             let (path, key) = (self.path(key), key.clone());
             async move {
-                let got = async { self.store.get(&path).await };
-                let got = match got.await {
+                let got = match self.store.get(&path).await {
                     Ok(found) if size_max < found.meta.size => {
                         bail!("{}/{key}: {} bytes are too many", self.name, found.meta.size)
                     }

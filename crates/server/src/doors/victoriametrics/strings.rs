@@ -1,7 +1,7 @@
 //! Strings of line protocol in JSON lines: out, with the measurement and the field that they came as, and
 //! in again, where they get numbers of the dictionary (decision 46).
 //!
-//! A metric that ends in `:text` and is no field of strings that is remembered came by another door: its
+//! A metric that ends in `:text` and is no field that is remembered came by another door: its
 //! numbers are none of the dictionary, and are exported as numbers by who asks for it by name.
 
 use crate::app::App;
@@ -47,7 +47,8 @@ impl Strings {
         let mut fields: HashMap<String, HashMap<String, Field>> = HashMap::new();
         for database in app.measurements.databases() {
             for (measurement, all) in app.measurements.measurements(&database) {
-                for (field, _) in all.into_iter().filter(|(_, kind)| *kind == FieldType::String) {
+                // One that came as numbers, too, is remembered as one of numbers.
+                for field in all.into_keys() {
                     let metric = format!("{measurement}_{field}{TEXT_SUFFIX}");
                     let of = fields.entry(database.clone()).or_default();
                     of.insert(metric, (measurement.clone(), field));
