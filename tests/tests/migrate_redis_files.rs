@@ -95,7 +95,7 @@ fn a_damaged_dump_is_told_of() -> Result<()> {
     let directory = directory.path();
     let whole = std::fs::read(data("dump.rdb"))?;
     let server = Launch::new(&directory.join("quipu")).start()?;
-    let mut try_it = |name: &str, bytes: &[u8]| {
+    let try_it = |name: &str, bytes: &[u8]| {
         std::fs::write(directory.join(name), bytes)?;
         let said = migrate(&server, directory, &["redistimeseries-files", name])?;
         ensure!(said.code == 1, "{name}: {}", said.text);
