@@ -46,7 +46,7 @@ impl Database {
         let max = path.split("max=").nth(1).and_then(|text| text.parse().ok()).unwrap_or(25);
         let own = self.points.keys().map(|(metric, _)| metric).chain(&self.names);
         let all: BTreeSet<&String> = own.collect();
-        (200, all.into_iter().take(max).collect())
+        (200, all.into_iter().take(max).cloned().collect())
     }
 
     fn look_up(&self, asked: &Value) -> (u16, Value) {

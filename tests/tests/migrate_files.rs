@@ -54,6 +54,29 @@ fn exports_of_a_victoriametrics_are_copied_from_files() -> Result<()> {
     check_damaged(directory)
 }
 
+#[test]
+fn series_without_a_name_are_counted_and_named() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let directory = directory.path();
+    let line = |labels: &str| {
+        format!(
+            "{{\"metric\":{{{labels}}},\"values\":[1,2],\"timestamps\":[{START}000,{START}001]}}\n"
+        )
+    };
+    let text = line("\"__name__\":\"up\",\"job\":\"a\"") + &line("\"job\":\"b\"");
+    std::fs::write(directory.join("lines"), text)?;
+    let server = Launch::new(&directory.join("quipu")).start()?;
+    let said = must(&server, directory, &["victoriametrics-files", "lines"])?;
+    let words = "1 series without a metric's name, with 2 samples: {job=\"b\"}";
+    ensure!(said.contains("2 samples of 1 windows sent") && said.contains(words), "{said}");
+    let said = must(&server, directory, &["verify", "victoriametrics-files", "lines"])?;
+    ensure!(said.contains("with 2 samples compared; 0 differ"), "{said}");
+    let named = ["--match", "{job=\"b\"}", "--set-label", "__name__=given"];
+    must(&server, directory, &[&["victoriametrics-files", "lines"], &named[..]].concat())?;
+    ensure!(server.export("given")?.len() == 2, "with a name it comes");
+    server.stop()
+}
+
 /// Files that are cut short, or are something else.
 fn check_damaged(directory: &Path) -> Result<()> {
     let server = Launch::new(&directory.join("quipu-damaged")).start()?;

@@ -202,8 +202,8 @@ pub fn fuzz_redis_timeseries(data: &[u8]) {
         }))
     };
     let mut count = 0;
-    let read = read(u16::from(version % (VERSION_MAX + 2) as u8), &mut next, &mut |_, samples| {
-        assert!(samples.is_sorted_by_key(|one| one.millis) || *version < 2);
+    let read = read(u16::from(*version) % (VERSION_MAX + 2), &mut next, &mut |_, samples| {
+        assert!(samples.is_sorted_by_key(|one| one.millis) || *version % 11 < 2);
         count += samples.len();
         Ok::<(), Error>(())
     });

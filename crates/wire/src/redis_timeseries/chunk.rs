@@ -137,7 +137,8 @@ impl Bits<'_> {
         let some = some.get(..9).unwrap_or(some);
         window.iter_mut().zip(some).for_each(|(to, from)| *to = *from);
         let bits = (u128::from_le_bytes(window) >> shift) & ((1 << count) - 1);
-        Ok(bits as u64)
+        // The mask leaves no more than 64.
+        Ok(u64::try_from(bits).unwrap_or_default())
     }
 
     /// By how much the difference of times differs from the one before.

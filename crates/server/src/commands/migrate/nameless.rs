@@ -54,7 +54,7 @@ impl Nameless {
         let more = if named.len() < count { ", .." } else { "" };
         Some(format!(
             "{count}{at_least} series without a metric's name, with {samples} samples: {}{more}; \
-             --set-label __name__=NAME gives them one",
+             --match that chooses these alone, with --set-label __name__=NAME, copies them",
             named.join(", ")
         ))
     }

@@ -259,7 +259,7 @@ impl Question {
 
     /// The earlier and the later half, each of whole units.
     fn halves_of_time(&self, unit_ms: i64) -> Option<(Question, Question)> {
-        let middle = self.first_ms + (self.last_ms - self.first_ms) / 2;
+        let middle = self.first_ms + (self.last_ms - self.first_ms + 1) / 2;
         // The unit in which the middle is begins the later half.
         let mut start = middle - middle.rem_euclid(unit_ms);
         if start <= self.first_ms {

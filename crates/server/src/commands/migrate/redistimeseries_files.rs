@@ -144,7 +144,7 @@ impl Dumps {
         let mut source = BufReader::new(self.open(file)?);
         let mut modules = Modules::begin(&mut source)?;
         let mut looking = Looking { file, found: Vec::new(), at: 0 };
-        let others = self.others.clone();
+        let before = (self.others.clone(), self.rules.clone());
         let broken = loop {
             match self.look_at_key(&mut modules, &mut looking) {
                 Ok(true) => {}
@@ -159,7 +159,7 @@ impl Dumps {
         let mut offset = at;
         if matches!(error.downcast_ref(), Some(Failure::Checksum { .. })) {
             found.clear();
-            self.others = others;
+            (self.others, self.rules) = before;
             offset = 0;
             why += ", so some byte is another one than it was, and nobody can tell which: nothing of \
                     this file is copied";
