@@ -1,6 +1,6 @@
 //! What functions read: series of fields joined by their tags, or the rows of a subquery, in groups.
 
-use super::condition::{Level, Split, holds, is_tag, may_hold, split, variables};
+use super::condition::{Level, Split, all_of, holds, is_tag, may_hold, split, together, variables};
 use super::merge::Order;
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point};
@@ -10,7 +10,6 @@ use super::window::Windows;
 use super::{Evaluator, Result, point_cost};
 use crate::ast::{DataType, Expr};
 use crate::source::{Fields, Place, SeriesSet};
-use crate::token::Op;
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
 use std::borrow::Cow;
@@ -770,27 +769,6 @@ impl<'s> Scan<'s> {
             }
         }
     }
-}
-
-/// The parts of a condition that must all hold.
-fn all_of(expr: Expr) -> Vec<Expr> {
-    match expr {
-        Expr::Paren(inner) => all_of(*inner),
-        Expr::Binary { op: Op::And, left, right } => {
-            let mut parts = all_of(*left);
-            parts.extend(all_of(*right));
-            parts
-        }
-        other => vec![other],
-    }
-}
-
-/// The condition that all of them hold.
-fn together(parts: Vec<Expr>) -> Option<Expr> {
-    parts.into_iter().reduce(|left, right| {
-        let (left, right) = (Box::new(left), Box::new(right));
-        Expr::Binary { op: Op::And, left, right }
-    })
 }
 
 /// Whether a condition about tags alone holds of a series.
