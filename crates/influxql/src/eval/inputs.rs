@@ -254,8 +254,10 @@ impl<'a> Evaluator<'a> {
         if members < AHEAD_MEMBERS_MIN || members * 2 < longest {
             return Ok(());
         }
-        // A condition may rule out the points that would do.
-        let most = if scan.rest.is_some() { 0 } else { wanted.most };
+        // A condition may rule out the points that would do, and what stands beside a point may come after
+        // other samples of its field.
+        let needs_all = scan.rest.is_some() || (wanted.has_driver && 1 < scan.sets.len());
+        let most = if needs_all { 0 } else { wanted.most };
         let mut left = self.limits.points_max / AHEAD_SHARE;
         let mut all = Vec::new();
         for set in &scan.sets {
