@@ -242,7 +242,9 @@ impl Select {
         }
         if let Some(condition) = &self.condition {
             condition.walk(&mut |expr| {
-                if let Expr::Var { name, .. } = expr {
+                if let Expr::Var { name, .. } = expr
+                    && name != "time"
+                {
                     conditions.insert(name);
                 }
             });

@@ -80,34 +80,64 @@ pub fn parse_time(text: &str, zone: Option<&TimeZone>) -> Option<i64> {
 
 /// As RFC 3339 with as many digits of the second as there are, in `zone`.
 pub fn format_time(nanos: i64, zone: Option<&TimeZone>, out: &mut String) {
-    use std::fmt::Write;
-    let Ok(moment) = jiff::Timestamp::from_nanosecond(i128::from(nanos)) else { return };
-    let zone = zone.cloned().unwrap_or(TimeZone::UTC);
-    let offset = zone.to_offset(moment);
-    let civil = offset.to_datetime(moment);
-    let _ = write!(
-        out,
-        "{:04}-{:02}-{:02}T{:02}:{:02}:{:02}",
-        civil.year(),
-        civil.month(),
-        civil.day(),
-        civil.hour(),
-        civil.minute(),
-        civil.second()
-    );
-    let fraction = civil.subsec_nanosecond();
+    let offset = zone.map_or(0, |zone| {
+        let moment = jiff::Timestamp::from_nanosecond(i128::from(nanos));
+        moment.map_or(0, |moment| i64::from(zone.to_offset(moment).seconds()))
+    });
+    let seconds = nanos.div_euclid(NANOS_PER_SECOND) + offset;
+    let (year, month, day) = civil(seconds.div_euclid(SECONDS_PER_DAY));
+    let of_day = seconds.rem_euclid(SECONDS_PER_DAY);
+    push_digits(out, year, 1_000);
+    for (before, number) in [
+        ('-', month),
+        ('-', day),
+        ('T', of_day / 3_600),
+        (':', of_day / 60 % 60),
+        (':', of_day % 60),
+    ] {
+        out.push(before);
+        push_digits(out, number, 10);
+    }
+    let fraction = nanos.rem_euclid(NANOS_PER_SECOND);
     if fraction != 0 {
-        let digits = format!("{fraction:09}");
-        let _ = write!(out, ".{}", digits.trim_end_matches('0'));
+        out.push('.');
+        push_digits(out, fraction, NANOS_PER_SECOND / 10);
+        out.truncate(out.trim_end_matches('0').len());
     }
-    match offset.seconds() {
-        0 => out.push('Z'),
-        seconds => {
-            let sign = if seconds < 0 { '-' } else { '+' };
-            let minutes = seconds.unsigned_abs() / 60;
-            let _ = write!(out, "{sign}{:02}:{:02}", minutes / 60, minutes % 60);
-        }
+    if offset == 0 {
+        out.push('Z');
+        return;
     }
+    out.push(if offset < 0 { '-' } else { '+' });
+    push_digits(out, offset.abs() / 3_600, 10);
+    out.push(':');
+    push_digits(out, offset.abs() / 60 % 60, 10);
+}
+
+const NANOS_PER_SECOND: i64 = 1_000_000_000;
+const SECONDS_PER_DAY: i64 = 86_400;
+
+/// The digits of a number from that of `first` on: a power of ten.
+fn push_digits(out: &mut String, number: i64, first: i64) {
+    let mut unit = first;
+    while 0 < unit {
+        let digit = (number / unit % 10).unsigned_abs() as u8;
+        out.push(char::from(b'0' + digit));
+        unit /= 10;
+    }
+}
+
+/// Year, month and day of a day since the epoch: years begin in March, so that the day that some of them
+/// have more is their last, and come again after 400.
+fn civil(day: i64) -> (i64, i64, i64) {
+    let since = day + 719_468;
+    let (era, of_era) = (since.div_euclid(146_097), since.rem_euclid(146_097));
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (year + era * 400 + later, month, day)
 }
 
 #[cfg(test)]
@@ -132,5 +162,21 @@ mod tests {
         let mut out = String::new();
         format_time(1_451_606_400_500_000_000, None, &mut out);
         assert_eq!(out, "2016-01-01T00:00:00.5Z");
+    }
+
+    #[test]
+    fn moments_are_told_as_the_calendar_has_them() {
+        let day = SECONDS_PER_DAY * NANOS_PER_SECOND;
+        let days = (-106_000..106_000).step_by(101).map(|at| at * day + at * 1_000_007);
+        for nanos in days.chain([TIME_MIN, TIME_MAX, 0, -1, 1_582_934_400 * NANOS_PER_SECOND]) {
+            let mut out = String::new();
+            format_time(nanos, None, &mut out);
+            let expected = jiff::Timestamp::from_nanosecond(i128::from(nanos));
+            assert_eq!(Ok(out), expected.map(|moment| moment.to_string()).map_err(|_| ()));
+        }
+        let zone = TimeZone::get("America/St_Johns").ok();
+        let mut out = String::new();
+        format_time(1_451_606_400_000_000_000, zone.as_ref(), &mut out);
+        assert_eq!(out, "2015-12-31T20:30:00-03:30");
     }
 }

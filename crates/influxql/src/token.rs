@@ -197,10 +197,25 @@ pub const KEYWORDS: &[&str] = &[
     "WRITE",
 ];
 
+/// Bytes of the longest keyword, or more.
+const KEYWORD_SIZE_MAX: usize = 16;
+
+const _: () = {
+    let mut at = 0;
+    while at < KEYWORDS.len() {
+        assert!(KEYWORDS[at].len() <= KEYWORD_SIZE_MAX);
+        at += 1;
+    }
+};
+
 /// The keyword that a word is, or the operator or constant.
 pub fn keyword(word: &str) -> Option<Token> {
-    let upper = word.to_ascii_uppercase();
-    match upper.as_str() {
+    let mut buffer = [0; KEYWORD_SIZE_MAX];
+    let upper = buffer.get_mut(..word.len())?;
+    upper.copy_from_slice(word.as_bytes());
+    upper.make_ascii_uppercase();
+    let upper = std::str::from_utf8(upper).ok()?;
+    match upper {
         "AND" => return Some(Token::Op(Op::And)),
         "OR" => return Some(Token::Op(Op::Or)),
         "TRUE" => return Some(Token::True),

@@ -137,6 +137,7 @@ impl Queries {
             41..=53 => self.transformation(),
             54..=62 => self.arithmetic(),
             63..=66 => self.texts(),
+            67 => self.forecast(),
             _ => self.aggregate(),
         }
     }

@@ -225,6 +225,23 @@ impl Queries {
         }
     }
 
+    /// A series carried on.
+    pub fn forecast(&mut self) -> String {
+        let shape = self.shape();
+        let name = self.pick(&["holt_winters", "holt_winters_with_fit"]);
+        let inner = self.pick(&["mean", "max", "sum", "count"]);
+        let number = self.pick(&shape.numbers);
+        let (horizon, season) = (1 + self.random.below(5), self.random.below(6));
+        let interval = self.interval(&shape);
+        let wheres = self.wheres(&shape, true);
+        let groups = self.groups(&shape, Some(interval));
+        let fill = self.pick(&["", " fill(none)", " fill(0)", " fill(previous)"]);
+        let from = &shape.from;
+        format!(
+            "SELECT {name}({inner}({number}), {horizon}, {season}) FROM {from}{wheres}{groups}{fill}"
+        )
+    }
+
     /// Of a field of strings.
     pub fn texts(&mut self) -> String {
         let field = match self.random.below(6) {

@@ -171,8 +171,34 @@ impl Queries {
         }
     }
 
-    /// A statement that deletes something.
-    pub fn deletion(&mut self) -> String {
+    /// A statement that deletes something, or writes what it selects.
+    pub fn change(&mut self) -> String {
+        match self.random.below(4) {
+            0 => self.selection_into(),
+            _ => self.deletion(),
+        }
+    }
+
+    fn selection_into(&mut self) -> String {
+        let start = crate::lines::START_SECONDS + self.random.below(900) as i64;
+        let time = format!("time >= {start}s AND time < {}s", start + 300);
+        let from = self.pick(&["cpu", "mem", "\"disk io\"", "/c|m/", "nothing"]);
+        match self.random.below(6) {
+            0 => format!("SELECT * INTO copied FROM {from} WHERE {time}"),
+            1 => format!("SELECT * INTO copied FROM {from} WHERE {time} GROUP BY *"),
+            2 => format!(
+                "SELECT mean(usage) AS m, count(n), last(up) INTO copied FROM {from} WHERE {time} GROUP \
+                 BY time(1m), host"
+            ),
+            3 => format!("SELECT top(usage, host, 2) INTO copied FROM {from} WHERE {time}"),
+            4 => format!("SELECT max(n) * 2 AS twice, n / 3 INTO copied FROM {from} WHERE {time}"),
+            _ => format!(
+                "SELECT usage, up INTO \"co pied,\" FROM {from} WHERE {time} GROUP BY region"
+            ),
+        }
+    }
+
+    fn deletion(&mut self) -> String {
         let host = self.pick(&["a", "b", "c", "d", "nowhere"]);
         let from =
             self.pick(&[" FROM cpu", " FROM mem", " FROM /c|m/", " FROM long", " FROM nothing"]);

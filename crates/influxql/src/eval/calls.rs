@@ -63,7 +63,8 @@ impl Evaluator<'_> {
             && scope.plan.sources.iter().all(is_stored)
     }
 
-    /// The first or last points; of several at one time that which comes first in the order of the rows.
+    /// The first or last points; of several at one time the better of those two that come first in the
+    /// order of the rows: InfluxDB looks at no more.
     fn ends(
         &self,
         scope: &Scope<'_>,
@@ -83,7 +84,8 @@ impl Evaluator<'_> {
         let mut out = Vec::new();
         for group in &input.groups {
             let mut points = self.points(&input, group, &inner, wanted)?;
-            points.truncate(1);
+            points.truncate(2);
+            points = in_windows(&inner, name, std::slice::from_ref(arg), *kind, &points);
             let points = self.finished(scope, name, *kind, refs.len(), is_selector, points)?;
             if !points.is_empty() {
                 out.push(Stream { key: group.key.clone(), points });

@@ -190,6 +190,27 @@ fn has_alternatives(text: &str) -> bool {
     false
 }
 
+/// The parts of a condition that must all hold.
+pub fn all_of(expr: Expr) -> Vec<Expr> {
+    match expr {
+        Expr::Paren(inner) => all_of(*inner),
+        Expr::Binary { op: Op::And, left, right } => {
+            let mut parts = all_of(*left);
+            parts.extend(all_of(*right));
+            parts
+        }
+        other => vec![other],
+    }
+}
+
+/// The condition that all of them hold.
+pub fn together(parts: Vec<Expr>) -> Option<Expr> {
+    parts.into_iter().reduce(|left, right| {
+        let (left, right) = (Box::new(left), Box::new(right));
+        Expr::Binary { op: Op::And, left, right }
+    })
+}
+
 /// Where an expression is evaluated: InfluxDB's index and its rows differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -224,6 +245,13 @@ pub fn evaluate(expr: &Expr, level: Level, lookup: &dyn Fn(&str, DataType) -> Va
             let is_none = |value: &Value| matches!(value, Value::Text(text) if text.is_empty());
             let are_names = matches!((&**left, &**right), (Expr::Var { .. }, Expr::Var { .. }));
             match (op, level, &a, &b) {
+                // Beside a truth nothing is false, but not in the conditions of a measurement.
+                (_, Level::Rows | Level::Filter, Value::Null, Value::Boolean(_)) => {
+                    binary(*op, &Value::Boolean(false), &b)
+                }
+                (_, Level::Rows | Level::Filter, Value::Boolean(_), Value::Null) => {
+                    binary(*op, &a, &Value::Boolean(false))
+                }
                 (Op::Eq | Op::NotEq, Level::Index, a, b)
                     if are_names && is_none(a) && is_none(b) =>
                 {

@@ -150,6 +150,15 @@ fn deviation(points: &[Point]) -> Value {
 }
 
 fn spread(points: &[Point], kind: DataType) -> Value {
+    if is_whole(kind) {
+        let whole = |point: &Point| match point.value {
+            Value::Integer(value) => value,
+            _ => number(point) as i64,
+        };
+        let values = || points.iter().map(whole);
+        let (least, greatest) = (values().min().unwrap_or(0), values().max().unwrap_or(0));
+        return Value::Integer(greatest.wrapping_sub(least));
+    }
     let values = points.iter().map(number);
     let (mut least, mut greatest) = (f64::INFINITY, f64::NEG_INFINITY);
     values.for_each(|value| (least, greatest) = (least.min(value), greatest.max(value)));

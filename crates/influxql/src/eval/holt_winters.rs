@@ -246,6 +246,7 @@ impl Fit<'_> {
     }
 
     fn step(&mut self, corners: &mut [Vec<f64>], errors: &mut [f64]) -> Result<()> {
+        self.evaluator.source.check()?;
         let size = corners.len() - 1;
         let (mut worst, best) = (0, least(errors));
         for idx in 0..=size {

@@ -1,6 +1,6 @@
 //! What functions read: series of fields joined by their tags, or the rows of a subquery, in groups.
 
-use super::condition::{Level, Split, holds, is_tag, may_hold, split, variables};
+use super::condition::{Level, Split, all_of, holds, is_tag, may_hold, split, together, variables};
 use super::merge::Order;
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point};
@@ -10,7 +10,6 @@ use super::window::Windows;
 use super::{Evaluator, Result, point_cost};
 use crate::ast::{DataType, Expr};
 use crate::source::{Fields, Place, SeriesSet};
-use crate::token::Op;
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
 use std::borrow::Cow;
@@ -255,8 +254,10 @@ impl<'a> Evaluator<'a> {
         if members < AHEAD_MEMBERS_MIN || members * 2 < longest {
             return Ok(());
         }
-        // A condition may rule out the points that would do.
-        let most = if scan.rest.is_some() { 0 } else { wanted.most };
+        // A condition may rule out the points that would do, and what stands beside a point may come after
+        // other samples of its field.
+        let needs_all = scan.rest.is_some() || (wanted.has_driver && 1 < scan.sets.len());
+        let most = if needs_all { 0 } else { wanted.most };
         let mut left = self.limits.points_max / AHEAD_SHARE;
         let mut all = Vec::new();
         for set in &scan.sets {
@@ -770,27 +771,6 @@ impl<'s> Scan<'s> {
             }
         }
     }
-}
-
-/// The parts of a condition that must all hold.
-fn all_of(expr: Expr) -> Vec<Expr> {
-    match expr {
-        Expr::Paren(inner) => all_of(*inner),
-        Expr::Binary { op: Op::And, left, right } => {
-            let mut parts = all_of(*left);
-            parts.extend(all_of(*right));
-            parts
-        }
-        other => vec![other],
-    }
-}
-
-/// The condition that all of them hold.
-fn together(parts: Vec<Expr>) -> Option<Expr> {
-    parts.into_iter().reduce(|left, right| {
-        let (left, right) = (Box::new(left), Box::new(right));
-        Expr::Binary { op: Op::And, left, right }
-    })
 }
 
 /// Whether a condition about tags alone holds of a series.

@@ -3,7 +3,7 @@
 use super::condition::{Level, evaluate};
 use super::fill::number_of;
 use super::inputs::{Ref, Scope, Wanted, paged};
-use super::plan::{Plan, extra_columns};
+use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point, Stream};
 use super::window::Windows;
 use super::{Evaluator, Result, compile, point_cost, row_cost};
@@ -181,20 +181,18 @@ impl Evaluator<'_> {
         let values = vec![Value::Null; kinds.len()];
         let mut slots = Slots { values, kinds, fill: plan.fill };
         let is_subquery = plan.omits_time && scope.dimensions.as_slice() != outer;
-        let series = match symbols.calls.is_empty() {
-            true if is_subquery => {
+        let is_stored = |source: &PlanSource| matches!(source, PlanSource::Measurement { .. });
+        let mut series = match (symbols.calls.is_empty(), is_subquery) {
+            (true, true) if plan.sources.iter().all(is_stored) => {
                 self.inner_rows(&scope, outer, &symbols.refs, &exprs, &mut slots)?
             }
-            true => self.raw_rows(&scope, &symbols.refs, &exprs, &mut slots)?,
-            false => {
-                let mut series = self.call_rows(&scope, &symbols, &exprs, &mut slots)?;
-                if is_subquery {
-                    let windows = symbols.has_windows().then_some(&scope.windows);
-                    series.iter_mut().for_each(|series| series.rank(windows, direction));
-                }
-                series
-            }
+            (true, _) => self.raw_rows(&scope, &symbols.refs, &exprs, &mut slots)?,
+            (false, _) => self.call_rows(&scope, &symbols, &exprs, &mut slots)?,
         };
+        for series in series.iter_mut().filter(|series| is_subquery && series.ranks.is_empty()) {
+            let windows = symbols.has_windows().then_some(&scope.windows);
+            series.rank(windows, direction);
+        }
         Ok(Table { columns: plan.column_names(), tag_names: scope.dimensions, series })
     }
 

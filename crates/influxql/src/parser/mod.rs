@@ -47,7 +47,7 @@ pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>> {
         return Err(ParseError::plain(message));
     }
     let lexer = Lexer::new(text);
-    let mut parser = Parser { lexer, parameters, depth: 0, operators: 0 };
+    let mut parser = Parser { lexer, parameters, depth: 0, operators: 0, seen: None };
     let mut statements = Vec::new();
     let mut is_separated = true;
     loop {
@@ -76,15 +76,26 @@ pub(crate) struct Parser<'a> {
     parameters: &'a Parameters,
     depth: usize,
     operators: usize,
+    /// The token behind a place, and where it ends: most are looked at several times.
+    seen: Option<(usize, usize, Lexeme)>,
 }
 
 impl Parser<'_> {
     /// The next token that is no blank.
     fn next(&mut self) -> Lexeme {
+        let from = self.lexer.at;
+        if let Some((at, end, lexeme)) = &self.seen
+            && *at == from
+        {
+            self.lexer.at = *end;
+            return lexeme.clone();
+        }
         loop {
             let lexeme = self.lexer.next();
             if lexeme.token != Token::Space {
-                return self.bound(lexeme);
+                let lexeme = self.bound(lexeme);
+                self.seen = Some((from, self.lexer.at, lexeme.clone()));
+                return lexeme;
             }
         }
     }
