@@ -47,6 +47,11 @@ fn sides(directory: &Path, authority: &str) -> Result<Sides> {
     Ok(Sides { victoria, url: format!("http://{authority}"), whole })
 }
 
+/// A copy that moves `until`.
+fn moving(server: &Server, directory: &Path, arguments: &[&str]) -> Result<String> {
+    must(server, directory, &[arguments, &["--move-until"]].concat())
+}
+
 fn launch(directory: &Path, url: &str) -> Launch {
     let legacy = format!("url={url} kind=victoriametrics until={START}");
     Launch::new(&directory.join("quipu")).flag("legacy", &legacy)
@@ -101,7 +106,7 @@ fn copied_days_are_told_without_the_old_server() -> Result<()> {
     ensure!(until(&server)? == "2026-08-30T00:00:00Z", "the flag's");
 
     let start = (START - 2 * DAY).to_string();
-    let said = must(&server, directory.path(), &["victoriametrics", url, "--start", &start])?;
+    let said = moving(&server, directory.path(), &["victoriametrics", url, "--start", &start])?;
     ensure!(said.contains("is asked up to 2026-08-28T00:00:00Z from now on"), "{said}");
     let now = state(&server)?;
     ensure!(now["flagUntil"] == "2026-08-30T00:00:00Z" && now["url"] == *url, "{now}");
@@ -170,7 +175,8 @@ fn it_follows_a_copy_that_is_killed_and_goes_on() -> Result<()> {
     let server = launch(directory.path(), &sides.url).start()?;
     server.write("/write?precision=s", lines(0..1))?;
     let rate = (ROWS * 5).to_string();
-    let mut command = quipu(&["migrate", "victoriametrics", &sides.url, "--rate", &rate])?;
+    let mut command =
+        quipu(&["migrate", "victoriametrics", &sides.url, "--rate", &rate, "--move-until"])?;
     command.args(["--url", server.url()]).current_dir(directory.path());
     let mut slow = command.spawn()?;
     let reached = poll("a day is moved over", PATIENCE, || {
@@ -194,7 +200,7 @@ fn it_follows_a_copy_that_is_killed_and_goes_on() -> Result<()> {
     whole_day(&sides, &server, -1)?;
     ensure!(requests(&server, &sides.url)? == before, "nobody was asked");
     // The progress file is of another port of the new server: the copy begins anew there.
-    let said = must(&server, directory.path(), &["victoriametrics", &sides.url])?;
+    let said = moving(&server, directory.path(), &["victoriametrics", &sides.url])?;
     ensure!(said.contains("is not asked any more: all of it is here"), "{said}");
     ensure!(until(&server)? == "none", "{}", until(&server)?);
     (-DAYS..1).try_for_each(|number| whole_day(&sides, &server, number))?;
@@ -222,23 +228,22 @@ fn nothing_moves_over_what_is_not_whole() -> Result<()> {
         &["--set-label", "a=b"],
         &["--drop-label", "x"],
         &["--rename-label", "x=y"],
-        &["--keep-until"],
         &["--end", &end],
         &["--dry-run"],
     ] {
-        must(&server, directory.path(), &[&copy[..], more].concat())?;
+        moving(&server, directory.path(), &[&copy[..], more].concat())?;
         ensure!(until(&server)? == "2026-08-30T00:00:00Z", "{more:?}");
     }
     let said = migrate(&server, directory.path(), &["verify", copy[0], copy[1]])?;
     ensure!(until(&server)? == "2026-08-30T00:00:00Z", "{}", said.text);
     // The day that was left out, then what is behind it.
     let start = (START - DAY).to_string();
-    must(&server, directory.path(), &[&copy[..], &["--start", &start]].concat())?;
+    moving(&server, directory.path(), &[&copy[..], &["--start", &start]].concat())?;
     ensure!(until(&server)? == "2026-08-29T00:00:00Z", "{}", until(&server)?);
-    must(&server, directory.path(), &[&copy[..], &["--end", &end]].concat())?;
+    moving(&server, directory.path(), &[&copy[..], &["--end", &end]].concat())?;
     ensure!(until(&server)? == "2026-08-29T00:00:00Z", "it ends a second too early");
     let end = format!("{}.999999999", START - DAY - 1);
-    must(&server, directory.path(), &[&copy[..], &["--end", &end]].concat())?;
+    moving(&server, directory.path(), &[&copy[..], &["--end", &end]].concat())?;
     ensure!(until(&server)? == "none", "{}", until(&server)?);
     orders(&server, &sides.url)?;
     server.stop()

@@ -315,7 +315,7 @@ fn between(port: u16, broken_every: usize) -> Result<(String, Arc<AtomicUsize>)>
     spawn(move || {
         for stream in listener.incoming().flatten() {
             let number = shared.fetch_add(1, Ordering::SeqCst) + 1;
-            let limit = if number % broken_every == 0 { 20_000 } else { usize::MAX };
+            let limit = if number.is_multiple_of(broken_every) { 20_000 } else { usize::MAX };
             spawn(move || pass(stream, port, limit));
         }
     });

@@ -32,6 +32,10 @@ impl<'s, 'w> Lines<'s, 'w> {
     /// For names that no line can have, and what the sink says.
     pub fn write(&mut self, series: &Series) -> Result<u64, EvalError> {
         let name = if self.measurement.is_empty() { &series.name } else { &self.measurement };
+        // Lines are read without blanks at their beginning: it would be another measurement.
+        if name.starts_with(char::is_whitespace) {
+            return Err(unwritable(name, "it begins with a blank"));
+        }
         let mut start = escaped(name, ", ")?;
         if start.starts_with('#') {
             return Err(unwritable(name, "it begins like a comment"));
@@ -113,6 +117,9 @@ fn field(value: &Value) -> Option<String> {
 fn escaped(text: &str, special: &str) -> Result<String, EvalError> {
     if text.contains(['\n', '\r']) {
         return Err(unwritable(text, "it has a line break"));
+    }
+    if text.contains('\0') {
+        return Err(unwritable(text, "it has a zero byte"));
     }
     if text.ends_with('\\') {
         return Err(unwritable(text, "it ends in a backslash"));

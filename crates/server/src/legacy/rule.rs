@@ -34,6 +34,7 @@ impl Kind {
         match self {
             Kind::VictoriaMetrics => "victoriametrics",
             Kind::Prometheus => "prometheus",
+            Kind::InfluxDb => "influxdb",
         }
     }
 }

@@ -19,20 +19,26 @@ pub trait Texts: Debug + Send + Sync {
 
 /// A dictionary for a while: of what somebody reads who keeps texts as texts.
 #[derive(Debug, Default)]
-pub struct TextsRead(Mutex<(HashMap<Arc<str>, u32>, Vec<Arc<str>>)>);
+pub struct TextsRead(Mutex<Read>);
+
+#[derive(Debug, Default)]
+struct Read {
+    numbers: HashMap<Arc<str>, u32>,
+    texts: Vec<Arc<str>>,
+}
 
 impl TextsRead {
     /// All texts, that of number 1 first; none is left.
     pub fn take(&self) -> Vec<Arc<str>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *all).1
+        std::mem::take(&mut *all).texts
     }
 }
 
 impl Texts for TextsRead {
     fn number(&self, text: &str) -> Result<u32, String> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (numbers, texts) = &mut *all;
+        let Read { numbers, texts } = &mut *all;
         if let Some(number) = numbers.get(text) {
             return Ok(*number);
         }

@@ -17,6 +17,8 @@ use crate::remote_write::encode::MillisSample;
 pub const VERSION_MAX: u16 = 9;
 /// Labels of a key, and rules that it has.
 const LABELS_MAX: u64 = 1 << 12;
+/// Bytes of all labels of a key.
+const LABELS_SIZE_MAX: usize = 1 << 20;
 const RULES_MAX: u64 = 1 << 16;
 /// Samples of the oldest versions, which have no chunks, that are handed on at once.
 const SAMPLES_AT_ONCE: usize = 8 << 10;
@@ -96,8 +98,14 @@ pub fn read<E: From<Error>>(
         words.number()?;
         words.double()?;
     }
+    let mut labels_size = 0;
     for _ in 0..words.count(LABELS_MAX, "up to 4096 labels")? {
-        about.labels.push((words.bytes()?, words.bytes()?));
+        let label = (words.bytes()?, words.bytes()?);
+        labels_size += label.0.len() + label.1.len();
+        if LABELS_SIZE_MAX < labels_size {
+            return Err(words.wrong("up to 1 MiB of labels"));
+        }
+        about.labels.push(label);
     }
     about.rules = words.count(RULES_MAX, "up to 65536 rules")?;
     for _ in 0..about.rules {

@@ -56,6 +56,12 @@ pub struct Progress {
     /// When the first window was read, where that matters to who moves an `until`, in nanoseconds.
     #[serde(default)]
     pub began: Option<i64>,
+    /// Where the `until` of a legacy backend was when this copy saw it last, in nanoseconds.
+    #[serde(default)]
+    pub until: Option<i64>,
+    /// Whether this copy has moved it.
+    #[serde(default)]
+    pub has_moved: bool,
     /// Whether something was left out of a window that is done: then no `until` moves.
     #[serde(default)]
     pub lacks: bool,
@@ -129,7 +135,7 @@ impl Copier<'_> {
                 }
                 Err(Failure::Source(error) | Failure::Target(error)) => {
                     self.checkpoint.write(&self.progress)?;
-                    self.move_until(source, windows, Mover::advance_now, &shown);
+                    self.move_until(windows, Mover::advance_now, &shown);
                     return Err(error.context(format!("{window}: run it again to go on from here")));
                 }
             };
@@ -143,10 +149,10 @@ impl Copier<'_> {
             self.progress.lacks |=
                 !source.left_out().is_empty() || self.nameless.left_out().is_some();
             self.save()?;
-            self.move_until(source, windows, Mover::advance, &shown);
+            self.move_until(windows, Mover::advance, &shown);
             shown.end(source, window);
         }
-        self.move_until(source, windows, Mover::advance_now, &shown);
+        self.move_until(windows, Mover::advance_now, &shown);
         shown.bar.finish_and_clear();
         self.checkpoint.write(&self.progress)?;
         Ok(copied)
@@ -165,15 +171,14 @@ impl Copier<'_> {
     /// or before it was interrupted.
     fn move_until(
         &mut self,
-        source: &dyn Source,
         windows: &[Window],
-        advance: fn(&mut Mover, &[Window], &Progress) -> Option<String>,
+        advance: fn(&mut Mover, &[Window], &mut Progress) -> Option<String>,
         shown: &Shown,
     ) {
         let Some(mover) = self.mover.as_mut().filter(|_| !self.progress.lacks) else {
             return;
         };
-        if let Some(words) = advance(mover, windows, &self.progress) {
+        if let Some(words) = advance(mover, windows, &mut self.progress) {
             shown.bar.suspend(|| eprintln!("{words}"));
         }
     }

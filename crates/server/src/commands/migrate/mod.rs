@@ -81,7 +81,7 @@ pub fn command() -> Command {
         .arg(option("rate", "SAMPLES", "Samples a second at most, so that both servers have time for others"))
         .arg(option("progress", "FILE", "Remembers how far it is, in FILE.progress [default: quipu-migrate-KIND-.., for each copy its own]"))
         .arg(option("keys-url", "URL", "Of redistimeseries and its files: makes the keys, too, by the Redis door of the new server, as redis://127.0.0.1:7379"))
-        .arg(switch("keep-until", "Leaves the until of a legacy backend of the server where it is"))
+        .arg(switch("move-until", "Moves the until of the same legacy backend of the server back over what is copied whole, so that the old one is not asked for it any more"))
         .arg(switch("dry-run", "Tells what would be copied, and copies nothing"))
 }
 
@@ -188,6 +188,16 @@ fn digest(asked: &BTreeMap<String, String>) -> u32 {
     text.bytes().fold(0x811c_9dc5, step)
 }
 
+/// Samples a second at most.
+fn rate_of(matches: &ArgMatches) -> anyhow::Result<Option<f64>> {
+    let said = text(matches, "rate");
+    if said.is_empty() {
+        return Ok(None);
+    }
+    let rate = said.parse::<f64>().ok().filter(|rate| rate.is_finite() && 1.0 <= *rate);
+    rate.map(Some).with_context(|| format!("--rate {said}: no number of samples"))
+}
+
 fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let kind = Kind::of(matches)?;
     let asked = asked(matches);
@@ -196,12 +206,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         "" => format!("quipu-migrate-{}-{:08x}", kind.name, digest(&asked)),
         name => name.to_string(),
     };
-    let rate_max = match text(matches, "rate") {
-        "" => None,
-        said => Some(said.parse::<f64>().ok().filter(|rate| rate.is_finite() && 1.0 <= *rate))
-            .filter(Option::is_some)
-            .with_context(|| format!("--rate {said}: no number of samples"))?,
-    };
+    let rate_max = rate_of(matches)?;
     let url = text(matches, "url").trim_end_matches('/');
     ensure!(
         kinds::places(matches).iter().all(|place| place.trim_end_matches('/') != url),
@@ -215,6 +220,11 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     // As it was when the copy began: days have the same ends.
     let range = TimeRange::new(progress.time.0, progress.time.1);
     let mut source = kind.open(matches, &filter, range)?;
+    // It may wait for what came last: what there is to copy is looked up behind that.
+    let mover = match matches.get_flag("dry-run") {
+        true => None,
+        false => until::Mover::new(matches, kind, &mut progress)?,
+    };
     let windows = source.windows()?;
     // A file that was mended may have other pieces behind that place.
     progress.undone.retain(|name, _| windows.iter().any(|one| one.name == *name));
@@ -229,7 +239,6 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if is_going_on {
         say_where(&progress, &windows);
     }
-    let mover = until::Mover::new(matches, kind, &mut progress)?;
     let client = Client::new(matches)?;
     let (saved, nameless) = (None, Nameless::default());
     let filter = &filter;

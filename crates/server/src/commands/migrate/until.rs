@@ -26,6 +26,7 @@ use clap::ArgMatches;
 use hyper::{Method, StatusCode};
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use vfs::{RealVfs, Vfs};
 
@@ -52,6 +53,9 @@ pub struct Mover {
     looked: Option<Instant>,
     /// What was said last of what keeps it.
     said: String,
+    /// Windows of an earlier run that never moved it: whether the server still has them nobody knows,
+    /// for it would look the same if it had lost all.
+    doubted: BTreeSet<String>,
 }
 
 /// What the new server says of its legacy backends.
@@ -66,6 +70,19 @@ struct Found {
 pub fn is_whole(matches: &ArgMatches) -> bool {
     let is_said = |name: &str| matches.get_many::<String>(name).is_some();
     !CHANGES.iter().any(|name| is_said(name))
+}
+
+/// Why nothing moves, whatever is copied.
+fn why_not(matches: &ArgMatches, kind: &Kind) -> Option<&'static str> {
+    match kind.name {
+        // One of several databases of a server has no until of its own.
+        "influxdb" => Some("not of an InfluxDB; start the server with another until"),
+        _ if !kind.is_legacy => Some("no server is asked for old samples of this kind"),
+        _ if !is_whole(matches) => {
+            Some("a part of the series is copied, or labels are changed, so no day is whole")
+        }
+        _ => None,
+    }
 }
 
 /// How `--legacy` calls what is copied from.
@@ -105,7 +122,11 @@ impl Mover {
         kind: &Kind,
         progress: &mut Progress,
     ) -> anyhow::Result<Option<Mover>> {
-        if !kind.is_legacy || matches.get_flag("keep-until") || !is_whole(matches) {
+        if !matches.get_flag("move-until") {
+            return Ok(None);
+        }
+        if let Some(why) = why_not(matches, kind) {
+            eprintln!("quipu: --move-until moves nothing: {why}");
             return Ok(None);
         }
         let mut mover = Mover {
@@ -115,6 +136,7 @@ impl Mover {
             copied: TimeRange::new(progress.time.0, progress.time.1),
             looked: None,
             said: String::new(),
+            doubted: BTreeSet::new(),
         };
         let until = match mover.until() {
             Ok(Found { until: Some(Timestamp::MIN), .. } | Found { until: None, others: 0 }) => {
@@ -137,10 +159,22 @@ impl Mover {
         if progress.began.is_none() && progress.done.is_empty() {
             mover.settle(until);
             progress.began = Some(RealVfs::new().now());
+            progress.until = Some(until);
+        }
+        if progress.until.is_none_or(|before| before < until) {
+            eprintln!(
+                "quipu: --move-until moves nothing: until={} is later than this copy left it, so the \
+                 server may have lost what was copied; name another --progress to copy all once more",
+                text_of(until)
+            );
+            return Ok(None);
+        }
+        if !progress.has_moved {
+            mover.doubted.extend(progress.done.keys().cloned());
         }
         let server = text(matches, "url");
         eprintln!(
-            "{server} asks {} up to {}: that moves back over what is copied; --keep-until leaves it",
+            "{server} asks {} up to {}: that moves back over what is copied whole",
             mover.url,
             text_of(until)
         );
@@ -206,7 +240,7 @@ impl Mover {
 
     /// Moves it over what is copied by now, if a moment has passed since it was last looked. Words for
     /// whoever looks on, if there is something new to say.
-    pub fn advance(&mut self, windows: &[Window], progress: &Progress) -> Option<String> {
+    pub fn advance(&mut self, windows: &[Window], progress: &mut Progress) -> Option<String> {
         if self.looked.is_some_and(|at| at.elapsed() < EVERY) {
             return None;
         }
@@ -215,7 +249,7 @@ impl Mover {
     }
 
     /// The same at once.
-    pub fn advance_now(&mut self, windows: &[Window], progress: &Progress) -> Option<String> {
+    pub fn advance_now(&mut self, windows: &[Window], progress: &mut Progress) -> Option<String> {
         let words = match self.try_advance(windows, progress) {
             Ok(words) => words?,
             Err(error) => format!("until is not moved: {}", sentence(&error)),
@@ -227,10 +261,19 @@ impl Mover {
         Some(words)
     }
 
+    /// Since when the old server tells for sure that it has nothing else. What a Prometheus calls its
+    /// oldest time knows nothing of samples that came out of order.
+    fn first(&self, windows: &[Window]) -> Timestamp {
+        match self.kind {
+            "victoriametrics" => Timestamp::MIN,
+            _ => windows.iter().map(|one| one.range.start).min().unwrap_or(Timestamp::MAX),
+        }
+    }
+
     fn try_advance(
         &mut self,
         windows: &[Window],
-        progress: &Progress,
+        progress: &mut Progress,
     ) -> anyhow::Result<Option<String>> {
         let Some(until) = self.until()?.until else { return Ok(None) };
         if self.copied.end < until.saturating_sub(1) {
@@ -241,8 +284,12 @@ impl Mover {
                 rfc3339(self.copied.end)
             )));
         }
-        let is_done = |one: &Window| progress.done.contains_key(&one.name);
-        let Some(to) = copied_since(windows, &is_done, &self.copied, until) else {
+        let is_done = |one: &Window| {
+            progress.done.contains_key(&one.name) && !self.doubted.contains(&one.name)
+        };
+        let first = self.first(windows);
+        let since = copied_since(windows, &is_done, &self.copied, until);
+        let Some(to) = since.map(|to| to.max(first)).filter(|to| *to < until) else {
             return Ok(None);
         };
         // The newest was read by then.
@@ -262,6 +309,8 @@ impl Mover {
         if !status.is_success() {
             bail!("{status}: {text}");
         }
+        progress.until = Some(parse(&to).map_err(|why| anyhow!(why))?);
+        progress.has_moved = true;
         Ok(Some(match to.as_str() {
             NOTHING => format!("{} is not asked any more: all of it is here", self.url),
             _ => format!("{} is asked up to {to} from now on", self.url),

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
-use store::{SelectLimits, Selection};
+use store::{Asks, SelectLimits, Selection};
 use wire::influx::{FieldType, TEXT_SUFFIX, TypedFields};
 use wire::json_lines::{StringLine, has_strings};
 
@@ -46,7 +46,7 @@ impl Strings {
     ) -> Result<Option<Strings>, Failure> {
         let mut fields: HashMap<String, HashMap<String, Field>> = HashMap::new();
         for database in app.measurements.databases() {
-            for (measurement, all) in app.measurements.measurements(&database) {
+            for (measurement, all) in app.measurements.measurements(&database, Asks::Own) {
                 // One that came as numbers, too, is remembered as one of numbers.
                 for field in all.into_keys() {
                     let metric = format!("{measurement}_{field}{TEXT_SUFFIX}");
