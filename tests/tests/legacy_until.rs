@@ -282,7 +282,8 @@ fn what_was_refused_is_still_asked_for() -> Result<()> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
     let retention = format!("{}s", now - (START - 5 * DAY / 2));
     let server = launch(directory.path(), &sides.url).flag("retention", &retention).start()?;
-    let said = migrate(&server, directory.path(), &["victoriametrics", &sides.url])?;
+    let copy = ["victoriametrics", &sides.url, "--move-until"];
+    let said = migrate(&server, directory.path(), &copy)?;
     ensure!(said.code == 1 && said.text.contains("windows are not done"), "{}", said.text);
     ensure!(until(&server)? == "2026-08-28T00:00:00Z", "{}", said.text);
     server.stop()
