@@ -135,6 +135,8 @@ fn new_server(
         format!("url=http://{old} kind=victoriametrics timeout=5m until={until}")
     };
     let mut variables = vec![
+        // What dashboards of a VictoriaMetrics are written in.
+        ("QUIPU_QUERY_DIALECT", "metricsql".to_string()),
         ("QUIPU_LEGACY_MAX_SAMPLES", "1000000000".to_string()),
         ("QUIPU_LEGACY_MAX_SIZE", "8GiB".to_string()),
     ];

@@ -212,7 +212,7 @@ impl Evaluator<'_> {
     }
 
     /// What a rollup leaves of its series' names.
-    fn rollup_name(&self, rollup: Rollup) -> NameState {
+    pub fn rollup_name(&self, rollup: Rollup) -> NameState {
         let removal = self.context.options.name_removal;
         let keeps = rollup.keeps_name()
             || rollup == Rollup::Absent

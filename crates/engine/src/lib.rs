@@ -27,6 +27,7 @@ mod date;
 mod error;
 mod eval;
 mod fill;
+mod folded;
 mod functions;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -10,7 +10,7 @@ use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
-use store::{Asks, Missing};
+use store::{Asks, Fold, Folded, Missing};
 
 /// Bounds on one selection.
 #[derive(Clone)]
@@ -87,6 +87,20 @@ pub trait Source: Sync {
         _range: TimeRange,
         _limits: &SelectLimits,
     ) -> Result<Option<Box<dyn SeriesSet + '_>>, SourceError> {
+        Ok(None)
+    }
+
+    /// What another database makes itself of the series that match any of `sets`, at the first steps:
+    /// no series of theirs have to be read. `None` where it cannot.
+    ///
+    /// # Errors
+    /// A limit, or a failed read.
+    fn fold(
+        &self,
+        _sets: &[Vec<Matcher>],
+        _fold: &Fold<'_>,
+        _limits: &SelectLimits,
+    ) -> Result<Option<Folded>, SourceError> {
         Ok(None)
     }
 

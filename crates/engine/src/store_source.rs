@@ -31,6 +31,15 @@ impl Source for store::Store {
         Ok((!selection.is_empty()).then(|| Box::new(StartSet(selection)) as Box<dyn SeriesSet>))
     }
 
+    fn fold(
+        &self,
+        sets: &[Vec<Matcher>],
+        fold: &store::Fold<'_>,
+        limits: &SelectLimits,
+    ) -> Result<Option<store::Folded>, SourceError> {
+        questions(self, limits).fold(sets, fold, &bounds_of(limits)).map_err(translate)
+    }
+
     fn changes(&self) -> Option<&dyn ChangeClock> {
         Some(self)
     }

@@ -37,6 +37,12 @@ impl Grid {
         self.start_ms.saturating_add(self.step_ms.saturating_mul(idx as i64))
     }
 
+    /// The grid behind the first `steps` moments; `None` when there are no more.
+    pub fn behind(&self, steps: usize) -> Option<Grid> {
+        let len = self.len.checked_sub(steps).filter(|len| 0 < *len)?;
+        Some(Grid { start_ms: self.at_ms(steps), len, ..*self })
+    }
+
     /// The grid of the first moment alone.
     pub fn first(&self) -> Grid {
         Grid::instant(self.start_ms)
@@ -111,6 +117,8 @@ mod tests {
         assert_eq!(Grid::span(5, 4, 3), None);
         assert_eq!(Grid::span(i64::MIN, i64::MAX, 1).unwrap().len, usize::MAX);
         assert_eq!(Grid::span(0, 10, 3).unwrap().at_ms(3), 9);
+        assert_eq!(Grid::span(0, 10, 3).unwrap().behind(3), Grid::span(9, 10, 3));
+        assert_eq!(Grid::span(0, 10, 3).unwrap().behind(4), None);
     }
 
     #[test]

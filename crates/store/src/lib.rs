@@ -126,6 +126,7 @@ pub use backup::{BackupFile, BackupManifest, BlobHash, HASH_SIZE, MANIFEST_SIZE_
 pub use config::{Durability, StoreConfig};
 pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedPartition;
+pub use elsewhere::fold::{Fold, Folded, FoldedRow, SeriesFold, WindowFold};
 pub use elsewhere::moved::MovedUntil;
 pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Grain, Taken};
 pub use error::{Error, Limit};

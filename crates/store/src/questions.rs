@@ -3,6 +3,7 @@
 
 use crate::damage::Damage;
 use crate::elsewhere::asking::Concerned;
+use crate::elsewhere::fold::{Fold, Folded};
 use crate::exemplars::{self, ExemplarSeries};
 use crate::histograms::hidden::matchers_of_hidden;
 use crate::histograms::names::{RUN_LABEL, START_RUN};
@@ -11,7 +12,7 @@ use crate::reader::Reader;
 use crate::select::matchers::{compile, plain};
 use crate::stats::{Cardinality, CardinalityRequest};
 use crate::{Result, SelectLimits, Selection, cardinality, catalog};
-use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
+use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange, Timestamp};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -134,6 +135,55 @@ impl<'a> Questions<'a> {
         let found = others.select(&plain(sets)?, &compiled)?;
         // What is copied meanwhile is here at the latest when it is not there any more.
         self.reader.select(compiled, range, limits, self.watch())?.joined_with(found)
+    }
+
+    /// What another database makes itself of the samples of the series that match any of `sets`: of
+    /// the first steps, those that see nothing but what it has. `None` where no step is such a one, or
+    /// it cannot; then, and for all further steps, samples are to be selected.
+    ///
+    /// # Errors
+    /// As [`Questions::select`].
+    pub fn fold(
+        &self,
+        sets: &[Vec<Matcher>],
+        fold: &Fold<'_>,
+        limits: &SelectLimits,
+    ) -> Result<Option<Folded>> {
+        let sets = &*self.shown(sets);
+        let Some(others) = self.others(fold.range(), limits)? else { return Ok(None) };
+        let Some(end) = others.end_of_only() else { return Ok(None) };
+        let mut steps = fold.steps_before(end);
+        if 0 < steps {
+            let seen = fold.first(steps).range();
+            let first = self.first_of_own(sets, seen, fold, limits)?;
+            steps = first.map_or(steps, |first| fold.steps_before(first));
+        }
+        if steps == 0 {
+            return Ok(None);
+        }
+        let rows = others.fold(&plain(sets)?, &fold.first(steps))?;
+        Ok(rows.map(|rows| Folded { steps, rows }))
+    }
+
+    /// When the first sample is that is here; any of them, where the first step sees one.
+    fn first_of_own(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        fold: &Fold<'_>,
+        limits: &SelectLimits,
+    ) -> Result<Option<Timestamp>> {
+        let own = self.reader.select(compile(sets)?, range, limits, self.watch())?;
+        let (mut first, mut from) = (Timestamp::MAX, 0);
+        while from < own.len() && 0 < fold.steps_before(first) {
+            let batch = from..own.len().min(from + own.batch_len());
+            from = batch.end;
+            own.read_mixed(batch, &mut |_, times, _, histogram_times, _| {
+                let both = times.first().into_iter().chain(histogram_times.first());
+                first = both.copied().fold(first, Timestamp::min);
+            })?;
+        }
+        Ok((first != Timestamp::MAX).then_some(first))
     }
 
     /// The start timestamps of the series that match any of `sets` and may have samples in `range`:

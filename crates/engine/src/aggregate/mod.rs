@@ -4,10 +4,12 @@
 //! rows and so needs them all. Rows are added in the order in which they come, which is the
 //! source's order for selectors and rollups: sums are compensated, so the order hardly shows,
 //! and the source promises to keep it, so the same data give the same bits. Where rows come from
-//! elsewhere they are taken in the order of their labels ([`crate::order`]).
+//! elsewhere they are taken in the order of their labels ([`crate::order`]). Steps that another
+//! database makes itself are asked of it ([`elsewhere`]).
 
 mod cells;
 mod count_values;
+mod elsewhere;
 mod groups;
 mod ranked;
 
@@ -29,6 +31,13 @@ use promql::{Aggregate, AggregateOp, Expr, Grouping};
 impl Evaluator<'_> {
     /// The value of an aggregation at every step.
     pub fn aggregate(&self, aggregate: &Aggregate, grid: Grid) -> Result<Vector> {
+        match self.folded_elsewhere(aggregate, grid)? {
+            Some(folded) => self.behind_folded(folded, aggregate, grid),
+            None => self.aggregate_here(aggregate, grid),
+        }
+    }
+
+    fn aggregate_here(&self, aggregate: &Aggregate, grid: Grid) -> Result<Vector> {
         match aggregate.op {
             AggregateOp::Topk
             | AggregateOp::Bottomk

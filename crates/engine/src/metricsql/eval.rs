@@ -1,6 +1,7 @@
 //! One match over the tree: every expression becomes series on a grid.
 
 use super::aggregate::{self, Folding};
+use super::elsewhere::joined;
 use super::pushdown::{decides, demand, shared_conditions};
 use super::rollup::{RollupCall, Windows, join_absent, series_argument};
 use super::rows::stream_rows;
@@ -146,6 +147,19 @@ impl<'a> Evaluator<'a> {
     }
 
     fn aggregate(&self, aggregate: &Aggregate, steps: Steps) -> Result<Vec<Series>> {
+        let Some(folded) = self.folded_elsewhere(aggregate, steps)? else {
+            return self.aggregate_here(aggregate, steps);
+        };
+        let rest = match steps.grid.behind(folded.steps) {
+            Some(grid) => self.aggregate_here(aggregate, Steps { grid, ..steps })?,
+            None => Vec::new(),
+        };
+        let rows = joined(folded, rest, steps.grid.len);
+        self.keep(&rows)?;
+        Ok(rows)
+    }
+
+    fn aggregate_here(&self, aggregate: &Aggregate, steps: Steps) -> Result<Vec<Series>> {
         let Aggregate { function, arguments, grouping, limit, .. } = aggregate;
         let (name, grouping) = (function.name, grouping.as_ref());
         if let [argument] = arguments.as_slice()

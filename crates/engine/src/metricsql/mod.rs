@@ -15,6 +15,7 @@ mod aggregate;
 mod arguments;
 mod binary;
 mod brief;
+mod elsewhere;
 mod eval;
 mod label;
 #[cfg(test)]

@@ -8,7 +8,7 @@
 use super::counters::{Counters, Outcome};
 use super::influx;
 use super::rule::{Export, Kind, Rule};
-use super::{TakenLimits, catalogue, samples};
+use super::{TakenLimits, catalogue, folding, samples};
 use crate::commands::client::{Access, Asked as Sent, BEARER, Client, OnBytes, Reply};
 use crate::commands::migrate::influxdb::TOKEN;
 use anyhow::{anyhow, bail, ensure};
@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use store::{Answer, Asked, Elsewhere, Fault, FoundSeries, Limit};
+use store::{Answer, Asked, Elsewhere, Fault, Fold, FoldedRow, FoundSeries, Limit};
 
 /// Requests to one backend at a time.
 const REQUESTS_MAX: usize = 8;
@@ -107,6 +107,11 @@ impl std::error::Error for Refusal {}
 /// What a backend says that is there and does not do as it is told.
 pub fn refusal(text: String) -> anyhow::Error {
     Refusal(text).into()
+}
+
+/// Whether that is why there is no answer.
+pub fn is_refusal(error: &anyhow::Error) -> bool {
+    error.is::<Refusal>()
 }
 
 impl Backend {
@@ -304,7 +309,7 @@ impl Backend {
         let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let reason: String =
             line.chars().filter(|c| !c.is_control()).take(REASON_SIZE_MAX).collect();
-        if error.downcast_ref::<Refusal>().is_some() {
+        if is_refusal(error) {
             self.note_heard();
         } else {
             self.note_silent(&reason);
@@ -357,11 +362,16 @@ impl<'b> Request<'b> {
         let page = match self.text("/metrics", "") {
             Ok(page) => page,
             // A cluster has its page elsewhere, some keep theirs closed.
-            Err(error) if error.is::<Refusal>() => Vec::new(),
+            Err(error) if is_refusal(&error) => Vec::new(),
             Err(error) => return Err(error),
         };
         let export = if deduplicates(&page) { Export::Lines } else { Export::Blocks };
         Ok(*backend.export.get_or_init(|| export))
+    }
+
+    /// Counts an aggregation that came instead of samples.
+    pub fn note_aggregate(&self) {
+        self.backend.counters.aggregates.add(1);
     }
 
     /// What the request may take.
@@ -559,6 +569,13 @@ impl Elsewhere for Backend {
 
     fn label_values(&self, name: &str, asked: &Asked<'_>) -> Answer<Vec<String>> {
         self.answer(asked, |request| catalogue::label_values(request, name, asked))
+    }
+
+    fn fold(&self, fold: &Fold<'_>, asked: &Asked<'_>) -> Answer<Option<Vec<FoldedRow>>> {
+        if !folding::can(&self.rule) {
+            return Ok(None);
+        }
+        self.answer(asked, |request| folding::fold(request, fold, asked))
     }
 }
 

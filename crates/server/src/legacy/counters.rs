@@ -36,6 +36,8 @@ pub struct Counters {
     pub samples: Number,
     /// Bytes that came.
     pub bytes: Number,
+    /// Aggregations that came instead of samples.
+    pub aggregates: Number,
 }
 
 impl Counters {
@@ -65,9 +67,14 @@ impl Families for All {
             page.sample("", &[("backend", url)], counters.micros.get() as f64 / 1e6);
         }
         type Choose = fn(&Counters) -> &Number;
-        let families: [(&str, &str, Choose); 2] = [
+        let families: [(&str, &str, Choose); 3] = [
             ("quipu_legacy_samples_total", "Samples that legacy backends gave.", |c| &c.samples),
             ("quipu_legacy_bytes_total", "Bytes that legacy backends gave.", |c| &c.bytes),
+            (
+                "quipu_legacy_aggregates_total",
+                "Aggregations that legacy backends made, so that no samples had to come.",
+                |c| &c.aggregates,
+            ),
         ];
         for (name, help, number) in families {
             page.family(name, "counter", help);

@@ -6,6 +6,7 @@
 //!        DATA/legacy ─ until ──────────────────►│
 //!                                                 │ a place, a client, a deadline
 //!                                                 ├─ samples     /api/v1/export, remote read
+//!                                                 ├─ folding     aggregations that it makes itself
 //!                                                 ├─ catalogue   series, labels, values
 //!                                                 └─ influx      both in InfluxQL
 //! ```
@@ -16,6 +17,7 @@
 mod backend;
 mod catalogue;
 mod counters;
+mod folding;
 mod influx;
 mod lists;
 pub mod rule;

@@ -15,7 +15,7 @@ const RULES_MAX: usize = 16;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The words of a rule.
 const WORDS: &str = "url, kind, until, user, password-file, bearer-token-file, timeout, ca, export, \
-                     database, retention-policy";
+                     aggregates, database, retention-policy";
 
 /// How a backend is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,15 @@ pub enum Export {
     Lines,
 }
 
+/// Where aggregations of samples that a VictoriaMetrics has are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aggregates {
+    /// There, where it makes of them what we would.
+    There,
+    /// Here, of its samples.
+    Here,
+}
+
 /// One backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -70,6 +79,8 @@ pub struct Rule {
     pub ca: Option<String>,
     /// How samples come; otherwise what its flags ask for.
     pub export: Option<Export>,
+    /// Where aggregations are made.
+    pub aggregates: Aggregates,
     /// Databases of an InfluxDB; none for all.
     pub databases: Vec<String>,
     /// Retention policies of them; none for all.
@@ -106,6 +117,7 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
         bearer_token_file: None,
         ca: None,
         export: None,
+        aggregates: Aggregates::There,
         databases: Vec::new(),
         policies: Vec::new(),
     };
@@ -125,6 +137,7 @@ fn parse_rule(text: &str) -> Result<Rule, String> {
             "bearer-token-file" => rule.bearer_token_file = owned,
             "ca" => rule.ca = owned,
             "export" => rule.export = Some(parse_export(value)?),
+            "aggregates" => rule.aggregates = parse_aggregates(value)?,
             "database" => rule.databases.push(parse_name(value)?),
             "retention-policy" => rule.policies.push(parse_name(value)?),
             // Without its value, which may be a password: errors stand in logs.
@@ -205,6 +218,14 @@ fn parse_export(text: &str) -> Result<Export, String> {
     }
 }
 
+fn parse_aggregates(text: &str) -> Result<Aggregates, String> {
+    match text {
+        "there" => Ok(Aggregates::There),
+        "here" => Ok(Aggregates::Here),
+        _ => Err(format!("aggregates={text} is neither aggregates=there nor aggregates=here")),
+    }
+}
+
 /// A kind of backend by its word.
 ///
 /// # Errors
@@ -270,6 +291,7 @@ mod tests {
             ("url=http://a kind=prometheus", "lacks until="),
             ("url=http://a kind=influxdb until=1 export=lines", "export= is for"),
             ("url=http://a kind=prometheus until=1 database=x", "are for kind=influxdb"),
+            ("url=http://a kind=victoriametrics until=1 aggregates=no", "neither aggregates=there"),
             ("url=http://a kind=influxdb until=1 database=a%2", "two hexadecimal digits"),
             ("url=http://a kind=influxdb until=1 database=%ff", "no UTF-8"),
             ("url=http://a kind=thanos until=1", "none of victoriametrics"),

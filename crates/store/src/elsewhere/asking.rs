@@ -1,5 +1,6 @@
 //! All other databases asked at once, and their answers made good.
 
+use super::fold::{Fold, FoldedRow, checked};
 use super::joined::tidy;
 use super::{Answer, Asked, Elsewhere, Fault, FoundSeries, Taken};
 use crate::changes::ChangeClock;
@@ -168,6 +169,29 @@ impl Concerned<'_> {
     ) -> Result<()> {
         let answers = self.ask(sets, |one, asked| one.label_values(name, asked))?;
         self.add_texts(answers, |_| true, out)
+    }
+
+    /// Where what the only one that is concerned has of the range ends; `None` where there are others.
+    pub fn end_of_only(&self) -> Option<Timestamp> {
+        match self.list.as_slice() {
+            [(_, range)] => Some(range.end.saturating_add(1)),
+            _ => None,
+        }
+    }
+
+    /// What the only one that is concerned makes itself of its samples. `None` where it cannot, and
+    /// where it did not: that is noted then.
+    pub fn fold(&self, sets: &[Vec<Matcher>], fold: &Fold<'_>) -> Result<Option<Vec<FoldedRow>>> {
+        debug_assert_eq!(self.list.len(), 1, "of several each would have a part");
+        let ask = |one: &dyn Elsewhere, asked: &Asked<'_>| {
+            let rows = one.fold(fold, asked)?;
+            rows.map(|rows| checked(rows, fold).map_err(Fault::Away)).transpose()
+        };
+        let rows = self.ask(sets, ask)?.pop().and_then(|(rows, _)| rows);
+        if let Some(rows) = &rows {
+            self.limits.check_series(rows.len())?;
+        }
+        Ok(rows)
     }
 
     fn add_texts(

@@ -16,10 +16,12 @@
 //! - More than a limit allows is an error, for a part of a series would be a lie.
 
 pub(crate) mod asking;
+pub(crate) mod fold;
 pub(crate) mod joined;
 pub(crate) mod moved;
 
 use crate::Limit;
+use fold::{Fold, FoldedRow};
 use histogram::Histogram;
 use model::{Labels, Matcher, TimeRange, Timestamp};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,6 +58,15 @@ pub trait Elsewhere: Send + Sync {
     /// # Errors
     /// As [`Elsewhere::select`].
     fn label_values(&self, name: &str, asked: &Asked<'_>) -> Answer<Vec<String>>;
+
+    /// What it makes itself of the samples of the series that match; `None` where it cannot, or makes
+    /// something else of them than would be made here.
+    ///
+    /// # Errors
+    /// As [`Elsewhere::select`].
+    fn fold(&self, _fold: &Fold<'_>, _asked: &Asked<'_>) -> Answer<Option<Vec<FoldedRow>>> {
+        Ok(None)
+    }
 }
 
 /// What is asked.

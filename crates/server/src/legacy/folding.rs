@@ -1,0 +1,330 @@
+//! Aggregations that a VictoriaMetrics makes itself: a number for each group and step comes, and no
+//! samples (decision 50).
+//!
+//! Only what it makes of the same samples as we would: rollups of windows that are written out, by
+//! labels that are named. Where it refuses, its samples are asked for instead.
+
+use super::backend::{Request, is_refusal};
+use super::lists::LabelsOf;
+use super::rule::{Aggregates, Kind, Rule};
+use super::selector;
+use crate::commands::client::encode;
+use anyhow::{Context as _, bail, ensure};
+use model::Labels;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::borrow::Cow;
+use std::fmt;
+use store::{Asked, Fold, FoldedRow, SeriesFold, WindowFold};
+
+/// Where a query over a range is answered.
+const PATH: &str = "/api/v1/query_range";
+/// What a row takes besides its numbers, in samples of 16 bytes.
+const ROW_WEIGHT: usize = 8;
+
+/// Whether it is asked at all.
+pub fn can(rule: &Rule) -> bool {
+    rule.kind == Kind::VictoriaMetrics && rule.aggregates == Aggregates::There
+}
+
+/// The groups' rows; `None` where it cannot make them.
+pub fn fold(
+    request: &mut Request<'_>,
+    fold: &Fold<'_>,
+    asked: &Asked<'_>,
+) -> anyhow::Result<Option<Vec<FoldedRow>>> {
+    let Some(text) = text_of(fold, asked) else { return Ok(None) };
+    // Neither what it keeps of other answers nor what came too lately to be shown is to count.
+    let query = format!(
+        "query={}&start={}&end={}&step={}&nocache=1&latency_offset=1ms",
+        encode(&text),
+        seconds(fold.at_ms(0)),
+        seconds(fold.at_ms(fold.len - 1)),
+        seconds(fold.step_ms),
+    );
+    let mut answer = Vec::new();
+    let came = request.stream(PATH, &query, asked, &mut |bytes| {
+        answer.extend_from_slice(bytes);
+        Ok(())
+    });
+    match came {
+        Err(error) if is_refusal(&error) => return Ok(None),
+        other => other?,
+    }
+    let bounds = request.bounds();
+    let mut take = |rows: usize| {
+        let weight = fold.len / 2 + ROW_WEIGHT;
+        bounds.note_samples(0, weight, asked)?;
+        bounds.check_series(rows, asked)
+    };
+    let rows = parse(&answer, fold, &mut take)?;
+    request.note_aggregate();
+    Ok(Some(rows))
+}
+
+/// The aggregation in MetricsQL, where its labels can be named there.
+fn text_of(fold: &Fold<'_>, asked: &Asked<'_>) -> Option<String> {
+    let texts = selector::texts(Kind::VictoriaMetrics, asked.sets);
+    let [selector] = texts.as_slice() else { return None };
+    let is_plain = |name: &String| {
+        let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        name.bytes().all(is_word) && name.starts_with(|c: char| !c.is_ascii_digit())
+    };
+    if !fold.by.iter().all(is_plain) {
+        return None;
+    }
+    let series = match fold.series {
+        SeriesFold::Min => "min",
+        SeriesFold::Max => "max",
+        SeriesFold::Sum => "sum",
+        SeriesFold::Avg => "avg",
+        SeriesFold::Count => "count",
+        SeriesFold::Group => "group",
+    };
+    let window = match fold.window {
+        WindowFold::Min => "min",
+        WindowFold::Max => "max",
+        WindowFold::Sum => "sum",
+        WindowFold::Avg => "avg",
+        WindowFold::Count => "count",
+        WindowFold::Last => "last",
+    };
+    let (by, window_ms) = (fold.by.join(","), fold.window_ms);
+    Some(format!("{series}({window}_over_time({selector}[{window_ms}ms])) by ({by})"))
+}
+
+/// Milliseconds as seconds, exactly.
+fn seconds(millis: i64) -> String {
+    let sign = if millis < 0 { "-" } else { "" };
+    let millis = millis.unsigned_abs();
+    format!("{sign}{}.{:03}", millis / 1000, millis % 1000)
+}
+
+/// An answer's rows. `take` is told before each how many there are by then.
+fn parse(
+    text: &[u8],
+    fold: &Fold<'_>,
+    take: &mut dyn FnMut(usize) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<FoldedRow>> {
+    let mut reading = Reading { fold, take, rows: Vec::new(), failed: None };
+    let mut reply = Reply::default();
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let part = Part { of: Of::Answer(&mut reply), reading: &mut reading };
+    let read = part.deserialize(&mut json).and_then(|()| json.end());
+    if let Some(error) = reading.failed {
+        return Err(error);
+    }
+    read.context("not the JSON that was expected")?;
+    ensure!(!reply.is_partial, "a part of its cluster does not answer");
+    match reply.status.as_str() {
+        "success" => Ok(reading.rows),
+        _ => bail!(
+            "it answers with the status {:?}",
+            reply.status.chars().take(32).collect::<String>()
+        ),
+    }
+}
+
+/// What an answer says of itself.
+#[derive(Default)]
+struct Reply {
+    status: String,
+    is_partial: bool,
+}
+
+/// What is read of an answer so far.
+struct Reading<'r> {
+    fold: &'r Fold<'r>,
+    take: &'r mut dyn FnMut(usize) -> anyhow::Result<()>,
+    rows: Vec<FoldedRow>,
+    /// Which limit ended it.
+    failed: Option<anyhow::Error>,
+}
+
+/// A part of an answer, read into it.
+struct Part<'p, 'r> {
+    of: Of<'p>,
+    reading: &'p mut Reading<'r>,
+}
+
+enum Of<'p> {
+    /// `{"status": .., "data": ..}`
+    Answer(&'p mut Reply),
+    /// `{"resultType": .., "result": ..}`
+    Data,
+    /// `[row, ..]`
+    Rows,
+    /// `{"metric": .., "values": ..}`
+    Row,
+    /// `[[time, "value"], ..]`, the last row's.
+    Points,
+}
+
+impl<'de> DeserializeSeed<'de> for Part<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        match self.of {
+            Of::Answer(_) | Of::Data | Of::Row => deserializer.deserialize_map(self),
+            Of::Rows | Of::Points => deserializer.deserialize_seq(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for Part<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a matrix")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Part { mut of, reading } = self;
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            match (&mut of, &*name) {
+                (Of::Answer(reply), "status") => reply.status = map.next_value()?,
+                (Of::Answer(reply), "isPartial") => reply.is_partial = map.next_value()?,
+                (Of::Answer(_), "data") => map.next_value_seed(Part { of: Of::Data, reading })?,
+                (Of::Data, "result") => map.next_value_seed(Part { of: Of::Rows, reading })?,
+                (Of::Row, "metric") => {
+                    let LabelsOf(labels) = map.next_value()?;
+                    last(reading)?.labels = labels;
+                }
+                (Of::Row, "values") => map.next_value_seed(Part { of: Of::Points, reading })?,
+                _ => {
+                    let IgnoredAny = map.next_value()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        let reading = self.reading;
+        if let Of::Points = self.of {
+            while let Some((time, value)) = entries.next_element::<(f64, Cow<'de, str>)>()? {
+                let value =
+                    value.parse().map_err(|_| Error::custom("a value that is no number"))?;
+                let place = step_of(time, reading.fold)
+                    .and_then(|step| last(reading).ok()?.values.get_mut(step));
+                *place.ok_or_else(|| Error::custom("a time that was not asked for"))? = value;
+            }
+            return Ok(());
+        }
+        loop {
+            // An empty one first: what it takes counts before it is taken.
+            if let Err(error) = (reading.take)(reading.rows.len() + 1) {
+                reading.failed = Some(error);
+                return Err(Error::custom("more than may be"));
+            }
+            let values = vec![f64::NAN; reading.fold.len];
+            reading.rows.push(FoldedRow { labels: Labels::default(), values });
+            if entries.next_element_seed(Part { of: Of::Row, reading })?.is_none() {
+                reading.rows.pop();
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn last<'x, E: Error>(reading: &'x mut Reading<'_>) -> Result<&'x mut FoldedRow, E> {
+    reading.rows.last_mut().ok_or_else(|| Error::custom("a row outside of the list"))
+}
+
+/// The step of a time in seconds; `None` of one that is none.
+fn step_of(time: f64, fold: &Fold<'_>) -> Option<usize> {
+    let behind_ms = (time * 1000.0).round() as i64 - fold.start_ms;
+    let is_step = 0 <= behind_ms && behind_ms % fold.step_ms == 0;
+    usize::try_from(behind_ms / fold.step_ms).ok().filter(|_| is_step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::legacy::rule::parse as parse_rule;
+    use model::{METRIC_NAME, MatchOp, Matcher, TimeRange};
+    use store::Taken;
+
+    fn fold(by: &[String]) -> Fold<'_> {
+        let (window, series) = (WindowFold::Avg, SeriesFold::Max);
+        Fold { window, window_ms: 90_000, series, by, start_ms: 1_500, step_ms: 500, len: 3 }
+    }
+
+    #[test]
+    fn texts_ask_for_what_is_wanted() {
+        let taken = Taken::default();
+        let sets =
+            [vec![Matcher::equal(METRIC_NAME, "cpu"), Matcher::new("h", MatchOp::Regex, "a|b")]];
+        let range = TimeRange::new(0, 1);
+        let mut asked = Asked { sets: &sets, range, deadline: None, series_max: 9, taken: &taken };
+        let text = |by: &[&str], asked: &Asked<'_>| {
+            let by: Vec<String> = by.iter().map(ToString::to_string).collect();
+            text_of(&fold(&by), asked)
+        };
+        let expected = r#"max(avg_over_time({__name__="cpu",h=~"a|b"}[90000ms])) by (h,__name__)"#;
+        assert_eq!(text(&["h", "__name__"], &asked).as_deref(), Some(expected));
+        assert_eq!(text(&["a.b"], &asked), None, "it has no word for that label");
+        let two = [sets[0].clone(), sets[0].clone()];
+        asked.sets = &two;
+        assert_eq!(text(&[], &asked), None, "several selectors");
+        assert_eq!([seconds(-1_500), seconds(1_788_048_000_025)], ["-1.500", "1788048000.025"]);
+    }
+
+    #[test]
+    fn answers_are_rows_or_none() {
+        let by = ["h".to_string()];
+        let fold = fold(&by);
+        let read = |result: &str| {
+            let text = format!(
+                r#"{{"status":"success","data":{{"resultType":"matrix","result":[{result}]}}}}"#
+            );
+            parse(text.as_bytes(), &fold, &mut |_| Ok(()))
+        };
+        let rows = read(
+            r#"{"metric":{"h":"a"},"values":[[1.5,"1"],[2.5,"+Inf"]]},{"metric":{},"values":[[2,"-3e-2"]]}"#,
+        );
+        let rows = rows.expect("rows");
+        assert_eq!(rows[0].labels, Labels::from_pairs(&[("h", "a")]));
+        assert_eq!((rows[0].values[0], rows[0].values[2]), (1.0, f64::INFINITY));
+        assert!(rows[0].values[1].is_nan() && rows[1].labels.is_empty());
+        assert_eq!(rows[1].values[1], -0.03);
+        assert!(read("").expect("none").is_empty());
+        for bad in [
+            r#"{"metric":{"h":"a"},"values":[[1.6,"1"]]}"#,
+            r#"{"metric":{"h":"a"},"values":[[1,"1"]]}"#,
+            r#"{"metric":{"h":"a"},"values":[[3,"1"]]}"#,
+            r#"{"metric":{"h":"a"},"values":[[1e300,"1"]]}"#,
+            r#"{"metric":{"h":"a"},"values":[[1.5,"x"]]}"#,
+            r#"{"metric":{"h":"a"},"values":[[1.5,"1"]"#,
+            r#"[{"metric":{}}]"#,
+        ] {
+            assert!(read(bad).is_err(), "{bad}");
+        }
+        for bad in
+            ["", "<html>", r#"{"status":"error"}"#, r#"{"status":"success","isPartial":true}"#]
+        {
+            assert!(parse(bad.as_bytes(), &fold, &mut |_| Ok(())).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_limit_ends_it() {
+        let fold = fold(&[]);
+        let rows = r#"{},"#.repeat(100);
+        let text = format!(r#"{{"status":"success","data":{{"result":[{rows}"#);
+        let mut seen = 0;
+        let error = parse(text.as_bytes(), &fold, &mut |rows| {
+            seen = rows;
+            ensure!(rows < 10, "the limit");
+            Ok(())
+        });
+        assert_eq!((seen, error.expect_err("a limit").to_string().as_str()), (10, "the limit"));
+    }
+
+    #[test]
+    fn a_rule_may_want_samples() {
+        let rule = "url=http://a kind=victoriametrics until=1";
+        assert_eq!(parse_rule(rule).expect("a rule")[0].aggregates, Aggregates::There);
+        let here = parse_rule(&format!("{rule} aggregates=here")).expect("a rule");
+        assert_eq!(here[0].aggregates, Aggregates::Here);
+    }
+}
