@@ -26,8 +26,8 @@ mod table;
 mod window;
 
 use crate::answer::{Answer, Series};
-use crate::ast::{Fill, Measurement, MeasurementName, Select, Statement};
-use crate::into::{LineSink, Lines};
+use crate::ast::{Expr, Fill, Measurement, MeasurementName, Select, Statement};
+use crate::into::{LineSink, Lines, TagColumn};
 use crate::source::{EvalError, Fields, Place, Source};
 use crate::value::Value;
 pub use deletion::Deletion;
@@ -114,8 +114,8 @@ impl<'a> Evaluator<'a> {
         Some(answer)
     }
 
-    /// Does what `SELECT ... INTO` says: its rows go to the sink as lines, in nanoseconds. None if it is no
-    /// such statement.
+    /// Does what `SELECT ... INTO` says: its rows go to the sink as lines, in nanoseconds, with names that
+    /// are escaped by `%`. None if it is no such statement.
     ///
     /// # Errors
     /// For what cannot be evaluated or written, and what the sink says.
@@ -180,8 +180,8 @@ impl<'a> Evaluator<'a> {
         self.selected(select).map(|(answer, _)| answer)
     }
 
-    /// What a statement selects, and the places of the columns that `top` and `bottom` bring along.
-    fn selected(&self, select: &Select) -> Result<(Answer, Vec<usize>)> {
+    /// What a statement selects, and the columns of tags that `top` and `bottom` bring along.
+    fn selected(&self, select: &Select) -> Result<(Answer, Vec<TagColumn>)> {
         let circumstances = Circumstances { now: self.now, database: &self.database };
         let mut plan = compile(select, &circumstances)?;
         if select.target.is_some() && plan.fill == Fill::Null {
@@ -192,13 +192,7 @@ impl<'a> Evaluator<'a> {
         let plan = self.rewrite(plan)?;
         rewrite::check_types(&plan)?;
         let zone = plan.zone.clone();
-        let (mut place, mut brought) = (0, Vec::new());
-        for field in &plan.fields {
-            // Behind the time and the column itself.
-            let extra = plan::extra_columns(&field.expr).len();
-            brought.extend(place + 2..place + 2 + extra);
-            place += 1 + extra;
-        }
+        let brought = brought(&plan);
         let table = self.table(&plan, &[], plan.range);
         // They are found by the address of their plan, which is about to go.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -319,4 +313,20 @@ impl<'a> Evaluator<'a> {
         let less = |held: usize| Some(held.saturating_sub(points));
         let _ = self.points.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
+}
+
+/// The columns of tags that `top` and `bottom` bring along.
+fn brought(plan: &plan::Plan) -> Vec<TagColumn> {
+    // Behind the time.
+    let mut place = 1;
+    let mut found = Vec::new();
+    for field in &plan.fields {
+        for (at, extra) in (place + 1..).zip(plan::extra_columns(&field.expr)) {
+            if let Expr::Var { name, .. } = extra {
+                found.push((at, name.clone()));
+            }
+        }
+        place += 1 + plan::extra_columns(&field.expr).len();
+    }
+    found
 }
