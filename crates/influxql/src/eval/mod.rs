@@ -23,6 +23,7 @@ mod rewrite;
 mod show;
 mod stream_functions;
 mod table;
+mod together;
 mod window;
 
 use crate::answer::{Answer, Series};
@@ -79,6 +80,7 @@ pub struct Evaluator<'a> {
     fields: Mutex<FieldsByMeasurement>,
     points: AtomicUsize,
     tables: Mutex<Tables>,
+    together: Mutex<together::Together<'a>>,
 }
 
 /// The rows of subqueries, by where their plan is, what they are grouped by and their time: several
@@ -96,6 +98,7 @@ impl<'a> Evaluator<'a> {
             fields: Mutex::default(),
             points: AtomicUsize::new(0),
             tables: Mutex::default(),
+            together: Mutex::default(),
         }
     }
 
@@ -201,13 +204,15 @@ impl<'a> Evaluator<'a> {
         columns.extend(table.columns);
         let series = table.series.into_iter().map(|found| {
             let tags = table.tag_names.iter().cloned().zip(found.key.tags).collect();
-            let rows = found.rows.into_iter().map(|(time, row)| {
+            let rows = found.rows.into_iter().map(|(time, mut row)| {
                 // What is no number is nothing, but only here: a query around another counts it.
-                let cells = row.into_iter().map(|value| match value {
-                    Value::Float(value) if value.is_nan() => Value::Null,
-                    value => value,
-                });
-                std::iter::once(Value::Time(time)).chain(cells).collect()
+                for value in &mut row {
+                    if matches!(value, Value::Float(value) if value.is_nan()) {
+                        *value = Value::Null;
+                    }
+                }
+                row.insert(0, Value::Time(time));
+                row
             });
             Series {
                 name: found.key.name.to_string(),
