@@ -506,3 +506,42 @@ fn a_selection_is_written() -> Result<()> {
     });
     Ok(())
 }
+
+#[test]
+fn names_that_no_line_can_have_are_written_too() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let into = |text: &str| -> Result<String> {
+        Ok(server.post(&format!("/query?db=x&q={}", percent(text)), "")?.text())
+    };
+    let written = |text: String, count: u32| {
+        let is_it =
+            text.contains(&format!("\"written\"],\"values\":[[\"1970-01-01T00:00:00Z\",{count}]]"));
+        ensure!(is_it, "{text}");
+        Ok(())
+    };
+    // What rows are grouped by may stand beside what was picked, too; asked for twice it is one tag.
+    written(into("SELECT top(n, host, 2) INTO tops FROM cpu GROUP BY host")?, 2)?;
+    written(into("SELECT top(n, host, host, 2) INTO twice FROM cpu")?, 2)?;
+    for name in ["tops", "twice"] {
+        check_rows(&server, &format!("SELECT top FROM {name} WHERE host = 'a'"), {
+            json!([[START + 590, 59]])
+        });
+        check(&server, &format!("SHOW TAG KEYS FROM {name}"), {
+            series(name, json!(["tagKey"]), json!([["host"]]))
+        });
+    }
+    // A value that came otherwise.
+    let line = format!("plain{{db=\"x\",path=\"c:\\\\\"}} 7 {START}000\n");
+    server.post("/api/v1/import/prometheus", &line)?;
+    written(into("SELECT value INTO \" \tcopy\\\\\" FROM plain GROUP BY *")?, 1)?;
+    let back = "SELECT \"value\" FROM \" \tcopy\\\\\" WHERE path = 'c:\\\\' GROUP BY *";
+    let copy = json!({
+        "name": " \tcopy\\", "tags": { "path": "c:\\" }, "columns": ["time", "value"],
+        "values": [["2020-09-13T12:26:40Z", 7]],
+    });
+    check(&server, back, json!({ "statement_id": 0, "series": [copy] }));
+    let refused = into("SELECT n INTO \"a\0b\" FROM cpu")?;
+    ensure!(refused.contains("cannot be written: it has a zero byte"), "{refused}");
+    Ok(())
+}

@@ -69,6 +69,12 @@ impl Epoch {
     }
 }
 
+/// Bytes of a cell of an answer, about: a time has twice as many.
+const CELL_SIZE: usize = 12;
+/// Bytes that a body has room for from the beginning.
+const BODY_SIZE_MIN: usize = 256;
+const BODY_SIZE_FIRST_MAX: usize = 1 << 20;
+
 /// Writes answers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Writer {
@@ -91,6 +97,9 @@ impl Writer {
     /// One answer as a whole body: `{"results":[...]}` and a newline.
     pub fn body(&self, answers: &[Answer]) -> String {
         let mut json = Json::new(self.indent);
+        let series = answers.iter().flat_map(|answer| &answer.series);
+        let size = series.map(|one| one.rows.len() * (1 + one.columns.len()) * CELL_SIZE);
+        json.out.reserve(size.sum::<usize>().clamp(BODY_SIZE_MIN, BODY_SIZE_FIRST_MAX));
         json.open('{');
         json.key("results");
         json.open('[');
@@ -295,11 +304,18 @@ fn push_csv(out: &mut String, text: &str) {
     }
 }
 
+/// Sizes of numbers whose shortest text is digits around a point.
+const PLAIN_SIZES: std::ops::Range<f64> = 1e-4..1e15;
+
 /// As Go's encoder: the shortest digits, an exponent only for very large and very small ones.
 fn push_float(out: &mut String, value: f64) {
     let size = value.abs();
     if !value.is_finite() {
         out.push_str("null");
+    } else if PLAIN_SIZES.contains(&size) {
+        let mut buffer = zmij::Buffer::new();
+        let text = buffer.format_finite(value);
+        out.push_str(text.strip_suffix(".0").unwrap_or(text));
     } else if size != 0.0 && !(1e-6..1e21).contains(&size) {
         let text = format!("{value:e}");
         match text.split_once('e') {
@@ -365,19 +381,71 @@ impl Json {
     /// A string as Go writes it: with what HTML might mistake written as numbers.
     fn string(&mut self, text: &str) {
         self.out.push('"');
-        for character in text.chars() {
+        let mut rest = text;
+        // What stands between is nearly all, and copied as a whole.
+        while let Some(at) = rest.find(needs_escape) {
+            let (plain, tail) = rest.split_at(at);
+            self.out.push_str(plain);
+            let mut characters = tail.chars();
+            let Some(character) = characters.next() else { break };
+            rest = characters.as_str();
             match character {
                 '"' => self.out.push_str("\\\""),
                 '\\' => self.out.push_str("\\\\"),
                 '\n' => self.out.push_str("\\n"),
                 '\r' => self.out.push_str("\\r"),
                 '\t' => self.out.push_str("\\t"),
-                '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
+                _ => {
                     let _ = write!(self.out, "\\u{:04x}", u32::from(character));
                 }
-                c => self.out.push(c),
             }
         }
+        self.out.push_str(rest);
         self.out.push('"');
+    }
+}
+
+/// Whether a character is written otherwise in a string.
+fn needs_escape(character: char) -> bool {
+    matches!(character, '"' | '\\' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_go() {
+        for (value, text) in [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (-100.0, "-100"),
+            (0.1, "0.1"),
+            (-2.5, "-2.5"),
+            (1e-4, "0.0001"),
+            (0.000_012_5, "0.0000125"),
+            (1e-6, "0.000001"),
+            (9.5e-7, "9.5e-7"),
+            (123_456_789.25, "123456789.25"),
+            (1e15, "1000000000000000"),
+            (1e20, "100000000000000000000"),
+            (1e21, "1e+21"),
+            (-2.5e300, "-2.5e+300"),
+            (5e-324, "5e-324"),
+            (f64::INFINITY, "null"),
+            (f64::NAN, "null"),
+        ] {
+            let mut out = String::new();
+            push_float(&mut out, value);
+            assert_eq!(out, text, "{value:e}");
+        }
+    }
+
+    #[test]
+    fn strings_are_those_of_go() {
+        let mut json = Json::new(0);
+        json.string("a\"b\\<\u{2028}\u{1}\n\tä>");
+        assert_eq!(json.out, "\"a\\\"b\\\\\\u003c\\u2028\\u0001\\n\\tä\\u003e\"");
     }
 }

@@ -1,13 +1,14 @@
 //! Text to tokens, one at a time: what a slash begins only the parser knows.
 
 use crate::token::{Op, Token, keyword};
+use std::borrow::Cow;
 
 /// A token, what it says and where it begins.
 #[derive(Clone, Debug)]
-pub struct Lexeme {
+pub struct Lexeme<'a> {
     pub token: Token,
     /// The text of words, numbers and strings; empty for signs.
-    pub text: String,
+    pub text: Cow<'a, str>,
     pub at: usize,
 }
 
@@ -57,7 +58,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token.
-    pub fn next(&mut self) -> Lexeme {
+    pub fn next(&mut self) -> Lexeme<'a> {
         let at = self.at;
         let rest = self.rest();
         let Some(first) = rest.chars().next() else { return lexeme(Token::Eof, "", at) };
@@ -100,7 +101,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn word(&mut self, at: usize) -> Lexeme {
+    fn word(&mut self, at: usize) -> Lexeme<'a> {
         let word = self.take_while(is_ident);
         match keyword(word) {
             Some(token) => lexeme(token, if word.is_empty() { "" } else { token.name() }, at),
@@ -108,7 +109,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn number(&mut self, at: usize) -> Lexeme {
+    fn number(&mut self, at: usize) -> Lexeme<'a> {
         let whole = self.take_while(|c| c.is_ascii_digit());
         if !whole.is_empty() && self.peek().is_some_and(is_unit) {
             self.take_while(|c| c.is_ascii_digit() || is_unit(c));
@@ -126,16 +127,25 @@ impl<'a> Lexer<'a> {
     }
 
     /// What stands between two quotes.
-    fn quoted(&mut self, at: usize, quote: char, token: Token) -> Lexeme {
+    fn quoted(&mut self, at: usize, quote: char, token: Token) -> Lexeme<'a> {
         // InfluxDB says the place before the quote.
         let at = at.saturating_sub(1);
+        let rest = self.rest();
+        let is_special = |c: char| c == quote || matches!(c, '\\' | '\n');
+        // Most have nothing between their quotes that stands for something else.
+        if let Some(end) = rest.get(1..).and_then(|inner| inner.find(is_special))
+            && rest[1 + end..].starts_with(quote)
+        {
+            self.at += end + 2;
+            return lexeme(token, &rest[1..=end], at);
+        }
         let mut out = String::new();
-        let mut characters = self.rest().char_indices().skip(1);
+        let mut characters = rest.char_indices().skip(1);
         while let Some((offset, character)) = characters.next() {
             match character {
                 '\n' => {
                     self.at += offset;
-                    return Lexeme { token: Token::BadString, text: out, at };
+                    return Lexeme { token: Token::BadString, text: out.into(), at };
                 }
                 '\\' => match characters.next() {
                     Some((_, 'n')) => out.push('\n'),
@@ -143,34 +153,34 @@ impl<'a> Lexer<'a> {
                     Some((offset, other)) => {
                         let at = self.at + offset - 1;
                         self.at += offset + other.len_utf8();
-                        let text = format!("\\{other}");
+                        let text = format!("\\{other}").into();
                         return Lexeme { token: Token::BadEscape, text, at };
                     }
                     None => break,
                 },
                 c if c == quote => {
                     self.at += offset + c.len_utf8();
-                    return Lexeme { token, text: out, at };
+                    return Lexeme { token, text: out.into(), at };
                 }
                 c => out.push(c),
             }
         }
         self.at = self.text.len();
-        Lexeme { token: Token::BadString, text: out, at }
+        Lexeme { token: Token::BadString, text: out.into(), at }
     }
 
-    fn parameter(&mut self, at: usize) -> Lexeme {
+    fn parameter(&mut self, at: usize) -> Lexeme<'a> {
         self.at += 1;
         if self.peek() == Some('"') {
             let quoted = self.quoted(at, '"', Token::BoundParameter);
-            return Lexeme { text: format!("${}", quoted.text), ..quoted };
+            return Lexeme { text: format!("${}", quoted.text).into(), ..quoted };
         }
         self.take_while(is_ident);
         lexeme(Token::BoundParameter, &self.text[at..self.at], at)
     }
 
     /// A regular expression, if one is next, behind blanks.
-    pub fn regex(&mut self) -> Option<Lexeme> {
+    pub fn regex(&mut self) -> Option<Lexeme<'a>> {
         let back = self.at;
         self.skip_space();
         let at = self.at;
@@ -185,7 +195,7 @@ impl<'a> Lexer<'a> {
             match character {
                 '/' => {
                     self.at += offset + 1;
-                    return Some(Lexeme { token: Token::Regex, text: out, at });
+                    return Some(Lexeme { token: Token::Regex, text: out.into(), at });
                 }
                 '\\' if characters.peek().is_some_and(|(_, next)| *next == '/') => {
                     out.push('/');
@@ -196,12 +206,12 @@ impl<'a> Lexer<'a> {
             }
         }
         self.at = self.text.len();
-        Some(Lexeme { token: Token::BadRegex, text: out, at })
+        Some(Lexeme { token: Token::BadRegex, text: out.into(), at })
     }
 }
 
-fn lexeme(token: Token, text: &str, at: usize) -> Lexeme {
-    Lexeme { token, text: text.to_string(), at }
+fn lexeme(token: Token, text: &str, at: usize) -> Lexeme<'_> {
+    Lexeme { token, text: Cow::Borrowed(text), at }
 }
 
 fn is_ident_first(c: char) -> bool {
@@ -218,33 +228,39 @@ fn is_unit(c: char) -> bool {
 
 /// A sign and its size.
 fn sign(rest: &str) -> (Token, usize) {
-    const SIGNS: &[(&str, Token)] = &[
-        ("::", Token::DoubleColon),
-        ("=~", Token::Op(Op::EqRegex)),
-        ("!~", Token::Op(Op::NotEqRegex)),
-        ("!=", Token::Op(Op::NotEq)),
-        ("<>", Token::Op(Op::NotEq)),
-        ("<=", Token::Op(Op::LessEq)),
-        (">=", Token::Op(Op::GreaterEq)),
-        ("=", Token::Op(Op::Eq)),
-        ("<", Token::Op(Op::Less)),
-        (">", Token::Op(Op::Greater)),
-        ("+", Token::Op(Op::Add)),
-        ("-", Token::Op(Op::Sub)),
-        ("*", Token::Op(Op::Mul)),
-        ("/", Token::Op(Op::Div)),
-        ("%", Token::Op(Op::Mod)),
-        ("&", Token::Op(Op::BitAnd)),
-        ("|", Token::Op(Op::BitOr)),
-        ("^", Token::Op(Op::BitXor)),
-        ("(", Token::LeftParen),
-        (")", Token::RightParen),
-        (",", Token::Comma),
-        (";", Token::Semicolon),
-        (":", Token::Colon),
-        (".", Token::Dot),
-    ];
-    let found = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
-    let first = rest.chars().next().map_or(0, char::len_utf8);
-    found.map_or((Token::Illegal, first), |(sign, token)| (*token, sign.len()))
+    let bytes = rest.as_bytes();
+    let (first, second) = (bytes.first().copied().unwrap_or(0), bytes.get(1).copied());
+    let long = match (first, second) {
+        (b':', Some(b':')) => Token::DoubleColon,
+        (b'=', Some(b'~')) => Token::Op(Op::EqRegex),
+        (b'!', Some(b'~')) => Token::Op(Op::NotEqRegex),
+        (b'!', Some(b'=')) | (b'<', Some(b'>')) => Token::Op(Op::NotEq),
+        (b'<', Some(b'=')) => Token::Op(Op::LessEq),
+        (b'>', Some(b'=')) => Token::Op(Op::GreaterEq),
+        _ => Token::Illegal,
+    };
+    if long != Token::Illegal {
+        return (long, 2);
+    }
+    let short = match first {
+        b'=' => Token::Op(Op::Eq),
+        b'<' => Token::Op(Op::Less),
+        b'>' => Token::Op(Op::Greater),
+        b'+' => Token::Op(Op::Add),
+        b'-' => Token::Op(Op::Sub),
+        b'*' => Token::Op(Op::Mul),
+        b'/' => Token::Op(Op::Div),
+        b'%' => Token::Op(Op::Mod),
+        b'&' => Token::Op(Op::BitAnd),
+        b'|' => Token::Op(Op::BitOr),
+        b'^' => Token::Op(Op::BitXor),
+        b'(' => Token::LeftParen,
+        b')' => Token::RightParen,
+        b',' => Token::Comma,
+        b';' => Token::Semicolon,
+        b':' => Token::Colon,
+        b'.' => Token::Dot,
+        _ => Token::Illegal,
+    };
+    (short, rest.chars().next().map_or(0, char::len_utf8))
 }

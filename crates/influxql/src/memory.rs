@@ -6,6 +6,7 @@ use model::{Labels, MatchOp, Matcher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Samples by time.
 type Samples = BTreeMap<i64, f64>;
@@ -24,6 +25,8 @@ pub struct MemorySource {
     measurements: Measurements,
     /// What samples of fields of strings are numbers of, from 0.
     texts: Vec<Arc<str>>,
+    /// How often series were looked up.
+    pub lookups: AtomicUsize,
 }
 
 impl MemorySource {
@@ -137,6 +140,7 @@ impl Source for MemorySource {
         field: &str,
         matchers: &[Matcher],
     ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
         let found = self.matching(place, matchers).filter(|(other, _, _)| *other == field);
         let series = found.filter_map(|(_, labels, samples)| {
             let range = place.range.start..=place.range.end;

@@ -91,7 +91,23 @@ pub trait Source: Sync {
         field: &str,
         matchers: &[Matcher],
     ) -> Result<Box<dyn SeriesSet + '_>, EvalError>;
+
+    /// The same of several fields, in their order: some sources look for all of them at once.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn select_together(
+        &self,
+        place: &Place<'_>,
+        fields: &[&str],
+        matchers: &[Matcher],
+    ) -> Result<Vec<SharedSet<'_>>, EvalError> {
+        fields.iter().map(|field| self.select(place, field, matchers).map(Arc::from)).collect()
+    }
 }
+
+/// Selected series, of which several functions may have a share.
+pub type SharedSet<'s> = Arc<dyn SeriesSet + 's>;
 
 /// A measurement and a span of time.
 #[derive(Clone, Copy, Debug)]

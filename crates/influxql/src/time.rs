@@ -86,18 +86,15 @@ pub fn format_time(nanos: i64, zone: Option<&TimeZone>, out: &mut String) {
     });
     let seconds = nanos.div_euclid(NANOS_PER_SECOND) + offset;
     let (year, month, day) = civil(seconds.div_euclid(SECONDS_PER_DAY));
-    let of_day = seconds.rem_euclid(SECONDS_PER_DAY);
-    push_digits(out, year, 1_000);
-    for (before, number) in [
-        ('-', month),
-        ('-', day),
-        ('T', of_day / 3_600),
-        (':', of_day / 60 % 60),
-        (':', of_day % 60),
-    ] {
-        out.push(before);
-        push_digits(out, number, 10);
+    let of_day = seconds.rem_euclid(SECONDS_PER_DAY) as u32;
+    let year = year.unsigned_abs() as u32;
+    let mut text = *b"0000-00-00T00:00:00";
+    let pairs = [year / 100, year % 100, month, day, of_day / 3_600, of_day / 60 % 60, of_day % 60];
+    for (at, number) in [0, 2, 5, 8, 11, 14, 17].into_iter().zip(pairs) {
+        text[at] = b'0' + (number / 10 % 10) as u8;
+        text[at + 1] = b'0' + (number % 10) as u8;
     }
+    out.push_str(std::str::from_utf8(&text).unwrap_or_default());
     let fraction = nanos.rem_euclid(NANOS_PER_SECOND);
     if fraction != 0 {
         out.push('.');
@@ -129,7 +126,7 @@ fn push_digits(out: &mut String, number: i64, first: i64) {
 
 /// Year, month and day of a day since the epoch: years begin in March, so that the day that some of them
 /// have more is their last, and come again after 400.
-fn civil(day: i64) -> (i64, i64, i64) {
+fn civil(day: i64) -> (i64, u32, u32) {
     let since = day + 719_468;
     let (era, of_era) = (since.div_euclid(146_097), since.rem_euclid(146_097));
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -137,7 +134,7 @@ fn civil(day: i64) -> (i64, i64, i64) {
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
     let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (year + era * 400 + later, month, day)
+    (year + era * 400 + later, month as u32, day as u32)
 }
 
 #[cfg(test)]

@@ -201,9 +201,10 @@ pub const KEYWORDS: &[&str] = &[
 const KEYWORD_SIZE_MAX: usize = 16;
 
 const _: () = {
-    let mut at = 0;
+    let (mut at, mut letter) = (0, 0);
     while at < KEYWORDS.len() {
-        assert!(KEYWORDS[at].len() <= KEYWORD_SIZE_MAX);
+        assert!(KEYWORDS[at].len() <= KEYWORD_SIZE_MAX && letter <= KEYWORDS[at].as_bytes()[0]);
+        letter = KEYWORDS[at].as_bytes()[0];
         at += 1;
     }
 };
@@ -222,8 +223,27 @@ pub fn keyword(word: &str) -> Option<Token> {
         "FALSE" => return Some(Token::False),
         _ => {}
     }
-    KEYWORDS.iter().find(|keyword| **keyword == upper).map(|keyword| Token::Keyword(keyword))
+    let letter = upper.bytes().next()?.checked_sub(b'A')?;
+    let letter = usize::from(letter);
+    let (start, end) = (*LETTERS.get(letter)?, *LETTERS.get(letter + 1)?);
+    let keywords = KEYWORDS.get(usize::from(start)..usize::from(end))?;
+    keywords.iter().find(|keyword| **keyword == upper).map(|keyword| Token::Keyword(keyword))
 }
+
+/// Where the keywords of each letter begin.
+const LETTERS: [u8; 27] = {
+    let mut starts = [0; 27];
+    let (mut letter, mut at) = (0, 0);
+    while letter < 27 {
+        while at < KEYWORDS.len() && KEYWORDS[at].as_bytes()[0] < b'A' + letter as u8 {
+            at += 1;
+        }
+        starts[letter] = at as u8;
+        letter += 1;
+    }
+    assert!(KEYWORDS.len() <= u8::MAX as usize);
+    starts
+};
 
 impl Token {
     /// What an error calls it when there is no text of its own.

@@ -6,6 +6,7 @@
 use influxql::ast::{DataType, Statement};
 use influxql::memory::MemorySource;
 use influxql::{Answer, Epoch, Evaluator, Limits, Parameters, Writer, parameters, parse};
+use std::sync::atomic::Ordering;
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -387,4 +388,64 @@ fn series_that_no_row_can_be_of_take_no_page() {
         "SELECT mean(n) FROM cpu WHERE host =~ /^b$/ OR host = 'c' AND n > 5 GROUP BY host SLIMIT 1",
         &["name,tags,time,mean", "cpu,host=b,0,109.16666666666667"],
     );
+}
+
+#[test]
+fn a_field_of_several_functions_is_looked_up_once() {
+    let source = source();
+    let found = answer_of(&source, "SELECT max(n), min(n), max(usage), last(n) FROM cpu");
+    assert_eq!(found, "name,tags,time,max,min,max_1,last\ncpu,,0,125,0,62.5,125\n");
+    assert_eq!(source.lookups.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn an_alias_without_a_letter_is_none() {
+    check("SELECT n AS \"\" FROM cpu LIMIT 1", &["name,tags,time,n", "cpu,,0,0"]);
+}
+
+#[test]
+fn what_is_made_of_no_number_is_none() {
+    // The deviation of one value is no number, and a row.
+    check(
+        "SELECT difference(stddev(usage)) FROM cpu WHERE host = 'a' AND time >= 0s AND time < 30s \
+         GROUP BY time(10s)",
+        &["name,tags,time,difference", "cpu,,10,", "cpu,,20,"],
+    );
+    check(
+        "SELECT difference(stddev(usage)), elapsed(stddev(usage), 1s) FROM cpu WHERE host = 'a' AND \
+         time >= 5s AND time < 60s GROUP BY time(30s)",
+        &["name,tags,time,difference,elapsed", "cpu,,30,2.969570138772255,30"],
+    );
+    check(
+        "SELECT non_negative_derivative(stddev(usage), 1s) FROM cpu WHERE host = 'a' AND time >= 0s \
+         AND time < 60s GROUP BY time(20s, 10s)",
+        &[
+            "name,tags,time,non_negative_derivative",
+            "cpu,,10,",
+            "cpu,,30,0.07071067811865475",
+            "cpu,,50,",
+        ],
+    );
+    check(
+        "SELECT moving_average(stddev(usage), 2) FROM cpu WHERE host = 'a' AND time >= 0s AND \
+         time < 60s GROUP BY time(20s, 10s)",
+        &["name,tags,time,moving_average", "cpu,,10,", "cpu,,30,", "cpu,,50,"],
+    );
+}
+
+#[test]
+fn a_subquery_reads_no_more_time_than_the_query_around_it() {
+    let inner = "SELECT d FROM (SELECT difference(max(n)) AS d FROM cpu WHERE host = 'a' AND \
+                 time >= 20s AND time < 50s GROUP BY time(10s))";
+    let rows = ["name,tags,time,d", "cpu,,20,3", "cpu,,30,5", "cpu,,40,7"];
+    check(inner, &rows);
+    check(&format!("{inner} WHERE time >= 10s"), &rows);
+    let without_first = ["name,tags,time,d", "cpu,,30,5", "cpu,,40,7"];
+    check(&format!("{inner} WHERE time >= 20s AND time < 50s"), &without_first);
+    check(
+        &format!("{inner} WHERE time >= 20s AND time < 40s ORDER BY time DESC"),
+        &["name,tags,time,d", "cpu,,20,-5"],
+    );
+    let down = ["name,tags,time,d", "cpu,,40,-9", "cpu,,30,-7", "cpu,,20,-5"];
+    check(&format!("{inner} ORDER BY time DESC"), &down);
 }

@@ -11,13 +11,13 @@
 //! ```
 
 use crate::texts::TextLimits;
-use model::{Metadata, WriteBatch};
+use model::Metadata;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Asks, Store};
-use wire::influx::{FieldType, TEXT_SUFFIX, TypedFields, kinds_of_lines};
+use wire::influx::{FieldType, TEXT_SUFFIX, TypedFields};
 
 /// What the names of notes begin with, behind their zero byte.
 const START: &str = "influx\0";
@@ -114,7 +114,7 @@ impl MeasurementTable {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers the fields of a batch of lines of `body`; what is new is durable on return.
+    /// Remembers the fields of the kinds of lines of a batch; what is new is durable on return.
     ///
     /// # Errors
     /// When the store takes no notes.
@@ -122,11 +122,9 @@ impl MeasurementTable {
         &self,
         store: &Store,
         database: &str,
-        body: &[u8],
-        batch: &WriteBatch<'_>,
+        lines: Vec<TypedFields>,
     ) -> store::Result<Learned> {
         let forgotten = self.shared().forgotten;
-        let lines = kinds_of_lines(body, batch);
         self.remember_all(store, database, &lines)?;
         Ok(Learned { lines, forgotten })
     }

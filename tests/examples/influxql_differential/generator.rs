@@ -132,8 +132,9 @@ impl Queries {
         match self.random.below(100) {
             0..=7 => self.show(),
             8..=10 => self.wrong(),
-            11..=25 => self.nested(),
-            26..=40 => self.raw(),
+            11..=20 => self.nested(),
+            21..=30 => self.dashboard(),
+            31..=40 => self.raw(),
             41..=53 => self.transformation(),
             54..=62 => self.arithmetic(),
             63..=66 => self.texts(),
@@ -493,7 +494,7 @@ fn below(random: &mut Random, bound: i64) -> i64 {
 }
 
 /// Date and time of day, of a time in the autumn of 2020.
-fn civil(seconds: i64, between: char) -> String {
+pub fn civil(seconds: i64, between: char) -> String {
     // 2020-09-01.
     let since = seconds - 1_598_918_400;
     let (mut day, second) = (since.div_euclid(86_400) + 1, since.rem_euclid(86_400));

@@ -183,7 +183,21 @@ impl Queries {
         let start = crate::lines::START_SECONDS + self.random.below(900) as i64;
         let time = format!("time >= {start}s AND time < {}s", start + 300);
         let from = self.pick(&["cpu", "mem", "\"disk io\"", "/c|m/", "nothing"]);
-        match self.random.below(6) {
+        match self.random.below(9) {
+            6 => {
+                let groups = self.pick(&["host", "region", "*", "host, region"]);
+                let tags = self.pick(&["host", "host, region", "region", "host, host"]);
+                format!(
+                    "SELECT top(usage, {tags}, 2) INTO copied FROM {from} WHERE {time} GROUP BY {groups}"
+                )
+            }
+            7 => {
+                format!("SELECT bottom(n, 2), host INTO copied FROM {from} WHERE {time} GROUP BY *")
+            }
+            8 => {
+                let name = self.pick(&["\" b\"", "\"#b\"", "\"t\t\"", "\"n\\nb\""]);
+                format!("SELECT usage, n INTO {name} FROM {from} WHERE {time} GROUP BY host")
+            }
             0 => format!("SELECT * INTO copied FROM {from} WHERE {time}"),
             1 => format!("SELECT * INTO copied FROM {from} WHERE {time} GROUP BY *"),
             2 => format!(

@@ -6,12 +6,21 @@ mod store;
 mod codec;
 mod promql;
 mod engine;
+mod influxql;
 
 use crate::path::HotPath;
 
 /// All paths.
 pub fn all() -> impl Iterator<Item = &'static HotPath> {
-    [wire::PATHS, index::PATHS, store::PATHS, codec::PATHS, promql::PATHS, engine::PATHS]
-        .into_iter()
-        .flatten()
+    [
+        wire::PATHS,
+        index::PATHS,
+        store::PATHS,
+        codec::PATHS,
+        promql::PATHS,
+        engine::PATHS,
+        influxql::PATHS,
+    ]
+    .into_iter()
+    .flatten()
 }

@@ -352,16 +352,21 @@ impl Evaluator<'_> {
     }
 }
 
-/// The scope with one more window before its first: what needs a point's forerunner.
+/// The scope with one more window before its first, as far as there may be one: what needs a point's
+/// forerunner.
 fn earlier<'p>(scope: &Scope<'p>) -> Scope<'p> {
     let mut scope = scope.clone();
     let duration = scope.windows.interval.duration;
+    let (first, last) = scope.bounds;
+    let windows = &mut scope.windows;
     match scope.direction {
         Direction::Up => {
-            scope.windows.start = scope.windows.start.saturating_sub(duration);
+            let start = windows.start.saturating_sub(duration).max(first);
+            windows.start = windows.start.min(start);
         }
         Direction::Down => {
-            scope.windows.end = scope.windows.end.saturating_add(duration);
+            let end = windows.end.saturating_add(duration).min(last);
+            windows.end = windows.end.max(end);
         }
     }
     scope

@@ -31,6 +31,20 @@ pub fn is_selector(name: &str) -> bool {
     matches!(name, "first" | "last" | "max" | "min" | "percentile" | "sample" | "top" | "bottom")
 }
 
+/// Whether a function is of a point and those before it.
+pub fn is_transformation(name: &str) -> bool {
+    matches!(
+        name,
+        "derivative"
+            | "non_negative_derivative"
+            | "difference"
+            | "non_negative_difference"
+            | "moving_average"
+            | "elapsed"
+            | "cumulative_sum"
+    )
+}
+
 /// What a statement is told from outside.
 pub struct Circumstances<'a> {
     pub now: i64,

@@ -49,7 +49,8 @@ impl Filling<'_> {
         }
         let has_end = is_up || end != TIME_MIN;
         let mut offset = windows.zone_offset(time);
-        let mut out = Vec::new();
+        let mut out = Vec::with_capacity(points.len());
+        let is_kept = matches!(self.fill, Fill::Previous | Fill::Linear);
         let mut previous: Option<Point> = None;
         let mut rest = points.into_iter().peekable();
         loop {
@@ -58,7 +59,9 @@ impl Filling<'_> {
                 None if !is_inside => return Ok(out),
                 Some(point) if self.direction.order(point.time, time).is_le() => {
                     let point = rest.next().unwrap_or_default();
-                    previous = Some(point.clone());
+                    if is_kept {
+                        previous = Some(point.clone());
+                    }
                     out.push(point);
                 }
                 next => {

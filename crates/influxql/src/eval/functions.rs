@@ -137,8 +137,9 @@ fn mode(points: &[Point]) -> Value {
 
 /// Of the sample; nothing of less than two.
 fn deviation(points: &[Point]) -> Value {
+    // No number rather than nothing: what is made of it is none either, and rows are not left out.
     if points.len() < 2 {
-        return Value::Null;
+        return Value::Float(f64::NAN);
     }
     let (mut mean, mut count) = (0.0, 0.0);
     for value in points.iter().map(number) {

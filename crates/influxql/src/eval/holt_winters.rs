@@ -133,14 +133,14 @@ impl Forecast {
     }
 }
 
-struct Fit<'f> {
+struct Fit<'f, 'e> {
     observed: &'f [f64],
-    evaluator: &'f Evaluator<'f>,
+    evaluator: &'f Evaluator<'e>,
     /// Values until the next look at the clock.
     left: usize,
 }
 
-impl Fit<'_> {
+impl Fit<'_, '_> {
     /// The parameters that fit best, of searches from several weights.
     fn best(&mut self, mut start: Vec<f64>) -> Result<Vec<f64>> {
         let mut guesses = Vec::new();

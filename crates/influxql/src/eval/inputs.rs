@@ -9,7 +9,7 @@ use super::table::Table;
 use super::window::Windows;
 use super::{Evaluator, Result, point_cost};
 use crate::ast::{DataType, Expr};
-use crate::source::{Fields, Place, SeriesSet};
+use crate::source::{Fields, Place, SharedSet};
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
 use std::borrow::Cow;
@@ -32,6 +32,8 @@ pub struct Scope<'p> {
     /// The names of the tags that rows are grouped by, sorted.
     pub dimensions: Vec<String>,
     pub direction: Direction,
+    /// The first and the last nanosecond that may be read: those of the query around a subquery.
+    pub bounds: (i64, i64),
 }
 
 /// What is asked of the sources.
@@ -96,7 +98,7 @@ enum Column {
 pub(super) struct FieldSet<'s> {
     name: String,
     pub kind: DataType,
-    pub set: Box<dyn SeriesSet + 's>,
+    pub set: SharedSet<'s>,
     /// Whether it is read for its own sake, not for a condition alone.
     is_selected: bool,
     /// What was read ahead, of each series.
@@ -327,7 +329,8 @@ impl<'a> Evaluator<'a> {
         if let Some(at) = scan.sets.iter().position(|set| set.name == name) {
             return Ok(at);
         }
-        let set = self.source.select(place, name, matchers)?;
+        let fields = scan.fields.clone();
+        let set = self.series_of(place, (name, &fields), matchers)?;
         let kind = scan.fields.get(name).copied().unwrap_or_default();
         scan.sets.push(FieldSet {
             name: name.to_string(),

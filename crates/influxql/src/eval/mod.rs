@@ -23,11 +23,12 @@ mod rewrite;
 mod show;
 mod stream_functions;
 mod table;
+mod together;
 mod window;
 
 use crate::answer::{Answer, Series};
-use crate::ast::{Fill, Measurement, MeasurementName, Select, Statement};
-use crate::into::{LineSink, Lines};
+use crate::ast::{Expr, Fill, Measurement, MeasurementName, Select, Statement};
+use crate::into::{LineSink, Lines, TagColumn};
 use crate::source::{EvalError, Fields, Place, Source};
 use crate::value::Value;
 pub use deletion::Deletion;
@@ -79,6 +80,7 @@ pub struct Evaluator<'a> {
     fields: Mutex<FieldsByMeasurement>,
     points: AtomicUsize,
     tables: Mutex<Tables>,
+    together: Mutex<together::Together<'a>>,
 }
 
 /// The rows of subqueries, by where their plan is, what they are grouped by and their time: several
@@ -96,6 +98,7 @@ impl<'a> Evaluator<'a> {
             fields: Mutex::default(),
             points: AtomicUsize::new(0),
             tables: Mutex::default(),
+            together: Mutex::default(),
         }
     }
 
@@ -114,8 +117,8 @@ impl<'a> Evaluator<'a> {
         Some(answer)
     }
 
-    /// Does what `SELECT ... INTO` says: its rows go to the sink as lines, in nanoseconds. None if it is no
-    /// such statement.
+    /// Does what `SELECT ... INTO` says: its rows go to the sink as lines, in nanoseconds, with names that
+    /// are escaped by `%`. None if it is no such statement.
     ///
     /// # Errors
     /// For what cannot be evaluated or written, and what the sink says.
@@ -180,8 +183,8 @@ impl<'a> Evaluator<'a> {
         self.selected(select).map(|(answer, _)| answer)
     }
 
-    /// What a statement selects, and the places of the columns that `top` and `bottom` bring along.
-    fn selected(&self, select: &Select) -> Result<(Answer, Vec<usize>)> {
+    /// What a statement selects, and the columns of tags that `top` and `bottom` bring along.
+    fn selected(&self, select: &Select) -> Result<(Answer, Vec<TagColumn>)> {
         let circumstances = Circumstances { now: self.now, database: &self.database };
         let mut plan = compile(select, &circumstances)?;
         if select.target.is_some() && plan.fill == Fill::Null {
@@ -192,13 +195,7 @@ impl<'a> Evaluator<'a> {
         let plan = self.rewrite(plan)?;
         rewrite::check_types(&plan)?;
         let zone = plan.zone.clone();
-        let (mut place, mut brought) = (0, Vec::new());
-        for field in &plan.fields {
-            // Behind the time and the column itself.
-            let extra = plan::extra_columns(&field.expr).len();
-            brought.extend(place + 2..place + 2 + extra);
-            place += 1 + extra;
-        }
+        let brought = brought(&plan);
         let table = self.table(&plan, &[], plan.range);
         // They are found by the address of their plan, which is about to go.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -207,13 +204,15 @@ impl<'a> Evaluator<'a> {
         columns.extend(table.columns);
         let series = table.series.into_iter().map(|found| {
             let tags = table.tag_names.iter().cloned().zip(found.key.tags).collect();
-            let rows = found.rows.into_iter().map(|(time, row)| {
+            let rows = found.rows.into_iter().map(|(time, mut row)| {
                 // What is no number is nothing, but only here: a query around another counts it.
-                let cells = row.into_iter().map(|value| match value {
-                    Value::Float(value) if value.is_nan() => Value::Null,
-                    value => value,
-                });
-                std::iter::once(Value::Time(time)).chain(cells).collect()
+                for value in &mut row {
+                    if matches!(value, Value::Float(value) if value.is_nan()) {
+                        *value = Value::Null;
+                    }
+                }
+                row.insert(0, Value::Time(time));
+                row
             });
             Series {
                 name: found.key.name.to_string(),
@@ -319,4 +318,20 @@ impl<'a> Evaluator<'a> {
         let less = |held: usize| Some(held.saturating_sub(points));
         let _ = self.points.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
+}
+
+/// The columns of tags that `top` and `bottom` bring along.
+fn brought(plan: &plan::Plan) -> Vec<TagColumn> {
+    // Behind the time.
+    let mut place = 1;
+    let mut found = Vec::new();
+    for field in &plan.fields {
+        for (at, extra) in (place + 1..).zip(plan::extra_columns(&field.expr)) {
+            if let Expr::Var { name, .. } = extra {
+                found.push((at, name.clone()));
+            }
+        }
+        place += 1 + plan::extra_columns(&field.expr).len();
+    }
+    found
 }

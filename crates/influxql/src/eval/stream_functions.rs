@@ -60,7 +60,10 @@ impl Transformation<'_> {
                 Some(before) if before.time == point.time => continue,
                 Some(before) => {
                     let rise = of(self, before, point);
-                    let falls = point.value.order(&before.value).is_lt();
+                    let is_number = |point: &Point| !point.value.as_f64().is_some_and(f64::is_nan);
+                    let falls = point.value.order(&before.value).is_lt()
+                        && is_number(point)
+                        && is_number(before);
                     if !(is_non_negative && falls) {
                         out.push(Point::new(point.time, rise));
                     }

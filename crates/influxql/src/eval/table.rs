@@ -5,9 +5,11 @@ use super::fill::number_of;
 use super::inputs::{Ref, Scope, Wanted, paged};
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point, Stream};
+use super::together::fields_of;
 use super::window::Windows;
 use super::{Evaluator, Result, compile, point_cost, row_cost};
 use crate::ast::{DataType, Expr, Fill};
+use crate::time::{TIME_MAX, TIME_MIN};
 use crate::value::Value;
 use std::collections::BTreeMap;
 
@@ -43,9 +45,9 @@ pub struct Table {
 
 /// The functions and variables of a statement's fields.
 #[derive(Default)]
-struct Symbols {
-    calls: Vec<Expr>,
-    refs: Vec<Ref>,
+pub(super) struct Symbols {
+    pub calls: Vec<Expr>,
+    pub refs: Vec<Ref>,
 }
 
 impl Symbols {
@@ -73,11 +75,21 @@ impl Symbols {
     /// Whether rows are of windows: not those that are made of one row and the one before.
     fn has_windows(&self) -> bool {
         self.calls.iter().any(|call| match call {
-            Expr::Call { name, args } if is_transformation(name) => {
+            Expr::Call { name, args } if compile::is_transformation(name) => {
                 matches!(args.first(), Some(Expr::Call { .. }))
             }
             _ => true,
         })
+    }
+
+    /// What a row needs to know of a column.
+    fn resolved(&self, expr: &Expr) -> Resolved {
+        let expr = self.resolve(expr);
+        let slot = match &expr {
+            Expr::Var { name, .. } => name.parse().ok(),
+            _ => None,
+        };
+        slot.map_or(Resolved::Expr(expr), Resolved::Slot)
     }
 
     /// The expression with variables that are numbers of slots.
@@ -106,17 +118,12 @@ impl Symbols {
     }
 }
 
-fn is_transformation(name: &str) -> bool {
-    matches!(
-        name,
-        "derivative"
-            | "non_negative_derivative"
-            | "difference"
-            | "non_negative_difference"
-            | "moving_average"
-            | "elapsed"
-            | "cumulative_sum"
-    )
+/// What makes a cell of a row.
+enum Resolved {
+    /// The value of a slot.
+    Slot(usize),
+    /// An expression whose variables are numbers of slots.
+    Expr(Expr),
 }
 
 /// The slots of a row, which keep what they have where `fill(previous)` says so.
@@ -163,7 +170,8 @@ impl Evaluator<'_> {
         dimensions.sort();
         dimensions.dedup();
         let direction = if plan.is_descending { Direction::Down } else { Direction::Up };
-        let scope = Scope { plan, windows, dimensions, direction };
+        let bounds = if plan.omits_time { range } else { (TIME_MIN, TIME_MAX) };
+        let scope = Scope { plan, windows, dimensions, direction, bounds };
         let mut symbols = Symbols::default();
         let mut exprs: Vec<Expr> = Vec::new();
         for field in &plan.fields {
@@ -174,7 +182,7 @@ impl Evaluator<'_> {
                 exprs.push(extra.clone());
             }
         }
-        let exprs: Vec<Expr> = exprs.iter().map(|expr| symbols.resolve(expr)).collect();
+        let exprs: Vec<Resolved> = exprs.iter().map(|expr| symbols.resolved(expr)).collect();
         let mut kinds: Vec<DataType> =
             symbols.calls.iter().map(|call| self.call_type(call)).collect();
         kinds.extend(symbols.refs.iter().map(|found| found.kind));
@@ -200,7 +208,7 @@ impl Evaluator<'_> {
         &self,
         scope: &Scope<'_>,
         refs: &[Ref],
-        exprs: &[Expr],
+        exprs: &[Resolved],
         slots: &mut Slots,
     ) -> Result<Vec<TableSeries>> {
         let mut out = Vec::new();
@@ -241,7 +249,7 @@ impl Evaluator<'_> {
         scope: &Scope<'_>,
         outer: &[String],
         refs: &[Ref],
-        exprs: &[Expr],
+        exprs: &[Resolved],
         slots: &mut Slots,
     ) -> Result<Vec<TableSeries>> {
         if refs.iter().all(|found| found.kind == DataType::Unknown) {
@@ -301,26 +309,19 @@ impl Evaluator<'_> {
         &self,
         scope: &Scope<'_>,
         symbols: &Symbols,
-        exprs: &[Expr],
+        exprs: &[Resolved],
         slots: &mut Slots,
     ) -> Result<Vec<TableSeries>> {
         let is_selector = match symbols.calls.as_slice() {
             [Expr::Call { name, .. }] => compile::is_selector(name),
             _ => false,
         };
-        let page = scope.plan.page;
-        let mut columns: Vec<Vec<Stream>> = Vec::new();
-        for call in &symbols.calls {
-            let mut streams = self.call(scope, call, &symbols.refs, is_selector)?;
-            for stream in &mut streams {
-                let kept = paged(&stream.points, page.limit, page.offset);
-                if kept.len() != stream.points.len() {
-                    stream.points = kept.to_vec();
-                }
-            }
-            streams.retain(|stream| !stream.points.is_empty());
-            columns.push(streams);
-        }
+        let before = self.together(fields_of(symbols));
+        let calls = symbols.calls.iter();
+        let columns = calls.map(|call| self.column_of(scope, call, &symbols.refs, is_selector));
+        let columns: Result<Vec<Vec<Stream>>> = columns.collect();
+        self.apart(before);
+        let columns = columns?;
         let mut next = vec![0; columns.len()];
         let mut out = Vec::new();
         loop {
@@ -346,15 +347,38 @@ impl Evaluator<'_> {
     }
 }
 
+impl Evaluator<'_> {
+    /// The streams of a function, as far as they are on the statement's page.
+    fn column_of(
+        &self,
+        scope: &Scope<'_>,
+        call: &Expr,
+        refs: &[Ref],
+        is_selector: bool,
+    ) -> Result<Vec<Stream>> {
+        let page = scope.plan.page;
+        let mut streams = self.call(scope, call, refs, is_selector)?;
+        for stream in &mut streams {
+            let kept = paged(&stream.points, page.limit, page.offset);
+            if kept.len() != stream.points.len() {
+                stream.points = kept.to_vec();
+            }
+        }
+        streams.retain(|stream| !stream.points.is_empty());
+        Ok(streams)
+    }
+}
+
 /// Rows of points of equal times.
 fn side_by_side(
     columns: &[&[Point]],
     direction: Direction,
-    exprs: &[Expr],
+    exprs: &[Resolved],
     slots: &mut Slots,
 ) -> Vec<(i64, Vec<Value>)> {
     let mut next = vec![0; columns.len()];
-    let mut rows = Vec::new();
+    let longest = columns.iter().map(|points| points.len()).max().unwrap_or(0);
+    let mut rows = Vec::with_capacity(longest);
     slots.clear();
     loop {
         let times =
@@ -376,10 +400,16 @@ fn side_by_side(
     }
 }
 
-fn row_of(exprs: &[Expr], slots: &Slots) -> Vec<Value> {
+/// The cells of a row, with room for its time before them.
+fn row_of(exprs: &[Resolved], slots: &Slots) -> Vec<Value> {
     let lookup = |name: &str, _: DataType| {
         let at = name.parse::<usize>().ok();
         at.and_then(|at| slots.values.get(at)).cloned().unwrap_or_default()
     };
-    exprs.iter().map(|expr| evaluate(expr, Level::Rows, &lookup)).collect()
+    let mut row = Vec::with_capacity(exprs.len() + 1);
+    row.extend(exprs.iter().map(|expr| match expr {
+        Resolved::Slot(at) => slots.values.get(*at).cloned().unwrap_or_default(),
+        Resolved::Expr(expr) => evaluate(expr, Level::Rows, &lookup),
+    }));
+    row
 }

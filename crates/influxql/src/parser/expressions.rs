@@ -86,8 +86,8 @@ impl Parser<'_> {
         }
     }
 
-    fn literal(&mut self, lexeme: &Lexeme) -> Result<Expr> {
-        let text = lexeme.text.as_str();
+    fn literal(&mut self, lexeme: &Lexeme<'_>) -> Result<Expr> {
+        let text = &*lexeme.text;
         let expr = match lexeme.token {
             Token::String => Expr::Text(text.to_string()),
             Token::True => Expr::Boolean(true),

@@ -77,51 +77,57 @@ pub(crate) struct Parser<'a> {
     depth: usize,
     operators: usize,
     /// The token behind a place, and where it ends: most are looked at several times.
-    seen: Option<(usize, usize, Lexeme)>,
+    seen: Option<(usize, usize, Lexeme<'a>)>,
 }
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// The next token that is no blank.
-    fn next(&mut self) -> Lexeme {
+    fn next(&mut self) -> Lexeme<'a> {
+        let (_, end, lexeme) = self.look().clone();
+        self.lexer.at = end;
+        lexeme
+    }
+
+    /// The place that is reached, where the next token that is no blank ends, and that token.
+    fn look(&mut self) -> &(usize, usize, Lexeme<'a>) {
         let from = self.lexer.at;
-        if let Some((at, end, lexeme)) = &self.seen
-            && *at == from
-        {
-            self.lexer.at = *end;
-            return lexeme.clone();
-        }
-        loop {
-            let lexeme = self.lexer.next();
-            if lexeme.token != Token::Space {
-                let lexeme = self.bound(lexeme);
-                self.seen = Some((from, self.lexer.at, lexeme.clone()));
-                return lexeme;
-            }
-        }
+        let known = self.seen.take().filter(|(at, _, _)| *at == from);
+        let seen = known.unwrap_or_else(|| {
+            let lexeme = loop {
+                let lexeme = self.lexer.next();
+                if lexeme.token != Token::Space {
+                    break self.bound(lexeme);
+                }
+            };
+            let end = std::mem::replace(&mut self.lexer.at, from);
+            (from, end, lexeme)
+        });
+        self.seen.insert(seen)
     }
 
     /// What a parameter stands for where it is a name: all else expressions look up themselves.
-    fn bound(&self, lexeme: Lexeme) -> Lexeme {
+    fn bound(&self, lexeme: Lexeme<'a>) -> Lexeme<'a> {
         if lexeme.token != Token::BoundParameter {
             return lexeme;
         }
         let at = lexeme.at;
         match self.parameters.get(lexeme.text.trim_start_matches('$')) {
-            Some(Expr::Var { name, .. }) => Lexeme { token: Token::Ident, text: name.clone(), at },
-            Some(Expr::Integer(value)) if 0 <= *value => {
-                Lexeme { token: Token::Integer, text: value.to_string(), at }
+            Some(Expr::Var { name, .. }) => {
+                Lexeme { token: Token::Ident, text: name.as_str().into(), at }
             }
-            Some(Expr::Text(text)) => Lexeme { token: Token::String, text: text.clone(), at },
+            Some(Expr::Integer(value)) if 0 <= *value => {
+                Lexeme { token: Token::Integer, text: value.to_string().into(), at }
+            }
+            Some(Expr::Text(text)) => {
+                Lexeme { token: Token::String, text: text.as_str().into(), at }
+            }
             _ => lexeme,
         }
     }
 
     /// The next token that is no blank, which stays.
-    fn peek(&mut self) -> Lexeme {
-        let at = self.lexer.at;
-        let lexeme = self.next();
-        self.lexer.at = at;
-        lexeme
+    fn peek(&mut self) -> Lexeme<'a> {
+        self.look().2.clone()
     }
 
     /// Takes the keyword if it is next.
@@ -130,12 +136,12 @@ impl Parser<'_> {
     }
 
     fn accept_token(&mut self, is_it: impl Fn(Token) -> bool) -> bool {
-        let at = self.lexer.at;
-        if is_it(self.next().token) {
-            return true;
+        let (_, end, lexeme) = self.look();
+        let (end, is_next) = (*end, is_it(lexeme.token));
+        if is_next {
+            self.lexer.at = end;
         }
-        self.lexer.at = at;
-        false
+        is_next
     }
 
     /// Takes the keyword, which must be next.
@@ -156,13 +162,13 @@ impl Parser<'_> {
         self.unexpected_at(&lexeme, expected)
     }
 
-    fn unexpected_at(&self, lexeme: &Lexeme, expected: &[&'static str]) -> ParseError {
+    fn unexpected_at(&self, lexeme: &Lexeme<'_>, expected: &[&'static str]) -> ParseError {
         let (line, character) = self.lexer.position(lexeme.at);
         // InfluxDB's reader stands behind the end when it finds it, but for numbers and strings.
         let past = usize::from(lexeme.token == Token::Eof && !self.lexer.ends_in_literal());
         let found = match lexeme.text.is_empty() {
             true => lexeme.token.name().to_string(),
-            false => lexeme.text.clone(),
+            false => lexeme.text.to_string(),
         };
         let expected = expected.to_vec();
         ParseError::Expected { found, expected, line: line + 1, character: character + 1 + past }
@@ -191,7 +197,7 @@ impl Parser<'_> {
             return Err(self.unexpected(&["identifier"]));
         }
         self.next();
-        Ok(lexeme.text)
+        Ok(lexeme.text.into_owned())
     }
 
     fn string(&mut self) -> Result<String> {
@@ -200,7 +206,7 @@ impl Parser<'_> {
             return Err(self.unexpected(&["string"]));
         }
         self.next();
-        Ok(lexeme.text)
+        Ok(lexeme.text.into_owned())
     }
 
     /// A whole number from `min`.

@@ -47,6 +47,8 @@ impl Parser<'_> {
             };
             self.check_operators(at, &expr)?;
             let alias = if self.accept("AS") { Some(self.identifier()?) } else { None };
+            // One without a letter is none.
+            let alias = alias.filter(|name| !name.is_empty());
             fields.push(Field { expr, alias });
             if !self.accept_token(|token| token == Token::Comma) {
                 return Ok(fields);

@@ -15,13 +15,34 @@ pub struct InfluxKeys {
     context: Vec<u8>,
     /// Where strings become numbers; without one they are left out.
     texts: Option<Arc<dyn Texts>>,
+    escapes: Escapes,
+}
+
+/// How names and tag values stand in lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Escapes {
+    /// As clients write them: backslashes before what would end them.
+    #[default]
+    Backslashes,
+    /// As this server writes lines for itself: `%` and two hexadecimal digits for each byte that means
+    /// something in a line, so that there is a line for any name.
+    Percent,
 }
 
 impl InfluxKeys {
     /// Keys that get the extra labels; the caller puts `db` among them where its users want it.
     pub fn new(extra: ExtraLabels) -> InfluxKeys {
         let context = extra.context("influx");
-        InfluxKeys { extra, context, texts: None }
+        InfluxKeys { extra, context, texts: None, escapes: Escapes::default() }
+    }
+
+    /// The same for lines with other escapes.
+    pub fn with_escapes(self, escapes: Escapes) -> InfluxKeys {
+        let context = self.extra.context(match escapes {
+            Escapes::Backslashes => "influx",
+            Escapes::Percent => "influx by percent",
+        });
+        InfluxKeys { context, escapes, ..self }
     }
 
     /// The same for lines whose strings are numbers of a dictionary.
@@ -36,6 +57,22 @@ impl InfluxKeys {
     pub(super) fn context(&self) -> &[u8] {
         &self.context
     }
+
+    /// What a name or a tag's value stands for; backslashes stand before one of `special`.
+    pub(super) fn unescape<'a>(
+        &self,
+        text: &'a [u8],
+        special: &[u8],
+        buffer: &'a mut String,
+    ) -> Result<&'a str, LabelError> {
+        match self.escapes {
+            Escapes::Backslashes => unescape(text, special, buffer),
+            Escapes::Percent => {
+                *buffer = of_percent(text)?;
+                Ok(buffer)
+            }
+        }
+    }
 }
 
 impl KeyDecoder for InfluxKeys {
@@ -47,8 +84,8 @@ impl KeyDecoder for InfluxKeys {
             rest = end.and_then(|end| tag.get(end + 1..));
             let pair = &tag[..end.unwrap_or(tag.len())];
             let (name, value) = split_tag(pair)?;
-            let name = unescape(name, TAG_ESCAPES, &mut name_text)?;
-            let value = unescape(value, TAG_ESCAPES, &mut value_text)?;
+            let name = self.unescape(name, TAG_ESCAPES, &mut name_text)?;
+            let value = self.unescape(value, TAG_ESCAPES, &mut value_text)?;
             if name == "time" || name == METRIC_NAME {
                 let tag = format!("invalid tag key: input tag {name:?} is invalid");
                 return Err(LabelError::Refused(tag));
@@ -61,7 +98,7 @@ impl KeyDecoder for InfluxKeys {
     fn metric_name(&self, key: &[u8], field: &str, name: &mut String) -> Result<(), LabelError> {
         let measurement = &key[..unescaped(key, b',').unwrap_or(key.len())];
         let mut text = String::new();
-        name.push_str(unescape(measurement, MEASUREMENT_ESCAPES, &mut text)?);
+        name.push_str(self.unescape(measurement, MEASUREMENT_ESCAPES, &mut text)?);
         name.push('_');
         name.push_str(field);
         Ok(())
@@ -127,4 +164,22 @@ pub(super) fn unescape<'a>(
         }
     }
     Ok(buffer)
+}
+
+/// What [`Escapes::Percent`] stands for.
+pub(super) fn of_percent(text: &[u8]) -> Result<String, LabelError> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.first_chunk().filter(|_| *first == b'%');
+        let escaped =
+            digits.and_then(|[high, low]| Some(hex_digit(*high)? * 16 + hex_digit(*low)?));
+        out.push(escaped.unwrap_or(*first));
+        rest = if escaped.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(out).map_err(|_| LabelError::InvalidUtf8("tags"))
+}
+
+fn hex_digit(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }

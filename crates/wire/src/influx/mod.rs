@@ -32,7 +32,7 @@ mod tests;
 mod typed;
 
 pub use decode::{Options, decode, decode_pieces};
-pub use keys::InfluxKeys;
+pub use keys::{Escapes, InfluxKeys};
 pub use precision::Precision;
 pub use report::{BadLine, ERROR_LINE_SIZE_MAX, bad_lines, error_text, line_end};
 pub use texts::{TEXT_SUFFIX, Texts, TextsRead};

@@ -10,7 +10,7 @@
 //! taken for one, nor the other way round.
 
 use super::fault::Fault;
-use super::keys::{InfluxKeys, TAG_ESCAPES, unescape};
+use super::keys::{InfluxKeys, TAG_ESCAPES};
 use super::texts::TEXT_SUFFIX;
 use crate::narrow::to_u32;
 use model::{KeyHasher, Shape};
@@ -114,7 +114,8 @@ fn describe(
         let of_text = written.strip_suffix(b"=\"");
         has_texts |= of_text.is_some();
         let name = of_text.or(written.strip_suffix(b"=")).unwrap_or_default();
-        let name = unescape(name, TAG_ESCAPES, &mut buffer).map_err(|_| Fault::InvalidUtf8)?;
+        let name = keys.unescape(name, TAG_ESCAPES, &mut buffer);
+        let name = name.map_err(|_| Fault::InvalidUtf8)?;
         names.push(match of_text {
             Some(_) => format!("{name}{TEXT_SUFFIX}").into(),
             None if is_kept && name.ends_with(TEXT_SUFFIX) => return Err(Fault::ReservedName),

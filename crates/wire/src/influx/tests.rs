@@ -97,6 +97,31 @@ fn escapes_are_those_of_influxdb() {
 }
 
 #[test]
+fn names_of_lines_that_the_server_makes_may_be_any() {
+    let body = "%20a%5c,t%0a=x%5c,u=%25%zz f%3d%5c=1i,s%09=2.5 1\n";
+    let keys = InfluxKeys::new(ExtraLabels::none()).with_escapes(Escapes::Percent);
+    let decoded = decode_all(body.as_bytes(), Precision::Nanosecond, &keys);
+    assert_eq!(decoded.errors.kept(), &[]);
+    let mut fields: Vec<&str> = Vec::new();
+    let row = decoded.batch.rows[0];
+    fields.extend(decoded.batch.shapes[row.shape as usize].fields.iter().map(|name| &**name));
+    assert_eq!(fields, ["f=\\", "s\t"]);
+    let (mut tags, mut name) = (LabelsBuilder::new(), String::new());
+    let key = decoded.batch.key(&row);
+    decoded.batch.decoder.tags(key, &mut tags).expect("tags");
+    let tags = tags.finish();
+    let tags: Vec<(&str, &str)> = tags.iter().collect();
+    assert_eq!(tags, [("t\n", "x\\"), ("u", "%%zz")]);
+    decoded.batch.decoder.metric_name(key, "f", &mut name).expect("a name");
+    assert_eq!(name, " a\\_f");
+    let lines = kinds_of_lines(body.as_bytes(), &decoded.batch).into_iter();
+    let lines: Vec<TypedFields> = lines.map(|line| line.with_escapes(Escapes::Percent)).collect();
+    let field = |name: &str, kind| (name.to_string(), kind);
+    let fields = vec![field("f=\\", FieldType::Integer), field("s\t", FieldType::Float)];
+    assert_eq!(lines, [TypedFields { measurement: " a\\".to_string(), fields }]);
+}
+
+#[test]
 fn faults_have_influxdbs_words() {
     check_error("cpu", "missing fields");
     check_error("cpu,host=a", "missing fields");

@@ -1,6 +1,6 @@
 //! Types of fields, as the first line of each kind says them: samples are floats, whatever they were.
 
-use super::keys::{MEASUREMENT_ESCAPES, TAG_ESCAPES, unescape, unescaped};
+use super::keys::{Escapes, MEASUREMENT_ESCAPES, TAG_ESCAPES, of_percent, unescape, unescaped};
 use super::scan::{name_end, string_end};
 use crate::narrow::whole;
 use model::{Row, WriteBatch};
@@ -26,6 +26,20 @@ pub struct TypedFields {
     pub measurement: String,
     /// Their names and types, by name; of equal names the last.
     pub fields: Vec<(String, FieldType)>,
+}
+
+impl TypedFields {
+    /// The same with names as they are, if they stand there with these escapes.
+    pub fn with_escapes(self, escapes: Escapes) -> TypedFields {
+        if escapes == Escapes::Backslashes {
+            return self;
+        }
+        let name = |text: String| of_percent(text.as_bytes()).unwrap_or(text);
+        let fields = self.fields.into_iter().map(|(field, kind)| (name(field), kind));
+        let fields: BTreeMap<String, FieldType> = fields.collect();
+        let fields = fields.into_iter().collect();
+        TypedFields { measurement: name(self.measurement), fields }
+    }
 }
 
 /// The kinds of lines of a batch of `body`: each measurement and list of fields once. The first line

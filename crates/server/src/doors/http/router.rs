@@ -103,6 +103,14 @@ fn without_prefix(path: &str) -> &str {
 
 /// What `{x}` or `{x*}` stands for in `path`, or nothing for a plain pattern; `None` if it differs.
 fn capture<'a>(pattern: &str, path: &'a str) -> Option<&'a str> {
+    // Most patterns differ in what follows the slash.
+    let second = |text: &str| text.as_bytes().get(1).copied();
+    if let (Some(wanted), Some(found)) = (second(pattern), second(path))
+        && wanted != found
+        && wanted != b'{'
+    {
+        return None;
+    }
     let Some(brace) = pattern.bytes().position(|byte| byte == b'{') else {
         // A slash too many at the end is forgiven.
         let path = path.strip_suffix('/').filter(|path| !path.is_empty()).unwrap_or(path);

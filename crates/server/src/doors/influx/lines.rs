@@ -12,7 +12,7 @@ use model::sample::NANOS_PER_MILLI;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Durability;
-use wire::influx::{InfluxKeys, Options, Precision, decode_pieces};
+use wire::influx::{InfluxKeys, Options, Precision, decode_pieces, kinds_of_lines};
 use wire::{ExtraLabels, Start};
 
 /// What all sockets of line protocol share.
@@ -132,7 +132,7 @@ impl Lines {
             let decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &self.keys)?;
             let rest = decoded.rest;
             let (table, store) = (&self.app.measurements, &self.app.store);
-            let learned = table.learn(store, "", bytes, &decoded.batch);
+            let learned = table.learn(store, "", kinds_of_lines(bytes, &decoded.batch));
             let learned = learned.map_err(Failure::of_write)?;
             self.app.texts.settle(&self.app.store)?;
             outcome.append(&self.app, decoded, durability)?;

@@ -18,7 +18,7 @@ use influxql::{Answer as Rows, Parameters, Series, Value};
 use serde_json::{Map, Value as Json, json};
 use std::sync::Arc;
 use store::Durability;
-use wire::influx::{BadLine, Precision, bad_lines};
+use wire::influx::{BadLine, Escapes, Precision, bad_lines};
 
 /// Lines that an answer tells of.
 const BAD_LINES_TOLD_MAX: usize = 100;
@@ -55,7 +55,8 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         Some(false) => BadLines::RefuseAll,
         _ => BadLines::LeftOut,
     };
-    let order = Order { database: Some(database), precision, durability, bad_lines: bad };
+    let (database, escapes) = (Some(database), Escapes::default());
+    let order = Order { database, precision, durability, bad_lines: bad, escapes };
     let told =
         |body: &[u8], outcome: &Outcome| bad_lines(body, &outcome.errors, &outcome.rejections);
     let (outcome, lines) = write_lines(app, request, &order, told)?;

@@ -17,7 +17,7 @@ use serde_json::json;
 use std::sync::Arc;
 use store::Durability;
 use wire::Start;
-use wire::influx::{InfluxKeys, Options, Precision, decode, error_text};
+use wire::influx::{Escapes, InfluxKeys, Options, Precision, decode, error_text, kinds_of_lines};
 
 /// What clients that ask for a version are told: 1.8 is the last that all of them know.
 pub(super) const VERSION: &str = "1.8.10";
@@ -69,6 +69,7 @@ pub(super) struct Order<'a> {
     pub precision: Precision,
     pub durability: Durability,
     pub bad_lines: BadLines,
+    pub escapes: Escapes,
 }
 
 impl<'a> Order<'a> {
@@ -83,7 +84,8 @@ impl<'a> Order<'a> {
             Failure::bad_input(format!("invalid precision {word:?} (use n, u, ms, s, m or h)"))
         })?;
         let durability = durability(app, request)?;
-        Ok(Order { database, precision, durability, bad_lines: BadLines::LeftOut })
+        let (bad_lines, escapes) = (BadLines::LeftOut, Escapes::default());
+        Ok(Order { database, precision, durability, bad_lines, escapes })
     }
 }
 
@@ -111,7 +113,7 @@ pub(super) fn write<T>(
     Ok((outcome, words))
 }
 
-/// Stores lines that a statement made; a line that is refused is a failure.
+/// Stores lines that a statement made, with names escaped by `%`; a line that is refused is a failure.
 pub(super) fn write_made(
     app: &App,
     request: &Request,
@@ -120,7 +122,8 @@ pub(super) fn write_made(
 ) -> Result<(), Failure> {
     let (precision, durability) = (Precision::Nanosecond, durability(app, request)?);
     let database = Some(database).filter(|name| *name != NAMELESS_DATABASE);
-    let order = Order { database, precision, durability, bad_lines: BadLines::RefuseAll };
+    let (bad_lines, escapes) = (BadLines::RefuseAll, Escapes::Percent);
+    let order = Order { database, precision, durability, bad_lines, escapes };
     let outcome = store_lines(app, request, &order, lines.as_bytes())?;
     outcome.finish(app, Protocol::Influx, lines.len())?;
     match outcome.is_complete() {
@@ -135,14 +138,15 @@ fn store_lines(
     order: &Order<'_>,
     body: &[u8],
 ) -> Result<Outcome, Failure> {
-    let Order { database, precision, durability, bad_lines } = *order;
+    let Order { database, precision, durability, bad_lines, escapes } = *order;
     let label = &app.config.insert.database_label;
     let first = match database {
         Some(name) if !label.is_empty() => vec![(label.clone(), name.to_string())],
         _ => Vec::new(),
     };
     let table = table_name(app, database.unwrap_or(""));
-    let keys = InfluxKeys::new(extra_labels(request, first)?).with_texts(app.texts.for_lines());
+    let keys = InfluxKeys::new(extra_labels(request, first)?).with_escapes(escapes);
+    let keys = keys.with_texts(app.texts.for_lines());
     let options = Options { precision, now: request.now };
     let hasher = app.store.hasher();
     let mut outcome = Outcome::default();
@@ -159,7 +163,9 @@ fn store_lines(
     while let Some(start) = next {
         let decoded = decode(body, start, &options, &hasher, &keys)?;
         next = decoded.rest;
-        let learned = app.measurements.learn(&app.store, table, body, &decoded.batch);
+        let lines = kinds_of_lines(body, &decoded.batch).into_iter();
+        let lines = lines.map(|line| line.with_escapes(escapes)).collect();
+        let learned = app.measurements.learn(&app.store, table, lines);
         let learned = learned.map_err(Failure::of_write)?;
         app.texts.settle(&app.store)?;
         outcome.append(app, decoded, durability)?;

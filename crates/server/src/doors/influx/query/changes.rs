@@ -15,13 +15,13 @@ use model::{Matcher, TimeRange};
 const EVER: TimeRange = TimeRange { start: i64::MIN, end: i64::MAX };
 
 /// What changes are made to.
-pub(super) struct Changes<'a> {
+pub(super) struct Changes<'a, 'e> {
     pub source: &'a StoreSource<'a>,
-    pub evaluator: &'a Evaluator<'a>,
+    pub evaluator: &'a Evaluator<'e>,
     pub database: &'a str,
 }
 
-impl Changes<'_> {
+impl Changes<'_, '_> {
     /// Does what the statement says.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::measurements::{Measurements, metric_of};
 use crate::texts::TextTable;
 use influxql::ast::DataType;
-use influxql::{EvalError, Fields, Place, SampleSink, SeriesSet, Source};
+use influxql::{EvalError, Fields, Place, SampleSink, SeriesSet, SharedSet, Source};
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -117,6 +117,42 @@ impl StoreSource<'_> {
 
     fn set_of(&self, place: &Place<'_>, matchers: &[Matcher]) -> Vec<Vec<Matcher>> {
         vec![self.series_of(place.database, place.measurement, matchers)]
+    }
+
+    /// The metric of a field, and its type if it came as lines.
+    fn metric(&self, place: &Place<'_>, field: &str) -> (String, Option<FieldType>) {
+        let (table, asks) = (table_name(self.app, place.database), self.questions.asks());
+        let kind = self.app.measurements.field(table, place.measurement, field, asks);
+        let name = match kind {
+            Some(kind) => metric_of(place.measurement, field, kind),
+            None => place.measurement.to_string(),
+        };
+        (name, kind)
+    }
+
+    /// The series with one of these names that match.
+    fn series_named(
+        &self,
+        place: &Place<'_>,
+        names: &[String],
+        matchers: &[Matcher],
+        limits: &SelectLimits,
+    ) -> Result<Selection, EvalError> {
+        let mut set = vec![name_matcher(names)];
+        set.extend(self.database(place.database));
+        set.extend_from_slice(matchers);
+        self.questions.select(&[set], place.range, limits).map_err(failed)
+    }
+
+    fn selected(
+        &self,
+        selection: Arc<Selection>,
+        runs: Vec<Range<usize>>,
+        kind: Option<FieldType>,
+    ) -> Selected {
+        let database_label = self.app.config.insert.database_label.clone();
+        let texts = (kind == Some(FieldType::String)).then(|| self.app.texts.clone());
+        Selected { selection, runs, database_label, texts }
     }
 
     fn is_tag(&self, name: &str) -> bool {
@@ -261,21 +297,63 @@ impl Source for StoreSource<'_> {
         field: &str,
         matchers: &[Matcher],
     ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
-        let table = table_name(self.app, place.database);
-        let kind =
-            self.app.measurements.field(table, place.measurement, field, self.questions.asks());
-        let name = match kind {
-            Some(kind) => metric_of(place.measurement, field, kind),
-            None => place.measurement.to_string(),
-        };
-        let mut set = vec![Matcher::equal(METRIC_NAME, name)];
-        set.extend(self.database(place.database));
-        set.extend_from_slice(matchers);
-        let selection = self.questions.select(&[set], place.range, &self.limits);
-        let database_label = self.app.config.insert.database_label.clone();
-        let texts = (kind == Some(FieldType::String)).then(|| self.app.texts.clone());
-        Ok(Box::new(Selected { selection: selection.map_err(failed)?, database_label, texts }))
+        let (name, kind) = self.metric(place, field);
+        let selection = self.series_named(place, &[name], matchers, &self.limits)?;
+        let all = 0..selection.len();
+        Ok(Box::new(self.selected(Arc::new(selection), vec![all], kind)))
     }
+
+    fn select_together(
+        &self,
+        place: &Place<'_>,
+        fields: &[&str],
+        matchers: &[Matcher],
+    ) -> Result<Vec<SharedSet<'_>>, EvalError> {
+        // Looking for many series is little beside reading them, and they have a limit.
+        let are_few = self.limits.cost_max < u64::MAX;
+        if fields.len() < 2 || !are_few {
+            let one = |field: &&str| self.select(place, field, matchers).map(SharedSet::from);
+            return fields.iter().map(one).collect();
+        }
+        let metrics: Vec<(String, Option<FieldType>)> =
+            fields.iter().map(|field| self.metric(place, field)).collect();
+        let names: Vec<String> = metrics.iter().map(|(name, _)| name.clone()).collect();
+        let cost_max = self.limits.cost_max.saturating_mul(fields.len() as u64);
+        let limits = SelectLimits { cost_max, ..self.limits.clone() };
+        let selection = Arc::new(self.series_named(place, &names, matchers, &limits)?);
+        let runs = runs_by_name(&selection, &names)?;
+        let of_field = |((_, kind), runs): (&(String, Option<FieldType>), Vec<Range<usize>>)| {
+            Arc::new(self.selected(selection.clone(), runs, *kind)) as SharedSet<'_>
+        };
+        Ok(metrics.iter().zip(runs).map(of_field).collect())
+    }
+}
+
+/// Where the series of each name are in a selection.
+fn runs_by_name(
+    selection: &Selection,
+    names: &[String],
+) -> Result<Vec<Vec<Range<usize>>>, EvalError> {
+    let mut runs: Vec<Vec<Range<usize>>> = vec![Vec::new(); names.len()];
+    let (mut last, mut at) = (None, None);
+    for idx in 0..selection.len() {
+        let key = selection.keys(idx).name;
+        if last != Some(key) {
+            let found = &mut at;
+            let mut sink = |_, labels: Labels| {
+                *found = names.iter().position(|name| name == labels.metric_name());
+            };
+            let wanted = Some([METRIC_NAME].as_slice());
+            selection.read_labels(idx..idx + 1, wanted, &mut sink).map_err(failed)?;
+            last = Some(key);
+        }
+        let Some(runs) = at.and_then(|at| runs.get_mut(at)) else { continue };
+        match runs.last_mut() {
+            Some(run) if run.end == idx => run.end += 1,
+            _ => runs.push(idx..idx + 1),
+        }
+    }
+    Ok(runs)
 }
 
 /// The labels that are tags.
@@ -283,26 +361,44 @@ fn without_names(labels: &Labels, database_label: &[u8]) -> Labels {
     labels.only(|name| name != METRIC_NAME.as_bytes() && name != database_label)
 }
 
+/// The series of a field.
 struct Selected {
-    selection: Selection,
+    /// Maybe with those of other fields.
+    selection: Arc<Selection>,
+    /// Where they are there, increasing.
+    runs: Vec<Range<usize>>,
     database_label: String,
     /// Of a field of strings.
     texts: Option<Arc<TextTable>>,
 }
 
+impl Selected {
+    /// The parts of the runs that are the series of `range`, each with its first one's number here.
+    fn runs_of(&self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let mut first = 0;
+        self.runs.iter().filter_map(move |run| {
+            let start = range.start.max(first);
+            let end = range.end.min(first + run.len());
+            let of_run =
+                run.start + start.saturating_sub(first)..run.start + end.saturating_sub(first);
+            first += run.len();
+            (start < end).then_some((start, of_run))
+        })
+    }
+}
+
 impl SeriesSet for Selected {
     fn len(&self) -> usize {
-        self.selection.len()
+        self.runs.iter().map(Range::len).sum()
     }
 
     fn tags(&self, wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError> {
         let mut out = Vec::with_capacity(self.len());
         let label = self.database_label.as_bytes();
-        self.selection
-            .read_labels(0..self.len(), wanted, &mut |_, labels| {
-                out.push(without_names(&labels, label));
-            })
-            .map_err(failed)?;
+        for run in &self.runs {
+            let mut sink = |_, labels: Labels| out.push(without_names(&labels, label));
+            self.selection.read_labels(run.clone(), wanted, &mut sink).map_err(failed)?;
+        }
         Ok(out)
     }
 
@@ -311,6 +407,13 @@ impl SeriesSet for Selected {
     }
 
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), EvalError> {
-        self.selection.read(range, sink).map_err(failed)
+        for (first, run) in self.runs_of(range) {
+            let start = run.start;
+            let mut sink = |idx, times: &[i64], values: &[f64]| {
+                sink(first + (idx - start), times, values);
+            };
+            self.selection.read(run, &mut sink).map_err(failed)?;
+        }
+        Ok(())
     }
 }
