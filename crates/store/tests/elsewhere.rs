@@ -384,7 +384,10 @@ fn what_one_leaves_out_is_said_and_the_rest_is_told() {
     for _ in 0..2 {
         let found = store.noting(&missing).select(&[], range, &LIMITS).unwrap();
         assert_eq!(reading(&found).len(), 1);
-        assert_eq!(store.noting(&missing).label_values("host", &[], range, &LIMITS).unwrap(), ["copied"]);
+        assert_eq!(
+            store.noting(&missing).label_values("host", &[], range, &LIMITS).unwrap(),
+            ["copied"]
+        );
     }
     let sentences = missing.sentences();
     let words = "the old one leaves something out: a name that nobody can say";

@@ -211,7 +211,8 @@ impl Concerned<'_> {
         // A quarter of the time that is left stays for what is here.
         let deadline = self.limits.deadline.map(|end| end - (end - Instant::now()) / 4);
         let series_max = self.limits.series_max;
-        let asked = |range: TimeRange, lacks| Asked { sets, range, deadline, series_max, taken, lacks };
+        let asked =
+            |range: TimeRange, lacks| Asked { sets, range, deadline, series_max, taken, lacks };
         let lacks: Vec<Lacks> = self.list.iter().map(|_| Lacks::default()).collect();
         // Never on the caller's thread, which may be one that must not block on a socket.
         let answers: Vec<Answer<T>> = std::thread::scope(|scope| {
