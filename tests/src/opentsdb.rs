@@ -24,6 +24,8 @@ pub struct Database {
     pub has_meta: bool,
     /// Metrics whose names are there alone.
     pub names: Vec<String>,
+    /// What stands behind the series of every answer.
+    pub adds: Vec<Value>,
     /// Bodies of queries, as they came.
     pub asked: Vec<String>,
 }
@@ -99,7 +101,7 @@ impl Database {
             }
         }
         match count <= self.points_max {
-            true => (200, Value::Array(series)),
+            true => (200, series.into_iter().chain(self.adds.clone()).collect()),
             false => failure(
                 413,
                 &format!(

@@ -23,6 +23,7 @@ mod legacy;
 mod legacy_bombs;
 mod legacy_faults;
 mod legacy_influx;
+mod legacy_influx_catalog;
 mod legacy_influx_faults;
 mod legacy_until;
 mod influxql;

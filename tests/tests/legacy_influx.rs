@@ -277,7 +277,7 @@ fn a_server_with_a_token_is_asked_for_some_of_its_databases() -> Result<()> {
         (String::new(), "401"),
         (
             format!("bearer-token-file={} retention-policy=nope", file.display()),
-            "no retention policy nope",
+            "no retention policy is called",
         ),
     ] {
         let server = with("bad", &more)?;

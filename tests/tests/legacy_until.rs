@@ -7,6 +7,8 @@ use e2e::migration::{migrate, must};
 use e2e::victoria::start_victoria;
 use e2e::{Client, Launch, Server, percent, poll};
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -286,5 +288,118 @@ fn what_was_refused_is_still_asked_for() -> Result<()> {
     let said = migrate(&server, directory.path(), &copy)?;
     ensure!(said.code == 1 && said.text.contains("windows are not done"), "{}", said.text);
     ensure!(until(&server)? == "2026-08-28T00:00:00Z", "{}", said.text);
+    server.stop()
+}
+
+#[test]
+fn who_logs_in_as_somebody_else_moves_nothing() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_victoria, authority) = start_victoria(directory.path())?;
+    let sides = sides(directory.path(), &authority)?;
+    let server = launch(directory.path(), &sides.url).start()?;
+    let password = directory.path().join("password");
+    std::fs::write(&password, "hunter2hunter2\n")?;
+    let password = password.display().to_string();
+    let copy = ["victoriametrics", sides.url.as_str()];
+    let other = ["--from-user", "guest", "--from-password-file", &password];
+    let said = moving(&server, directory.path(), &[&copy[..], &other].concat())?;
+    ensure!(said.contains("moves nothing") && said.contains("as somebody else"), "{said}");
+    ensure!(!said.contains("hunter2"), "{said}");
+    ensure!(until(&server)? == "2026-08-30T00:00:00Z", "{said}");
+    moving(&server, directory.path(), &copy)?;
+    ensure!(until(&server)? == "none", "{}", until(&server)?);
+    server.stop()
+}
+
+/// What one run left out of a day that is done is not moved over by the next one.
+#[test]
+fn what_an_earlier_run_left_out_is_still_asked_for() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_victoria, authority) = start_victoria(directory.path())?;
+    let mut sides = sides(directory.path(), &authority)?;
+    let at = (START - 2 * DAY + 3600) * 1000;
+    let nameless =
+        format!("{{\"metric\":{{\"from\":\"x\"}},\"values\":[1],\"timestamps\":[{at}]}}\n");
+    sides.victoria.post("/api/v1/import", &[], nameless.as_bytes())?;
+    sides.victoria.get("/internal/force_flush")?;
+    // Some days are refused, so that the copy is not done and goes on.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
+    let retention = format!("{}s", now - (START - 9 * DAY / 2));
+    let server = launch(directory.path(), &sides.url).flag("retention", &retention).start()?;
+    let copy = ["victoriametrics", &sides.url, "--move-until"];
+    for run in 0..2 {
+        let said = migrate(&server, directory.path(), &copy)?;
+        ensure!(said.code == 1, "{run}: {}", said.text);
+        ensure!(run == 1 || said.text.contains("without a metric's name"), "{run}: {}", said.text);
+        ensure!(until(&server)? == "2026-08-29T00:00:00Z", "{run}: {}", said.text);
+    }
+    server.stop()
+}
+
+/// A run without `--move-until` may be anybody's: what it did is not moved over, and the next one says so.
+#[test]
+fn what_a_run_that_moved_nothing_copied_is_not_believed() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_victoria, authority) = start_victoria(directory.path())?;
+    let sides = sides(directory.path(), &authority)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
+    let retention = format!("{}s", now - (START - 5 * DAY / 2));
+    let server = launch(directory.path(), &sides.url).flag("retention", &retention).start()?;
+    let copy = ["victoriametrics", sides.url.as_str()];
+    let moving = [&copy[..], &["--move-until"]].concat();
+    let said = migrate(&server, directory.path(), &moving)?;
+    ensure!(until(&server)? == "2026-08-28T00:00:00Z", "{}", said.text);
+    // Another run of the same copy, which may be somebody else's.
+    migrate(&server, directory.path(), &copy)?;
+    let said = migrate(&server, directory.path(), &moving)?;
+    ensure!(said.text.contains("windows of an earlier run that never moved it"), "{}", said.text);
+    // Asked for again, it is not moved over once more.
+    let order =
+        "/api/v1/admin/legacy/until?kind=victoriametrics&until=2026-08-30T00:00:00Z&forward=1";
+    let answer = server.post(&format!("{order}&url={}", sides.url), "")?;
+    ensure!(answer.status == 200, "{}", answer.excerpt());
+    let said = migrate(&server, directory.path(), &moving)?;
+    ensure!(said.text.contains("later than this copy left it"), "{}", said.text);
+    ensure!(until(&server)? == "2026-08-30T00:00:00Z", "{}", said.text);
+    server.stop()
+}
+
+/// What came last is found a little late: what there is to copy is looked up behind the wait for that.
+#[test]
+fn days_are_looked_up_when_what_came_last_is_found() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let url = format!("http://{}", listener.local_addr()?);
+    let (looked, looks) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut line = String::new();
+            let Ok(copy) = stream.try_clone() else { return };
+            let mut lines = BufReader::new(copy);
+            let _ = lines.read_line(&mut line);
+            // The server asks for what the other one has itself, the copy for all.
+            if line.contains("/api/v1/labels") && !line.contains("nolegacy") {
+                let _ = looked.send(SystemTime::now());
+            }
+            let mut header = String::new();
+            while lines.read_line(&mut header).is_ok_and(|size| 2 < size) {
+                header.clear();
+            }
+            let body = "{\"status\":\"success\",\"data\":[]}";
+            let _ = write!(
+                stream,
+                "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+        }
+    });
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() as i64;
+    let until = now - 57;
+    let legacy = format!("url={url} kind=victoriametrics until={until}");
+    let server = Launch::new(&directory.path().join("quipu")).flag("legacy", &legacy).start()?;
+    moving(&server, directory.path(), &["victoriametrics", &url])?;
+    let first = looks.recv_timeout(PATIENCE).context("it was never asked which days there are")?;
+    let first = first.duration_since(UNIX_EPOCH)?.as_secs() as i64;
+    ensure!(until + 60 <= first, "{} s after until", first - until);
     server.stop()
 }

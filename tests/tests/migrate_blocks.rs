@@ -405,6 +405,87 @@ fn check_away(server: &Server, s3: &mut S3) -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn what_a_rotten_block_was_made_of_is_read_instead() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let old = truth(directory.path(), 3, 0..12)?;
+    let place = directory.path().join("blocks");
+    let parts = blocks_of(&old, &place, "6h")?;
+    ensure!(parts.len() == 2, "{parts:?}");
+    let whole = blocks_of(&old, &directory.path().join("whole"), "12h")?;
+    ensure!(whole.len() == 1, "{whole:?}");
+    let joined = place.join("01ARZ3NDEKTSV4RRFFQ69G5FAV");
+    std::fs::rename(&whole[0], &joined)?;
+    let sources: Vec<String> = parts.iter().map(|one| name_of(one)).collect();
+    change(&joined, |meta| meta["compaction"] = json!({"level": 2, "sources": sources}))?;
+    // In the last third of the chunks: what stands before it is handed on.
+    let chunks = joined.join("chunks/000001");
+    let mut rotten = std::fs::read(&chunks)?;
+    let at = rotten.len() * 2 / 3;
+    rotten[at] ^= 0x20;
+    std::fs::write(&chunks, rotten)?;
+
+    let shown = place.display().to_string();
+    let server = Launch::new(&directory.path().join("quipu")).start()?;
+    let said = must(&server, directory.path(), &["prometheus-blocks", &shown])?;
+    ensure!(said.contains("1 blocks that cannot be read, whose samples came from"), "{said}");
+    ensure!(said.contains("chunks/000001") && said.contains(&sources[0]), "{said}");
+    ensure!(lines(&server)? == lines(&old)?, "all of it");
+    let said = must(&server, directory.path(), &["verify", "prometheus-blocks", &shown])?;
+    ensure!(said.contains("; 0 differ"), "{said}");
+    // With one of them gone it is not whole.
+    std::fs::remove_dir_all(&parts[0])?;
+    let half = Launch::new(&directory.path().join("half")).start()?;
+    let said = migrate(&half, directory.path(), &["prometheus-blocks", &shown])?;
+    ensure!(said.code == 1 && said.text.contains("others are gone"), "{}", said.text);
+    ensure!(
+        said.text.contains("1 windows are not done: 01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        "{}",
+        said.text
+    );
+    ensure!(!lines(&half)?.is_empty(), "what is there came");
+    Ok(())
+}
+
+#[test]
+fn objects_and_prefixes_with_odd_names_stop_nothing() -> Result<()> {
+    if !is_built()? {
+        return Ok(());
+    }
+    let s3 = S3::start()?;
+    let old = truth(s3.root(), 2, 0..2)?;
+    let blocks = blocks_of(&old, &s3.root().join("blocks"), "6h")?;
+    let block = &blocks[0];
+    // `%` is one of a name's own letters there.
+    s3.put_all(&format!("odd~*%2541/{}", name_of(block)), block)?;
+    let tilde = Launch::new(&s3.root().join("tilde")).start()?;
+    let said = must_copy(&tilde, &s3, &["prometheus-blocks", "s3://bucket/odd~*%41"])?;
+    ensure!(said.contains("of 1 windows sent"), "{said}");
+    ensure!(lines(&tilde)? == lines(&old)?, "of a prefix with signs");
+
+    s3.put_all(&format!("slash/{}", name_of(block)), block)?;
+    s3.put("slash/a//b", b"x")?;
+    s3.put(&format!("slash/{}/a//b", name_of(block)), b"x")?;
+    let slash = Launch::new(&s3.root().join("slash")).start()?;
+    let said = must_copy(&slash, &s3, &["prometheus-blocks", "s3://bucket/slash"])?;
+    ensure!(said.contains("is left out, and folder after folder is listed"), "{said}");
+    ensure!(lines(&slash)? == lines(&old)?, "the block");
+
+    // Where a name keeps a list from being had, that is said.
+    let other = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    s3.put_all(&format!("slash/{other}"), block)?;
+    s3.put(&format!("slash/{other}//b"), b"x")?;
+    let said = from_bucket(&slash, &s3, &["prometheus-blocks", "s3://bucket/slash"])?;
+    ensure!(said.code == 1 && said.text.contains("remove that object"), "{}", said.text);
+    ensure!(said.text.contains(&format!("1 windows are not done: {other}")), "{}", said.text);
+    let endpoint = s3.endpoint.replace("//", "//who:hunter2hunter2@");
+    let mut command = quipu(&["migrate", "prometheus-blocks", PLACE, "--url", slash.url()])?;
+    command.args(["--endpoint", &endpoint]).envs(ENVIRONMENT).current_dir(s3.root());
+    let said = String::from_utf8_lossy(&command.output()?.stderr).into_owned();
+    ensure!(said.contains("say --credentials-file") && !said.contains("hunter2"), "{said}");
+    Ok(())
+}
+
 /// Samples of Thanos' own reading of blocks that it has downsampled.
 fn expected(resolution: i64) -> Result<BTreeMap<String, Vec<(String, String)>>> {
     let path = fixture().join(format!("expected-{resolution}.json"));

@@ -141,6 +141,28 @@ fn what_is_too_much_for_an_opentsdb_is_asked_in_halves() -> Result<()> {
 }
 
 #[test]
+fn what_is_no_answer_of_an_opentsdb_is_not_done() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let directory = directory.path();
+    let failed = json!({"error": {"code": 500, "message": "a region is away"}});
+    let database = Arc::new(Mutex::new(Database { adds: vec![failed], ..database() }));
+    let url = start_opentsdb(database.clone())?;
+    let server = Launch::new(&directory.join("quipu")).start()?;
+    let all = ["opentsdb", &url, "--start", "2026-08-30", "--end", "2026-08-30T23:59:59Z"];
+    let said = migrate(&server, directory, &all)?;
+    ensure!(said.code == 1, "{}", said.text);
+    ensure!(said.text.contains("the answer breaks off: a region is away"), "{}", said.text);
+    let dps = json!([[START + 3 * 24 * 60 * MINUTE, 1], [i64::MAX, 2]]);
+    let late = json!({"metric": "late", "tags": {"t": "1"}, "aggregateTags": [], "dps": dps});
+    database.lock().map_err(|_| anyhow::anyhow!("a thread panicked"))?.adds = vec![late];
+    let said = must(&server, directory, &all)?;
+    let words = "samples of times that were not asked for, or that nothing can keep: late (";
+    ensure!(said.contains(words), "{said}");
+    ensure!(server.export("late")?.len() == 0, "none of them");
+    server.stop()
+}
+
+#[test]
 fn lines_of_a_scan_are_copied() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let directory = directory.path();

@@ -4,7 +4,7 @@
 //! Entries are notes among the metadata of the store, `\0text\0NUMBER` with the text as help. They
 //! are durable before any sample that names them is appended: [`TextTable::settle`].
 
-use crate::borrowed_texts::BorrowedTexts;
+use crate::borrowed_texts::{BorrowedTexts, Lent, Loan};
 use crate::config::{ConfigError, Settings};
 use crate::failure::Failure;
 use model::Metadata;
@@ -116,12 +116,12 @@ impl TextTable {
         own.or_else(|| self.borrowed.text(sample))
     }
 
-    /// The number of a text that is somebody else's: that of the dictionary, else one for as long as
-    /// the process runs. It takes no room in the dictionary.
+    /// What stands for a text that is somebody else's while an answer is read: its number of the
+    /// dictionary, else a place in the loan. It takes no room in the dictionary.
     ///
     /// # Errors
-    /// Why it gets none, in words that name the limit.
-    pub fn borrow(&self, text: &str) -> Result<f64, String> {
+    /// Why there is none, in words that name the limit.
+    pub fn borrow(&self, loan: &mut Loan, text: &str) -> Result<f64, String> {
         if let Some(number) = self.shared().numbers.get(text) {
             return Ok(f64::from(*number));
         }
@@ -132,8 +132,16 @@ impl TextTable {
                 text.len()
             ));
         }
-        let many = || format!("more than {count_max} different strings (influx.max-strings)");
-        self.borrowed.number(text, count_max).ok_or_else(many)
+        loan.place(text, count_max).ok_or_else(|| too_many(count_max))
+    }
+
+    /// Gives the texts of a whole answer numbers for as long as the process runs, all or none.
+    ///
+    /// # Errors
+    /// In words that name the limit.
+    pub fn lend(&self, loan: &Loan) -> Result<Lent, String> {
+        let count_max = self.limits.count_max;
+        self.borrowed.numbers(loan.texts(), count_max).map(Lent).ok_or_else(|| too_many(count_max))
     }
 
     /// Makes all numbers that were given out so far durable. To be called before samples with them
@@ -176,6 +184,10 @@ impl TextTable {
         state.is_full = true;
         Err(Failure::busy("strings came for which there is no room among the metadata"))
     }
+}
+
+fn too_many(count_max: usize) -> String {
+    format!("more than {count_max} different strings (influx.max-strings)")
 }
 
 fn note_name(number: u32) -> String {

@@ -128,7 +128,7 @@ pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedPartition;
 pub use elsewhere::fold::{Fold, Folded, FoldedRow, SeriesFold, WindowFold};
 pub use elsewhere::moved::MovedUntil;
-pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Grain, Taken};
+pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Grain, Lacks, Taken};
 pub use error::{Error, Limit};
 pub use exemplars::ExemplarSeries;
 pub use file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};

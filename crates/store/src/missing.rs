@@ -32,6 +32,8 @@ pub struct Missing {
     list: Mutex<Vec<Damage>>,
     /// What other databases did not give, and why, by their names.
     away: Mutex<Vec<(String, String)>>,
+    /// What they left out of what they gave.
+    lacks: Mutex<Vec<String>>,
     /// What they gave.
     taken: Taken,
 }
@@ -63,6 +65,15 @@ impl Missing {
         self.is_any.store(true, Ordering::Release);
     }
 
+    /// Adds that another database left something out of what it gave.
+    pub(crate) fn note_lack(&self, what: String) {
+        let mut lacks = lock(&self.lacks);
+        if lacks.len() < MISSING_MAX && !lacks.contains(&what) {
+            lacks.push(what);
+        }
+        self.is_any.store(true, Ordering::Release);
+    }
+
     /// Whether another database has failed this answer already.
     pub(crate) fn is_away(&self, name: &str) -> bool {
         !self.is_empty() && lock(&self.away).iter().any(|(known, _)| known == name)
@@ -81,8 +92,9 @@ impl Missing {
     /// What is missing, a sentence for each file and for each other database.
     pub fn sentences(&self) -> Vec<String> {
         let mut all: Vec<String> = lock(&self.list).iter().map(Damage::warning).collect();
-        let away = |(_, what): &(String, String)| format!("part of the answer is missing: {what}");
-        all.extend(lock(&self.away).iter().map(away));
+        let missing = |what: &String| format!("part of the answer is missing: {what}");
+        all.extend(lock(&self.away).iter().map(|(_, what)| missing(what)));
+        all.extend(lock(&self.lacks).iter().map(missing));
         all
     }
 

@@ -105,7 +105,7 @@ impl<'a> Questions<'a> {
         limits: &'q SelectLimits,
     ) -> Result<Option<Concerned<'q>>> {
         match self.asks {
-            Asks::All => self.reader.others.concerned(range, limits, self.missing),
+            Asks::All => self.reader.concerned(range, limits, self.missing),
             Asks::Own => Ok(None),
         }
     }
@@ -214,8 +214,10 @@ impl<'a> Questions<'a> {
         limits: &SelectLimits,
     ) -> Result<Vec<Labels>> {
         let sets = &*self.shown(sets);
+        // Before what is here is read: what is moved over later is still asked for.
+        let others = self.others(range, limits)?;
         let mut all = catalog::series(self.reader, sets, range, limits, &self.watch())?;
-        if let Some(others) = self.others(range, limits)? {
+        if let Some(others) = others {
             others.series(&plain(sets)?, &compile(sets)?, &mut all)?;
         }
         Ok(all)
@@ -232,8 +234,10 @@ impl<'a> Questions<'a> {
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
         let sets = &*self.shown(sets);
+        // Before what is here is read: what is moved over later is still asked for.
+        let others = self.others(range, limits)?;
         let mut all = catalog::label_names(self.reader, sets, range, limits, &self.watch())?;
-        if let Some(others) = self.others(range, limits)? {
+        if let Some(others) = others {
             others.label_names(&plain(sets)?, &mut all)?;
         }
         Ok(all)
@@ -251,8 +255,10 @@ impl<'a> Questions<'a> {
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
         let sets = &*self.shown(sets);
+        // Before what is here is read: what is moved over later is still asked for.
+        let others = self.others(range, limits)?;
         let mut all = catalog::label_values(self.reader, name, sets, range, limits, &self.watch())?;
-        if let Some(others) = self.others(range, limits)? {
+        if let Some(others) = others {
             others.label_values(name, &plain(sets)?, &mut all)?;
         }
         Ok(all)

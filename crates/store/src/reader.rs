@@ -6,7 +6,7 @@
 //! - Nothing is changed but what is remembered of parts, which bounds its memory itself.
 
 use crate::changes::ChangeClock;
-use crate::elsewhere::asking::Others;
+use crate::elsewhere::asking::{Concerned, Others};
 use crate::exemplars::{ExemplarQueue, ExemplarSeries};
 use crate::ground::Ground;
 use crate::missing::{Missing, Watch};
@@ -67,6 +67,22 @@ impl Reader {
         Ok((range, self.partitions.overlapping(&range)))
     }
 
+    /// Other databases that may have something of a range.
+    ///
+    /// # Errors
+    /// As [`Others::concerned`].
+    pub fn concerned<'a>(
+        &'a self,
+        range: TimeRange,
+        limits: &'a SelectLimits,
+        missing: Option<&'a Arc<Missing>>,
+    ) -> Result<Option<Concerned<'a>>> {
+        if !self.others.is_any() {
+            return Ok(None);
+        }
+        self.others.concerned((range, self.retention.kept_span().start), limits, missing)
+    }
+
     /// The series that match any of `sets` and may have samples in `range`.
     pub fn select(
         &self,
@@ -115,9 +131,10 @@ impl Reader {
     /// part of the range each is for. Across partitions that is not so: series stand where they are
     /// first met. Nor is it where others are asked, which brings an order of its own.
     pub fn keeps_order(&self, range: &TimeRange) -> bool {
-        if range.start < self.others.until() {
+        let kept = self.retention.kept_span();
+        if range.start < self.others.until(kept.start) {
             return false;
         }
-        self.partitions.overlapping(&range.intersect(&self.retention.kept_span())).len() <= 1
+        self.partitions.overlapping(&range.intersect(&kept)).len() <= 1
     }
 }

@@ -9,7 +9,7 @@ use index::CompiledMatchers;
 use model::{Labels, MatchOp, Matcher, TimeRange};
 use random::Random;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use store::{
     Answer, Asked, Asks, Durability, Elsewhere, Error, Fault, Fold, Folded, FoldedRow, FoundSeries,
@@ -331,4 +331,134 @@ fn what_others_have_may_always_have_changed() {
     let late = TimeRange::new(UNTIL, UNTIL + DAY);
     assert!(part.changed_since(versions[1], &late).is_empty() && part.keeps_order(&late));
     assert!(!part.keeps_order(&day));
+}
+
+/// One whose `until` moves.
+struct Moving {
+    other: Other,
+    until: AtomicI64,
+    until_at_first: i64,
+    /// Where all that it has comes to as soon as it is asked for its `until` again, which then moves.
+    copied_to: Mutex<Option<Arc<Store>>>,
+    lacks: &'static str,
+    ends: Mutex<Vec<i64>>,
+}
+
+impl Moving {
+    /// One with a sample of a series.
+    fn new(time: i64, until: i64) -> Arc<Moving> {
+        let mut other = Other::default();
+        let series = other.samples.entry(labels(&[("host", "copied")], "a")).or_default();
+        series.insert(time, f64::to_bits(1.0));
+        let (until, until_at_first) = (AtomicI64::new(until), UNTIL);
+        let (copied_to, ends) = Default::default();
+        Arc::new(Moving { other, until, until_at_first, copied_to, lacks: "", ends })
+    }
+
+    fn note(&self, asked: &Asked<'_>) {
+        self.ends.lock().unwrap().push(asked.range.end);
+        if !self.lacks.is_empty() {
+            asked.lacks.note(self.lacks.to_string());
+        }
+    }
+}
+
+impl Elsewhere for Moving {
+    fn name(&self) -> &str {
+        self.other.name()
+    }
+
+    fn until(&self) -> i64 {
+        if let Some(store) = self.copied_to.lock().unwrap().take() {
+            append(&store, "copied", START + 5, "a", 1.0);
+            self.until.store(i64::MIN, Ordering::Release);
+        }
+        self.until.load(Ordering::Acquire)
+    }
+
+    fn until_at_first(&self) -> i64 {
+        self.until_at_first
+    }
+
+    fn select(&self, asked: &Asked<'_>) -> Answer<Vec<FoundSeries>> {
+        self.note(asked);
+        self.other.select(asked)
+    }
+
+    fn series(&self, asked: &Asked<'_>) -> Answer<Vec<Labels>> {
+        self.note(asked);
+        self.other.series(asked)
+    }
+
+    fn label_names(&self, asked: &Asked<'_>) -> Answer<Vec<String>> {
+        self.note(asked);
+        self.other.label_names(asked)
+    }
+
+    fn label_values(&self, name: &str, asked: &Asked<'_>) -> Answer<Vec<String>> {
+        self.note(asked);
+        self.other.label_values(name, asked)
+    }
+}
+
+#[test]
+fn lists_lack_nothing_that_is_moved_over_while_they_are_made() {
+    type List = fn(&Store) -> usize;
+    let lists: [List; 3] = [
+        |store| store.strict().series(&[], TimeRange::new(START, END), &LIMITS).unwrap().len(),
+        |store| store.strict().label_names(&[], TimeRange::new(START, END), &LIMITS).unwrap().len(),
+        |store| {
+            let range = TimeRange::new(START, END);
+            store.strict().label_values("host", &[], range, &LIMITS).unwrap().len()
+        },
+    ];
+    for (list, count) in lists.iter().zip([1, 2, 1]) {
+        let (store, moving) = (open(), Moving::new(START + 5, UNTIL));
+        store.ask_too(vec![moving.clone()]);
+        *moving.copied_to.lock().unwrap() = Some(store.clone());
+        assert_eq!(list(&store), count, "it is here, or there");
+        assert_eq!(moving.until.load(Ordering::Relaxed), i64::MIN, "it was moved meanwhile");
+    }
+}
+
+#[test]
+fn what_the_retention_hides_is_asked_for_again() {
+    let found = |until: i64, until_at_first: i64| {
+        let disk = SimVfs::new(1);
+        disk.set_now(END);
+        let store = stores::open_keeping(&disk, Some(3 * DAY));
+        let mut moving = Moving::new(START + 2 * DAY, until);
+        Arc::get_mut(&mut moving).unwrap().until_at_first = until_at_first;
+        store.ask_too(vec![moving.clone()]);
+        let all = reading(&store.select(&[], TimeRange::new(START, END), &LIMITS).unwrap());
+        let ends = moving.ends.lock().unwrap().clone();
+        (all.len(), ends)
+    };
+    let kept = END - 3 * DAY;
+    // Moved over what was copied, which is dropped by now.
+    assert_eq!(found(START + DAY, UNTIL), (1, vec![kept - 1]));
+    assert_eq!(found(START + DAY, START + DAY), (0, vec![START + DAY - 1]), "it never had more");
+    assert_eq!(found(UNTIL, UNTIL), (1, vec![UNTIL - 1]), "nothing was moved");
+    assert_eq!(found(i64::MIN, UNTIL), (0, vec![]), "nobody is asked any more");
+}
+
+#[test]
+fn what_one_leaves_out_is_said_and_the_rest_is_told() {
+    let (store, mut moving) = (open(), Moving::new(START + 5, UNTIL));
+    Arc::get_mut(&mut moving).unwrap().lacks = "a name that nobody can say";
+    store.ask_too(vec![moving]);
+    let (range, missing) = (TimeRange::new(START, END), Missing::new());
+    for _ in 0..2 {
+        let found = store.noting(&missing).select(&[], range, &LIMITS).unwrap();
+        assert_eq!(reading(&found).len(), 1);
+        assert_eq!(
+            store.noting(&missing).label_values("host", &[], range, &LIMITS).unwrap(),
+            ["copied"]
+        );
+    }
+    let sentences = missing.sentences();
+    let words = "the old one leaves something out: a name that nobody can say";
+    assert!(sentences.len() == 1 && sentences[0].ends_with(words), "{sentences:?}");
+    let strict = store.select(&[], range, &LIMITS);
+    assert!(matches!(strict, Err(Error::Away { what }) if what.ends_with("nobody can say")));
 }

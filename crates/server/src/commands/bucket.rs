@@ -5,6 +5,7 @@
 //! Invariant: no secret is in a name, an error or a message.
 
 use super::arguments::option;
+use super::client::without_logins;
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use clap::{ArgMatches, Command};
@@ -16,6 +17,7 @@ use object_store::{
     RetryConfig,
 };
 use std::collections::HashMap;
+use std::fmt;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -139,6 +141,12 @@ impl Bucket {
             builder = builder.with_endpoint(endpoint);
         }
         let endpoint = builder.get_config_value(&AmazonS3ConfigKey::Endpoint).unwrap_or_default();
+        let authority = endpoint.split_once("://").map_or("", |(_, rest)| rest);
+        ensure!(
+            !authority.split('/').next().unwrap_or_default().contains('@'),
+            "--endpoint {}: a user or a password in a URL is shown to others: say --credentials-file",
+            without_logins(&endpoint)
+        );
         // Who says http means it.
         let is_plain = endpoint.starts_with("http://");
         let options = ClientOptions::new().with_timeout(REQUEST_TIMEOUT).with_allow_http(is_plain);
@@ -169,10 +177,7 @@ impl Bucket {
     }
 
     fn path(&self, key: &str) -> ObjectPath {
-        match self.prefix.as_str() {
-            "" => ObjectPath::from(key),
-            prefix => ObjectPath::from(format!("{prefix}/{key}")),
-        }
+        path_of(&self.prefix, key)
     }
 
     /// A name of this place from one of the bucket.
@@ -206,8 +211,31 @@ impl Bucket {
                  s3:GetObject{to_write} below the prefix ({said})"
             );
         }
+        if matches!(error, Error::InvalidPath { .. }) {
+            return OddKey(format!("{name}/{key}: {said}")).into();
+        }
         anyhow::anyhow!("{name}/{key}: {said}")
     }
+}
+
+/// That something below a folder is called as no object of ours is, as `a//b`: then nothing of a list can be
+/// had.
+#[derive(Debug)]
+pub struct OddKey(String);
+
+impl fmt::Display for OddKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OddKey {}
+
+/// A name below a prefix. As it stands: the crate's other way would give signs as `~` and `%` names of its
+/// own.
+fn path_of(prefix: &str, key: &str) -> ObjectPath {
+    let whole = if prefix.is_empty() { key.to_owned() } else { format!("{prefix}/{key}") };
+    ObjectPath::parse(&whole).unwrap_or_else(|_| ObjectPath::from(whole))
 }
 
 /// The text of an argument.
@@ -388,6 +416,19 @@ impl Bucket {
         })
     }
 
+    /// What stands in a folder itself, and the names of the folders in it.
+    ///
+    /// # Errors
+    /// When it cannot be listed whole.
+    pub fn level(&self, folder: &str) -> anyhow::Result<(Vec<Found>, Vec<String>)> {
+        let path = self.path(folder);
+        let listed = self.runtime.block_on(self.store.list_with_delimiter(Some(&path)));
+        let listed = listed.map_err(|error| self.failed(folder, &error))?;
+        let name = |path: &ObjectPath| path.filename().map(str::to_owned);
+        let folders = listed.common_prefixes.iter().filter_map(name).collect();
+        Ok((listed.objects.iter().filter_map(|found| self.found(found)).collect(), folders))
+    }
+
     /// Gets many small objects, some at a time, in their order; as [`Bucket::get`] of each.
     ///
     /// # Errors
@@ -442,6 +483,18 @@ mod tests {
                         region = ignored\n\
                         [ other ]\n\
                         AWS_ACCESS_KEY_ID = second\n";
+
+    #[test]
+    fn names_stand_as_they_are() {
+        for (prefix, key, path) in [
+            ("a~b*c%41", "01/meta.json", "a~b*c%41/01/meta.json"),
+            ("a b", "", "a b"),
+            ("", "x/y", "x/y"),
+            ("", "", ""),
+        ] {
+            assert_eq!(path_of(prefix, key).as_ref(), path);
+        }
+    }
 
     #[test]
     fn profiles_are_kept_apart() {

@@ -139,9 +139,10 @@ impl Client {
             token_word: BEARER,
             tls_ca: text("tls-ca"),
         };
-        let client = Client::open(url, &access).with_context(|| format!("--url {url}"))?;
+        let shown = without_logins(url);
+        let client = Client::open(url, &access).with_context(|| format!("--url {shown}"))?;
         if !client.prefix.is_empty() {
-            bail!("--url {url}: give the server only, without a path");
+            bail!("--url {shown}: give the server only, without a path");
         }
         Ok(client)
     }
@@ -158,6 +159,9 @@ impl Client {
             _ => bail!("must begin with http:// or https://"),
         };
         let authority = uri.authority().context("no host")?;
+        if authority.as_str().contains('@') {
+            bail!("a user or a password in a URL is shown to others: {LOGIN_WORDS}");
+        }
         Ok(Client {
             runtime: Waiting(Some(Builder::new_current_thread().enable_all().build()?)),
             host: authority.host().trim_matches(['[', ']']).to_string(),
@@ -169,6 +173,13 @@ impl Client {
             connection: None,
             deadline: None,
         })
+    }
+
+    /// Tells apart who asks, by a digest of what logs in; nothing where nothing does.
+    pub fn login_digest(&self) -> String {
+        let Some(said) = &self.authorization else { return String::new() };
+        let digest = ::ring::digest::digest(&::ring::digest::SHA256, said.as_bytes());
+        digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Sends a request until it is answered; waits while the server is away or says 503 and when to
@@ -413,6 +424,22 @@ fn authorization(access: &Access<'_>) -> anyhow::Result<Option<String>> {
     }
 }
 
+/// What to say instead of a URL with a password.
+pub const LOGIN_WORDS: &str = "say it by the flags for a user and a file with the password";
+
+/// A text with URLs, without the users and passwords in them.
+pub fn without_logins(text: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, behind)) = rest.split_once("://") {
+        shown.extend([before, "://"]);
+        let is_end = |c: char| matches!(c, '/' | '?' | '#') || c.is_whitespace();
+        let authority = behind.split(is_end).next().unwrap_or(behind);
+        let login = authority.rfind('@').map_or(0, |at| at + 1);
+        rest = behind.get(login..).unwrap_or(behind);
+    }
+    shown + rest
+}
+
 /// A query string's value, every byte but letters and digits in percent form.
 pub fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
@@ -425,4 +452,32 @@ pub fn encode(text: &str) -> String {
         }
     }
     encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logins_are_not_shown() {
+        for (text, shown) in [
+            ("http://a:8428/x", "http://a:8428/x"),
+            ("redis://:p@w@h:6379 https://u:p@b/c@d", "redis://h:6379 https://b/c@d"),
+            ("s3://bucket/a@b", "s3://bucket/a@b"),
+            ("no URL u:p@h", "no URL u:p@h"),
+            ("http://u@", "http://"),
+        ] {
+            assert_eq!(without_logins(text), shown);
+        }
+        let access = Access {
+            user: None,
+            password_file: None,
+            bearer_token_file: None,
+            token_word: BEARER,
+            tls_ca: None,
+        };
+        let refused = Client::open("http://u:secret@a", &access).err().expect("refused");
+        let words = format!("{refused:#}");
+        assert!(words.contains("flags for a user") && !words.contains("secret"), "{words}");
+    }
 }

@@ -162,6 +162,14 @@ impl Backend {
         self.until.store(until, Ordering::Release);
     }
 
+    /// Who asks it, as [`Client::login_digest`] says it.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn login_digest(&self) -> anyhow::Result<String> {
+        Ok(self.client()?.login_digest())
+    }
+
     /// Whether its last requests had no answer.
     pub fn is_away(&self) -> bool {
         SILENT_MAX <= self.state().silent
@@ -553,6 +561,10 @@ impl Elsewhere for Backend {
 
     fn until(&self) -> Timestamp {
         self.until_now()
+    }
+
+    fn until_at_first(&self) -> Timestamp {
+        self.rule.until
     }
 
     fn select(&self, asked: &Asked<'_>) -> Answer<Vec<FoundSeries>> {

@@ -44,6 +44,9 @@ pub struct Wish<'a> {
     pub from: Option<Timestamp>,
     /// Where to.
     pub direction: Direction,
+    /// Who copied what it moves over, as [`crate::commands::client::Client::login_digest`] says it:
+    /// somebody else may see less than this server does. A person does not say it.
+    pub login: Option<&'a str>,
 }
 
 /// Where an `until` may move to.
@@ -194,6 +197,18 @@ fn entry(backend: &Backend, until: Timestamp) -> MovedUntil {
 
 /// Whether an `until` may move where it is wished.
 fn check(backend: &Backend, wish: &Wish<'_>) -> Result<(), Failure> {
+    if let Some(login) = wish.login {
+        let own =
+            backend.login_digest().map_err(|error| Failure::internal(format!("{error:#}")))?;
+        if own != login {
+            let words = format!(
+                "the copy logs in to {} as somebody else than this server does, and may see less",
+                backend.url()
+            );
+            let remedy = "copy as the user, or with the token, that --legacy names";
+            return Err(Failure::bad_input(words).advised(remedy));
+        }
+    }
     let (now, flag) = (backend.until_now(), backend.rule().until);
     let (to, now_text) = (text_of(wish.until), text_of(now));
     if let Some(from) = wish.from.filter(|from| *from != now) {
@@ -251,7 +266,7 @@ mod tests {
             let from = more.strip_prefix("from=").map(|text| parse(text).expect("a time"));
             let direction = if more == "forward" { Direction::Both } else { Direction::Back };
             let (url, kind) = ("http://old:1", Kind::Prometheus);
-            let wish = Wish { url, kind, until, from, direction };
+            let wish = Wish { url, kind, until, from, direction, login: None };
             let moved = legacy.move_until(&self.store, self.home(), &wish);
             moved.map(|one| one.until_now()).map_err(|failure| failure.to_string())
         }
@@ -285,6 +300,39 @@ mod tests {
         assert_eq!(again.until(), None, "nothing is asked");
         assert_eq!(place.move_to(&again, 1000 * SECOND, "forward"), Ok(1000 * SECOND));
         assert_eq!(MovedUntil::read_all(place.disk.as_ref(), &place.dir).expect("a file"), []);
+    }
+
+    #[test]
+    fn who_logs_in_as_somebody_else_moves_nothing() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, name).expect("a file");
+            path.display().to_string()
+        };
+        let (own, other) = (file("own"), file("other"));
+        let place = place();
+        let legacy = place.legacy(&OLD.replace("; ", &format!(" user=a password-file={own};")));
+        let digest = |user: &str, path: &str| {
+            let rule =
+                format!("url=http://x kind=prometheus until=1 user={user} password-file={path}");
+            let rule = rule::parse(&rule).expect("a rule").remove(0);
+            let backend = Backend::new(rule, Default::default()).expect("a backend");
+            backend.login_digest().expect("a digest")
+        };
+        let order = |login: &str| {
+            let (url, kind, until) = ("http://old:1", Kind::Prometheus, 500 * SECOND);
+            let (from, direction) = (None, Direction::Back);
+            let wish = Wish { url, kind, until, from, direction, login: Some(login) };
+            let moved = legacy.move_until(&place.store, place.home(), &wish);
+            moved.map(|one| one.until_now()).map_err(|failure| failure.to_string())
+        };
+        for login in [String::new(), digest("a", &other), digest("b", &own)] {
+            let refused = order(&login).expect_err("somebody else");
+            assert!(refused.contains("somebody else"), "{refused}");
+            assert!(!refused.contains(&digest("a", &own)), "{refused}");
+        }
+        assert_eq!(order(&digest("a", &own)), Ok(500 * SECOND));
     }
 
     #[test]

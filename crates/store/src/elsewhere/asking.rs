@@ -2,7 +2,7 @@
 
 use super::fold::{Fold, FoldedRow, checked};
 use super::joined::tidy;
-use super::{Answer, Asked, Elsewhere, Fault, FoundSeries, Taken};
+use super::{Answer, Asked, Elsewhere, Fault, FoundSeries, Lacks, Taken};
 use crate::changes::ChangeClock;
 use crate::histograms::names;
 use crate::missing::Missing;
@@ -21,8 +21,6 @@ pub(crate) struct Others {
 
 struct Known {
     list: Vec<Arc<dyn Elsewhere>>,
-    /// The latest `until`: what begins later is no concern of theirs.
-    until: AtomicI64,
     moved: Moved,
 }
 
@@ -48,12 +46,26 @@ fn latest(list: &[Arc<dyn Elsewhere>]) -> Timestamp {
     list.iter().map(|one| one.until()).max().unwrap_or(Timestamp::MIN)
 }
 
+/// Up to when one is asked. What the retention hides here was copied from there, and is asked for again; of
+/// one that is not asked at all nothing is.
+fn asked_until(one: &dyn Elsewhere, kept: Timestamp) -> Timestamp {
+    match one.until() {
+        Timestamp::MIN => Timestamp::MIN,
+        until => until.max(kept.min(one.until_at_first())),
+    }
+}
+
 impl Others {
     /// Names them. Only the first call counts.
     pub fn set(&self, list: Vec<Arc<dyn Elsewhere>>) {
         let until = latest(&list);
         let moved = Moved { up_to: AtomicU64::new(0), latest: AtomicI64::new(until) };
-        let _ = self.known.set(Known { list, until: AtomicI64::new(until), moved });
+        let _ = self.known.set(Known { list, moved });
+    }
+
+    /// Whether there are any.
+    pub fn is_any(&self) -> bool {
+        self.known.get().is_some()
     }
 
     /// Lets one of them change its `until`, and notes that. One call at a time.
@@ -64,14 +76,14 @@ impl Others {
         change();
         let until = latest(&known.list);
         known.moved.latest.fetch_max(until, Ordering::AcqRel);
-        known.until.store(until, Ordering::Release);
         // Who takes a later version than this sees all of the above.
         known.moved.up_to.store(clock.take_version(), Ordering::Release);
     }
 
-    /// Where the last time ends that they may have samples of.
-    pub fn until(&self) -> Timestamp {
-        self.known.get().map_or(i64::MIN, |known| known.until.load(Ordering::Acquire))
+    /// Where the last time ends that they may have samples of, where nothing is seen here before `kept`.
+    pub fn until(&self, kept: Timestamp) -> Timestamp {
+        let all = self.known.get().into_iter().flat_map(|known| &known.list);
+        all.map(|one| asked_until(&**one, kept)).max().unwrap_or(Timestamp::MIN)
     }
 
     /// Where the time ends of which selections since `version` may have samples from elsewhere that
@@ -79,39 +91,41 @@ impl Others {
     pub fn unsettled(&self, version: u64) -> Timestamp {
         let Some(known) = self.known.get() else { return i64::MIN };
         // In this order: a time that has moved is seen after that it moves.
-        let until = known.until.load(Ordering::Acquire);
+        let until = latest(&known.list);
         if known.moved.up_to.load(Ordering::Acquire) < version {
             return until;
         }
         known.moved.latest.load(Ordering::Acquire).max(until)
     }
 
-    /// Those that may have something of a range; `None` when there are none.
+    /// Those that may have something of a range, of which nothing is seen here before `kept`; `None` when
+    /// there are none.
     ///
     /// # Errors
     /// [`Error::LimitExceeded`] of a question that must not take long: they are far away.
     pub fn concerned<'a>(
         &'a self,
-        range: TimeRange,
+        (range, kept): (TimeRange, Timestamp),
         limits: &'a SelectLimits,
         missing: Option<&'a Arc<Missing>>,
     ) -> Result<Option<Concerned<'a>>> {
-        let is_before = |known: &&Known| range.start < known.until.load(Ordering::Acquire);
-        let Some(known) = self.known.get().filter(is_before) else {
+        let Some(known) = self.known.get().filter(|_| !range.is_empty()) else {
             return Ok(None);
         };
-        if range.is_empty() {
+        let one = |one: &'a Arc<dyn Elsewhere>| (&**one, asked_until(&**one, kept));
+        let mut list: Vec<(&dyn Elsewhere, Timestamp)> = known.list.iter().map(one).collect();
+        list.retain(|(_, until)| range.start < *until);
+        if list.is_empty() {
             return Ok(None);
         }
         limits.check_cost(u64::MAX)?;
         // Who failed one part of an answer would only keep the others waiting.
         let is_away = |one: &dyn Elsewhere| missing.is_some_and(|all| all.is_away(one.name()));
-        let with_range = |one: &'a Arc<dyn Elsewhere>| {
-            let until = one.until();
-            let theirs = TimeRange::new(range.start, range.end.min(until.saturating_sub(1)));
-            (range.start < until && !is_away(&**one)).then_some((&**one, theirs))
+        list.retain(|(one, _)| !is_away(*one));
+        let with_range = |(one, until): (&'a dyn Elsewhere, Timestamp)| {
+            (one, TimeRange::new(range.start, range.end.min(until.saturating_sub(1))))
         };
-        let list: Vec<_> = known.list.iter().filter_map(with_range).collect();
+        let list = list.into_iter().map(with_range).collect();
         Ok(Some(Concerned { list, limits, missing }))
     }
 }
@@ -220,22 +234,20 @@ impl Concerned<'_> {
         let taken = self.missing.map_or(&own, |missing| missing.taken());
         // A quarter of the time that is left stays for what is here.
         let deadline = self.limits.deadline.map(|end| end - (end - Instant::now()) / 4);
-        let asked = |range: TimeRange| Asked {
-            sets,
-            range,
-            deadline,
-            series_max: self.limits.series_max,
-            taken,
-        };
+        let series_max = self.limits.series_max;
+        let asked =
+            |range: TimeRange, lacks| Asked { sets, range, deadline, series_max, taken, lacks };
+        let lacks: Vec<Lacks> = self.list.iter().map(|_| Lacks::default()).collect();
         // Never on the caller's thread, which may be one that must not block on a socket.
         let answers: Vec<Answer<T>> = std::thread::scope(|scope| {
             let (ask, asked) = (&ask, &asked);
             let threads: Vec<_> = self
                 .list
                 .iter()
-                .map(|(one, range)| {
+                .zip(&lacks)
+                .map(|((one, range), lacks)| {
                     let named = std::thread::Builder::new().name("elsewhere".to_string());
-                    named.spawn_scoped(scope, move || ask(*one, &asked(*range)))
+                    named.spawn_scoped(scope, move || ask(*one, &asked(*range, lacks)))
                 })
                 .collect();
             let wait = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Answer<T>>>| {
@@ -245,13 +257,29 @@ impl Concerned<'_> {
             threads.into_iter().map(wait).collect()
         });
         let mut given = Vec::with_capacity(answers.len());
-        for ((one, range), answer) in self.list.iter().zip(answers) {
+        for (((one, range), answer), lacks) in self.list.iter().zip(answers).zip(&lacks) {
             match answer {
-                Ok(answer) => given.push((answer, *range)),
+                Ok(answer) => {
+                    self.note_lacks(*one, lacks)?;
+                    given.push((answer, *range));
+                }
                 Err(fault) => self.leave_out(*one, fault)?,
             }
         }
         Ok(given)
+    }
+
+    /// Goes on without what one of them leaves out, where that is allowed.
+    fn note_lacks(&self, one: &dyn Elsewhere, lacks: &Lacks) -> Result<()> {
+        let Some(words) = lacks.words() else { return Ok(()) };
+        let what = format!("{} leaves something out: {words}", one.name());
+        match self.missing {
+            Some(missing) => {
+                missing.note_lack(what);
+                Ok(())
+            }
+            None => Err(Error::Away { what }),
+        }
     }
 
     /// Goes on without one of them, where that is allowed.

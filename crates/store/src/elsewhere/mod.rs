@@ -14,6 +14,8 @@
 //!   ([`crate::Missing`]). What comes is not believed: series that nobody asked for, times outside
 //!   of what was asked and samples out of order do not get in.
 //! - More than a limit allows is an error, for a part of a series would be a lie.
+//! - What the retention hides here is asked for again where somebody had it: a copy that was dropped
+//!   is nowhere else.
 
 pub(crate) mod asking;
 pub(crate) mod fold;
@@ -21,9 +23,11 @@ pub(crate) mod joined;
 pub(crate) mod moved;
 
 use crate::Limit;
+use crate::locks::lock;
 use fold::{Fold, FoldedRow};
 use histogram::Histogram;
 use model::{Labels, Matcher, TimeRange, Timestamp};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -34,6 +38,11 @@ pub trait Elsewhere: Send + Sync {
 
     /// It has what is before this time. It moves within [`crate::Store::move_until`] alone.
     fn until(&self) -> Timestamp;
+
+    /// Before which time it had everything when it was named, before [`Elsewhere::until`] moved.
+    fn until_at_first(&self) -> Timestamp {
+        self.until()
+    }
 
     /// The series that match, with their samples.
     ///
@@ -82,6 +91,31 @@ pub struct Asked<'a> {
     pub series_max: usize,
     /// What the question has taken so far.
     pub taken: &'a Taken,
+    /// What the answer lacks.
+    pub lacks: &'a Lacks,
+}
+
+/// Sentences about what one answer lacks.
+const LACKS_MAX: usize = 8;
+
+/// What one that answers leaves out of its answer, in words.
+#[derive(Debug, Default)]
+pub struct Lacks(Mutex<Vec<String>>);
+
+impl Lacks {
+    /// Notes that something is left out; those beyond a few are not told.
+    pub fn note(&self, words: String) {
+        let mut all = lock(&self.0);
+        if all.len() < LACKS_MAX && !all.contains(&words) {
+            all.push(words);
+        }
+    }
+
+    /// All of it in one sentence; nothing of an answer that is whole.
+    pub(crate) fn words(&self) -> Option<String> {
+        let all = lock(&self.0);
+        (!all.is_empty()).then(|| all.join("; "))
+    }
 }
 
 /// What other databases have given for one question, so that it can be bounded.

@@ -19,6 +19,9 @@ pub struct Answered {
     pub annotations: BTreeSet<(String, i64)>,
 }
 
+/// Characters of an error that is no object.
+const WORDS_LEN_MAX: usize = 200;
+
 fn bad(Fault { offset, expected }: Fault) -> Error {
     Error::malformed("answer of OpenTSDB", offset, expected)
 }
@@ -33,6 +36,7 @@ pub fn read_names(text: &[u8]) -> Result<Vec<String>, Error> {
         names.push(scan.string()?.into_owned());
         Ok(())
     });
+    let read = read.and_then(|()| end(&mut scan));
     read.map(|()| names).map_err(bad)
 }
 
@@ -55,6 +59,7 @@ pub fn read_tsuids(text: &[u8]) -> Result<BTreeSet<String>, Error> {
         "results" => scan.elements(|scan| result(scan)),
         _ => scan.skip(0),
     });
+    let read = read.and_then(|()| end(&mut scan));
     read.map(|()| found).map_err(bad)
 }
 
@@ -80,38 +85,65 @@ pub fn read_series<E: From<Error>>(
     });
     match (failed, read) {
         (Some(error), _) => Err(error),
-        (None, read) => read.map_err(|fault| bad(fault).into()),
+        (None, read) => read.and_then(|()| end(&mut scan)).map_err(|fault| bad(fault).into()),
+    }
+}
+
+/// That nothing follows: an answer that goes on is another one.
+fn end(scan: &mut Scan<'_>) -> Result<(), Fault> {
+    match scan.peek() {
+        None => Ok(()),
+        Some(_) => scan.fault("the end"),
     }
 }
 
 /// The status and the words of an answer that says that something went wrong.
 pub fn read_error(text: &[u8]) -> Option<(i64, String)> {
-    let (mut code, mut message, mut scan) = (0, None, Scan::new(text));
-    let mut members = |scan: &mut Scan<'_>| {
-        scan.members(|scan, name| {
-            match name {
-                "code" => code = integer(scan)?,
-                "message" => message = Some(scan.string()?.into_owned()),
-                _ => scan.skip(0)?,
-            }
-            Ok(())
-        })
-    };
+    let (mut found, mut scan) = (None, Scan::new(text));
     // What stands behind its words, a trace, may have been cut off.
     let _ = scan.members(|scan, name| match name {
-        "error" => members(scan),
+        "error" => {
+            found = error_words(scan.text.get(scan.at..).unwrap_or_default());
+            scan.skip(0)
+        }
         _ => scan.skip(0),
+    });
+    found
+}
+
+/// The status and the words that an object of an error begins with.
+fn error_words(text: &[u8]) -> Option<(i64, String)> {
+    let (mut code, mut message, mut scan) = (0, None, Scan::new(text));
+    let _ = scan.members(|scan, name| {
+        match name {
+            "code" => code = integer(scan)?,
+            "message" => message = Some(scan.string()?.into_owned()),
+            _ => scan.skip(0)?,
+        }
+        Ok(())
     });
     Some((code, message?))
 }
 
 fn series(scan: &mut Scan<'_>) -> Result<Result<Answered, String>, Fault> {
     let mut found = Answered::default();
-    let (mut metric, mut is_joined) = (String::new(), false);
+    let (mut metric, mut is_joined, mut wrong) = (None, false, None);
     let mut tags: Vec<(String, String)> = Vec::new();
     scan.members(|scan, name| match name {
         "metric" => {
-            metric = scan.string()?.into_owned();
+            metric = Some(scan.string()?.into_owned());
+            Ok(())
+        }
+        // Where it fails behind the first series, it says so among them.
+        "error" => {
+            let start = scan.at;
+            scan.skip(0)?;
+            let text = scan.text.get(start..scan.at).unwrap_or_default();
+            let words = error_words(text).map_or_else(
+                || String::from_utf8_lossy(text).trim().chars().take(WORDS_LEN_MAX).collect(),
+                |(_, words)| words,
+            );
+            wrong = Some(words);
             Ok(())
         }
         "tags" => scan.members(|scan, name| {
@@ -135,6 +167,10 @@ fn series(scan: &mut Scan<'_>) -> Result<Result<Answered, String>, Fault> {
         }),
         _ => scan.skip(0),
     })?;
+    if let Some(words) = wrong {
+        return Ok(Err(format!("the answer breaks off: {words}")));
+    }
+    let Some(metric) = metric else { return scan.fault("a series with its metric") };
     if is_joined {
         return Ok(Err(format!("{metric}: the server made one series of several")));
     }
@@ -267,6 +303,15 @@ mod tests {
         );
         assert!(wrong(r#"[{"metric":"a","tags":{"b":"1","b":"2"},"dps":[]}]"#).starts_with("a: "));
         assert!(all(r#"[{"metric":"a","tags":{},"dps":[[1,2]"#).is_err(), "cut short");
+        for more in ["[]garbage", "[] []", r#"[{"metric":"a","dps":[]}]{"error":1}"#] {
+            assert!(wrong(more).contains("the end"), "{more}");
+        }
+        let late =
+            r#"[{"metric":"a","tags":{},"dps":[]},{"error":{"code":500,"message":"a row lock"}}]"#;
+        assert_eq!(wrong(late), "the answer breaks off: a row lock");
+        assert_eq!(wrong(r#"[{"error":"x"}]"#), "the answer breaks off: \"x\"");
+        assert!(wrong("[{}]").contains("with its metric"), "{}", wrong("[{}]"));
+        assert!(read_names(b"[\"a\"]x").is_err() && read_tsuids(b"{\"results\":[]}x").is_err());
         let failed =
             read_series(br#"[{"metric":"a"}]"#, &mut |_| Err(Error::Invalid("mine".to_string())));
         assert_eq!(failed.unwrap_err().to_string(), "mine");

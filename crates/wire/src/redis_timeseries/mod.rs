@@ -352,6 +352,20 @@ mod tests {
     const SAMPLES: [(i64, f64); 4] = [(5, 0.1), (6, 0.1), (8, -7.0), (9, 1.5)];
 
     #[test]
+    fn labels_have_a_limit_of_bytes() {
+        let labelled = |size: usize| {
+            let mut words = key(VERSION_MAX, &[], &SAMPLES);
+            let is_value = |word: &Word| matches!(word, Word::Bytes(text) if text == b"Cusco");
+            let at = words.iter().position(is_value).expect("a label");
+            words[at] = Word::Bytes(vec![b'x'; size - "city".len()]);
+            read_all(VERSION_MAX, words)
+        };
+        labelled(LABELS_SIZE_MAX).expect("as many as may be");
+        let error = labelled(LABELS_SIZE_MAX + 1).expect_err("one more").to_string();
+        assert!(error.contains("up to 1 MiB of labels"), "{error}");
+    }
+
+    #[test]
     fn every_version_is_read() {
         for version in 0..=VERSION_MAX {
             let (about, found) = read_all(version, key(version, &[], &SAMPLES)).unwrap();

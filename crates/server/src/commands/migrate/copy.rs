@@ -10,7 +10,7 @@ use super::source::{Mark, Source, Window};
 use super::target::{Packer, Request, send};
 use super::until::Mover;
 use crate::commands::checkpoint::Checkpoint;
-use crate::commands::client::Client;
+use crate::commands::client::{Client, without_logins};
 use crate::quantity::format_count;
 use anyhow::{Context as _, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -385,7 +385,9 @@ pub fn rate(samples: u64, start: Instant) -> String {
 /// # Errors
 /// When the file is of another copy.
 pub fn begin(checkpoint: &Checkpoint, asked: Progress) -> anyhow::Result<(Progress, bool)> {
-    let Some(found) = checkpoint.read::<Progress>()? else { return Ok((asked, false)) };
+    let Some(mut found) = checkpoint.read::<Progress>()? else { return Ok((asked, false)) };
+    // Earlier versions wrote passwords of URLs down.
+    found.asked.values_mut().for_each(|value| *value = without_logins(value));
     let differs = |(name, value): (&String, &String)| {
         let before = found.asked.get(name);
         (before != Some(value))

@@ -34,8 +34,8 @@ const NAMES_SIZE_MAX: usize = 256 << 20;
 const INTERNAL: &str = "_internal";
 /// Days that are asked for one by one.
 const DAYS_MAX: usize = 100_000;
-/// Text fields that are named.
-const STRINGS_SHOWN: usize = 10;
+/// Fields that are named.
+const NAMES_SHOWN: usize = 10;
 
 /// The server.
 pub struct InfluxDb {
@@ -49,6 +49,8 @@ pub struct InfluxDb {
     known: BTreeMap<String, Arc<Vec<Measurement>>>,
     /// How many values of text fields were left out, by measurement.
     texts_lost: BTreeMap<String, u64>,
+    /// Fields that cannot be asked for.
+    unsayable: BTreeSet<String>,
 }
 
 /// A retention policy, which has samples of its own.
@@ -111,6 +113,7 @@ impl InfluxDb {
             policies: Vec::new(),
             known: BTreeMap::new(),
             texts_lost: BTreeMap::new(),
+            unsayable: BTreeSet::new(),
         }
     }
 
@@ -216,8 +219,10 @@ impl InfluxDb {
             let fields = types.entry(measurement).or_default();
             fields.entry(text("fieldKey").into()).or_default().insert(text("fieldType").into());
         }
-        let found = types.into_iter().map(|(name, fields)| measurement(name, fields)).collect();
-        let found: Arc<Vec<Measurement>> = Arc::new(found);
+        let mut found: Vec<Measurement> =
+            types.into_iter().map(|(name, fields)| measurement(name, fields)).collect();
+        self.unsayable.append(&mut take_unsayable(&mut found));
+        let found = Arc::new(found);
         self.known.insert(database.to_string(), found.clone());
         Ok(found)
     }
@@ -293,6 +298,29 @@ pub fn measurement(name: String, fields: BTreeMap<String, BTreeSet<String>>) -> 
         }
     }
     found
+}
+
+/// Whether InfluxQL can say it: its reader ends at a zero byte and takes `\r` for `\n`. What stands for bytes
+/// that are no UTF-8 is not what the server has.
+pub fn is_sayable(value: &str) -> bool {
+    !value.contains(['\0', '\r', char::REPLACEMENT_CHARACTER])
+}
+
+/// Takes away what no statement can name; the names of that, field and measurement.
+fn take_unsayable(all: &mut Vec<Measurement>) -> BTreeSet<String> {
+    let mut taken = BTreeSet::new();
+    for Measurement { name, fields } in all.iter_mut() {
+        let is_named = is_sayable(name);
+        fields.retain(|(field, _)| {
+            let is_kept = is_named && is_sayable(field);
+            if !is_kept {
+                taken.insert(format!("{field:?} of measurement {name:?}"));
+            }
+            is_kept
+        });
+    }
+    all.retain(|one| !one.fields.is_empty());
+    taken
 }
 
 /// An identifier as InfluxQL reads it.
@@ -420,17 +448,26 @@ impl Source for InfluxDb {
     }
 
     fn left_out(&self) -> Vec<String> {
+        let shown = |names: &mut dyn Iterator<Item = String>| {
+            let mut named: Vec<String> = names.take(NAMES_SHOWN + 1).collect();
+            if NAMES_SHOWN < named.len() {
+                named.truncate(NAMES_SHOWN);
+                named.push("..".to_string());
+            }
+            named.join(", ")
+        };
+        let mut words = Vec::new();
         let all: u64 = self.texts_lost.values().sum();
-        if all == 0 {
-            return Vec::new();
+        if 0 < all {
+            let mut named = self.texts_lost.iter().map(|(name, count)| format!("{name} ({count})"));
+            let named = shown(&mut named);
+            words.push(format!("{all} values of text fields, which only lines can say: {named}"));
         }
-        let mut named: Vec<String> =
-            self.texts_lost.iter().map(|(name, count)| format!("{name} ({count})")).collect();
-        if STRINGS_SHOWN < named.len() {
-            named.truncate(STRINGS_SHOWN);
-            named.push("..".to_string());
+        if !self.unsayable.is_empty() {
+            let (count, named) = (self.unsayable.len(), shown(&mut self.unsayable.iter().cloned()));
+            words.push(format!("{count} fields whose names InfluxQL cannot say: {named}"));
         }
-        vec![format!("{all} values of text fields, which only lines can say: {}", named.join(", "))]
+        words
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
@@ -465,6 +502,19 @@ impl Source for InfluxDb {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_cannot_be_said_is_taken_away_and_named() {
+        let measurement = |name: &str, fields: &[&str]| Measurement {
+            name: name.to_string(),
+            fields: fields.iter().map(|one| ((*one).to_string(), FieldType::Float)).collect(),
+        };
+        let mut all = vec![measurement("a\rb", &["v"]), measurement("m", &["v", "x\0"])];
+        let taken = take_unsayable(&mut all);
+        assert_eq!((all.len(), all[0].fields.len()), (1, 1));
+        let taken: Vec<String> = taken.into_iter().collect();
+        assert_eq!(taken, [r#""v" of measurement "a\rb""#, r#""x\0" of measurement "m""#]);
+    }
 
     #[test]
     fn fields_are_asked_for_by_their_types() {

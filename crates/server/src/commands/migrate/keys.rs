@@ -1,5 +1,6 @@
 //! Keys of RedisTimeSeries that are made anew where somebody wants that, and what of them does not come along.
 
+use crate::commands::client::without_logins;
 use crate::commands::redis::{Answer, Connection};
 use anyhow::{Context as _, bail};
 use model::{Labels, METRIC_NAME};
@@ -37,7 +38,7 @@ pub fn ask(
         None => {
             let Login { url, port, user, password_file } = login;
             Connection::to(url, *port, user, password_file.as_deref())
-                .with_context(|| url.clone())?
+                .with_context(|| without_logins(url))?
         }
     };
     open.add(b"", words);
@@ -88,7 +89,7 @@ impl Keys {
         }
         match ask(login, connection, &words) {
             Err(error) if !format!("{error:#}").contains("already exists") => {
-                Err(error.context(format!("--keys-url {}", login.url)))
+                Err(error.context(format!("--keys-url {}", without_logins(&login.url))))
             }
             _ => Ok(()),
         }

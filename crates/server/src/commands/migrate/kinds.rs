@@ -7,7 +7,7 @@ use super::redistimeseries_files::{Choice, Dumps};
 use super::series::Filter;
 use super::source::Source;
 use super::{blocks, influxdb, opentsdb, remote_read, text, victoriametrics, whisper};
-use crate::commands::client::{Access, BEARER, Client};
+use crate::commands::client::{Access, BEARER, Client, without_logins};
 use crate::commands::redis::PORT;
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
@@ -234,15 +234,22 @@ impl<'a> Asked<'a> {
     /// # Errors
     /// A URL or a file that cannot be used.
     pub fn client(&self, token_word: &str) -> anyhow::Result<Client> {
-        let said = |name: &str| self.matches.get_one::<String>(name).map(String::as_str);
-        let access = Access {
-            user: said("from-user"),
-            password_file: said("from-password-file"),
-            bearer_token_file: said("from-bearer-token-file"),
-            token_word,
-            tls_ca: said("from-tls-ca"),
-        };
-        let place = self.place()?;
-        Client::open(place, &access).with_context(|| place.to_string())
+        client(self.matches, self.place()?, token_word)
     }
+}
+
+/// A client for the server at a place that is copied from, whose token stands behind a word.
+///
+/// # Errors
+/// A URL or a file that cannot be used.
+pub fn client(matches: &ArgMatches, place: &str, token_word: &str) -> anyhow::Result<Client> {
+    let said = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let access = Access {
+        user: said("from-user"),
+        password_file: said("from-password-file"),
+        bearer_token_file: said("from-bearer-token-file"),
+        token_word,
+        tls_ca: said("from-tls-ca"),
+    };
+    Client::open(place, &access).with_context(|| without_logins(place))
 }

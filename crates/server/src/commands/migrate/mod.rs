@@ -36,7 +36,7 @@ mod whisper;
 
 use super::arguments::{option, switch};
 use super::checkpoint::Checkpoint;
-use super::client::{Client, arguments};
+use super::client::{Client, arguments, without_logins};
 use super::sentence;
 use crate::calendar::rfc3339;
 use crate::quantity::{format_count, format_size};
@@ -178,7 +178,9 @@ fn asked(matches: &ArgMatches) -> BTreeMap<String, String> {
     // Copies that were begun before there were buckets have none.
     let endpoint = matches.try_get_one::<String>("endpoint").ok().flatten();
     let endpoint = endpoint.map(|said| ("endpoint".to_string(), said.clone()));
-    said.into_iter().chain(place).chain(endpoint).collect()
+    // It stands in a file.
+    let all = said.into_iter().chain(place).chain(endpoint);
+    all.map(|(name, value)| (name, without_logins(&value))).collect()
 }
 
 /// FNV-1a of what is asked.
@@ -198,19 +200,24 @@ fn rate_of(matches: &ArgMatches) -> anyhow::Result<Option<f64>> {
     rate.map(Some).with_context(|| format!("--rate {said}: no number of samples"))
 }
 
+/// What remembers how far it is; each copy has a file of its own.
+fn progress_name(matches: &ArgMatches, kind: &Kind, asked: &BTreeMap<String, String>) -> String {
+    match text(matches, "progress") {
+        "" => format!("quipu-migrate-{}-{:08x}", kind.name, digest(asked)),
+        name => name.to_string(),
+    }
+}
+
 fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let kind = Kind::of(matches)?;
     let asked = asked(matches);
-    let name = match text(matches, "progress") {
-        // Each copy has a file of its own.
-        "" => format!("quipu-migrate-{}-{:08x}", kind.name, digest(&asked)),
-        name => name.to_string(),
-    };
+    let name = progress_name(matches, kind, &asked);
     let rate_max = rate_of(matches)?;
     let url = text(matches, "url").trim_end_matches('/');
     ensure!(
         kinds::places(matches).iter().all(|place| place.trim_end_matches('/') != url),
-        "{url} is where it is to be copied to: name the old server, or another --url"
+        "{} is where it is to be copied to: name the old server, or another --url",
+        without_logins(url)
     );
     let filter = Arc::new(Filter::of(matches)?);
     let checkpoint = Checkpoint::of(Path::new(&name));
@@ -225,6 +232,10 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         true => None,
         false => until::Mover::new(matches, kind, &mut progress)?,
     };
+    if mover.is_none() {
+        // Nobody says who copies what comes now: a later run does not move anything over it.
+        progress.has_moved = false;
+    }
     let windows = source.windows()?;
     // A file that was mended may have other pieces behind that place.
     progress.undone.retain(|name, _| windows.iter().any(|one| one.name == *name));
@@ -258,7 +269,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     for words in source.left_out().into_iter().chain(copier.nameless.left_out()) {
         eprintln!("left out: {words}");
     }
-    let place = kinds::places(matches).join(" ");
+    let place = without_logins(&kinds::places(matches).join(" "));
     let url = text(matches, "url");
     println!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
     if copier.progress.undone.is_empty() && kind.is_legacy && copier.mover.is_none() {
@@ -293,7 +304,7 @@ fn say_until(matches: &ArgMatches, copied: &TimeRange) {
     if !until::is_whole(matches) {
         return;
     }
-    let (place, end) = (kinds::places(matches).join(" "), rfc3339(copied.end));
+    let (place, end) = (without_logins(&kinds::places(matches).join(" ")), rfc3339(copied.end));
     let advice = match copied.start {
         i64::MIN => "start it without that".to_string(),
         start => format!("until={} is enough", rfc3339(start)),

@@ -15,7 +15,7 @@ use index::CompiledMatchers;
 use model::sample::NANOS_PER_DAY;
 use model::{Labels, METRIC_NAME, TimeRange};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::opentsdb::answer::{Answered, read_error, read_names, read_series, read_tsuids};
 
@@ -41,6 +41,9 @@ const SECOND_MS: i64 = 1000;
 /// Annotations that are told apart, and metrics that are named.
 const ANNOTATIONS_MAX: usize = 1_000_000;
 const METRICS_SHOWN: usize = 10;
+/// Metrics of samples with other times that are told apart, and what the others are called.
+const METRICS_COUNTED_MAX: usize = 1000;
+const OTHERS: &str = "others";
 /// What it answers where a metric is not known.
 const NO_NAME: &str = "No such name for 'metrics'";
 
@@ -57,6 +60,8 @@ pub struct OpenTsdb {
     annotations: BTreeSet<(String, i64)>,
     /// Metrics that went meanwhile.
     gone: BTreeSet<String>,
+    /// Samples of times that nobody asked for, or that cannot be kept, by metric.
+    elsewhen: BTreeMap<String, u64>,
 }
 
 /// What is asked for at once: some milliseconds, the last among them.
@@ -94,7 +99,8 @@ impl OpenTsdb {
     /// What a server has of that time.
     pub fn new(client: Client, filter: Arc<Filter>, range: TimeRange) -> OpenTsdb {
         let (annotations, gone) = (BTreeSet::new(), BTreeSet::new());
-        OpenTsdb { client, filter, range, metrics: Vec::new(), annotations, gone }
+        let (metrics, elsewhen) = (Vec::new(), BTreeMap::new());
+        OpenTsdb { client, filter, range, metrics, annotations, gone, elsewhen }
     }
 
     /// Asks; an answer beyond a size is too much.
@@ -154,7 +160,7 @@ impl OpenTsdb {
         let mut waiting = vec![question];
         while let Some(question) = waiting.pop() {
             match self.ask_json("/api/query?arrays=true", &question.body(), ANSWER_SIZE_MAX)? {
-                Answer::Text(text) => self.give(&text, sink)?,
+                Answer::Text(text) => self.give(&text, &question, sink)?,
                 Answer::NoSuchMetric => match question.halves_of_metrics() {
                     Some((first, second)) => waiting.extend([second, first]),
                     None => drop(self.gone.insert(question.metric())),
@@ -194,8 +200,13 @@ impl OpenTsdb {
         bail!("/api/search/lookup has no series of {metric}")
     }
 
-    fn give(&mut self, text: &[u8], sink: &mut Sink<'_>) -> anyhow::Result<()> {
-        let OpenTsdb { annotations, filter, range, .. } = self;
+    fn give(
+        &mut self,
+        text: &[u8],
+        question: &Question,
+        sink: &mut Sink<'_>,
+    ) -> anyhow::Result<()> {
+        let OpenTsdb { annotations, filter, range, elsewhen, .. } = self;
         read_series(text, &mut |found: Answered| -> anyhow::Result<()> {
             let Answered { labels, samples, annotations: some } = found;
             if annotations.len() < ANNOTATIONS_MAX {
@@ -204,7 +215,12 @@ impl OpenTsdb {
             if !filter.takes(&labels) {
                 return Ok(());
             }
+            let lost = samples.iter().filter(|one| !question.takes(one.millis)).count() as u64;
+            if 0 < lost {
+                note(elsewhen, labels.metric_name(), lost);
+            }
             let mut series = Series { labels, samples, histograms: Vec::new() };
+            series.samples.retain(|one| question.takes(one.millis));
             series.tidy(range);
             match series.is_empty() {
                 true => Ok(()),
@@ -232,6 +248,11 @@ impl Question {
             "globalAnnotations": true,
             "queries": queries,
         })
+    }
+
+    /// Whether it asks for a time. Its end is a millisecond later where it has one alone.
+    fn takes(&self, millis: i64) -> bool {
+        (self.first_ms..=self.last_ms.max(self.first_ms + 1)).contains(&millis)
     }
 
     /// The first of its metrics.
@@ -293,6 +314,12 @@ impl Question {
     }
 }
 
+/// Counts samples of a metric; of those beyond a few metrics nobody says the name.
+fn note(all: &mut BTreeMap<String, u64>, metric: &str, count: u64) {
+    let is_room = all.len() < METRICS_COUNTED_MAX || all.contains_key(metric);
+    *all.entry(if is_room { metric } else { OTHERS }.to_string()).or_default() += count;
+}
+
 /// Metrics that are asked for together.
 fn batches(metrics: &[String]) -> Vec<Vec<String>> {
     let mut all: Vec<Vec<String>> = Vec::new();
@@ -351,6 +378,16 @@ impl Source for OpenTsdb {
             let count = self.annotations.len();
             let more = if count < ANNOTATIONS_MAX { "" } else { " or more" };
             words.push(format!("{count}{more} annotations of the windows that were read"));
+        }
+        if !self.elsewhen.is_empty() {
+            let all: u64 = self.elsewhen.values().sum();
+            let named = self.elsewhen.iter().map(|(name, count)| format!("{name} ({count})"));
+            let named: Vec<String> = named.take(METRICS_SHOWN).collect();
+            let more = if named.len() < self.elsewhen.len() { ", .." } else { "" };
+            let named = named.join(", ");
+            words.push(format!(
+                "{all} samples of times that were not asked for, or that nothing can keep: {named}{more}"
+            ));
         }
         if !self.gone.is_empty() {
             let named: Vec<&str> =

@@ -7,6 +7,7 @@
 use super::target::Door;
 use crate::calendar::rfc3339;
 use model::{Labels, LabelsBuilder, METRIC_NAME};
+use std::borrow::Cow;
 use wire::json_lines::read_line;
 use wire::protobuf::Message;
 
@@ -15,13 +16,13 @@ const NANOS: &str = " ns";
 /// Characters of a line that are shown.
 const SHOWN_LEN_MAX: usize = 200;
 
-/// The words of an answer, with the times that people read, and behind the first number whose it is.
+/// The words of an answer, with the times that people read, and instead of each number whose it is.
 pub fn words(door: &Door, body: &[u8], said: &str) -> String {
-    let mut whose = Some(body);
+    let body = plain(door, body);
     let lines = said.lines().map(|line| {
         let line = with_times(line);
         let Some((number, unit)) = number_of(&line) else { return line };
-        match whose.take().and_then(|body| named(door, body, number)) {
+        match named(door, &body, number) {
             Some(name) => line.replacen(&format!("{unit} {number}: "), &format!("{name}: "), 1),
             None => line,
         }
@@ -55,13 +56,20 @@ fn with_times(line: &str) -> String {
     found + rest
 }
 
+/// A request as it was before it was packed.
+fn plain<'b>(door: &Door, body: &'b [u8]) -> Cow<'b, [u8]> {
+    match door {
+        Door::RemoteWrite => {
+            Cow::Owned(snap::raw::Decoder::new().decompress_vec(body).unwrap_or_default())
+        }
+        Door::Lines(_) | Door::Json => Cow::Borrowed(body),
+    }
+}
+
 /// The series, or the line, of that number in a request.
 fn named(door: &Door, body: &[u8], number: usize) -> Option<String> {
     match door {
-        Door::RemoteWrite => {
-            let plain = snap::raw::Decoder::new().decompress_vec(body).ok()?;
-            series_at(&plain, number).map(|labels| labels.to_string())
-        }
+        Door::RemoteWrite => series_at(body, number).map(|labels| labels.to_string()),
         Door::Lines(_) => {
             let text = String::from_utf8_lossy(line_at(body, number)?).into_owned();
             Some(text.chars().take(SHOWN_LEN_MAX).collect())
@@ -118,7 +126,7 @@ mod tests {
     use wire::remote_write::encode::{MillisSample, RequestV1};
 
     const SAID: &str = "0 samples stored, 3 series or samples refused:\nseries 1: timestamp 1356998400000000000 ns \
-                        is older than the retention keeps\nseries 1: timestamp -5 ns is too late\n...";
+                        is older than the retention keeps\nseries 0: timestamp -5 ns is too late\n...";
 
     #[test]
     fn refusals_name_the_series_and_the_time() {
@@ -132,7 +140,10 @@ mod tests {
         let lines: Vec<&str> = found.lines().collect();
         assert_eq!(lines[0], "0 samples stored, 3 series or samples refused:");
         assert!(lines[1].starts_with("cpu{host=\"b\"}: timestamp 2013-01-01T00:00:00"), "{found}");
-        assert!(lines[2].starts_with("series 1: timestamp 1969-12-31T23:59:59.999"), "{found}");
+        assert!(
+            lines[2].starts_with("cpu{host=\"a\"}: timestamp 1969-12-31T23:59:59.999"),
+            "{found}"
+        );
         assert_eq!(lines[3], "...");
         assert_eq!(words(&Door::RemoteWrite, b"no snappy", SAID).lines().count(), 4);
         assert_eq!(words(&Door::Json, b"", "nothing in é7 ns"), "nothing in é7 ns");

@@ -181,6 +181,12 @@ pub trait Source: Send {
         false
     }
 
+    /// Whether the last reading gave samples twice: it had begun with a block that turned out to be rotten.
+    /// The next one of the same window does not.
+    fn has_repeated(&self) -> bool {
+        false
+    }
+
     /// Bytes that are read for a window, where they are known.
     fn size(&self, _window: &Window) -> Option<u64> {
         None

@@ -13,11 +13,11 @@
 //! it starts from, so that neither another copy nor a person who moves it is overtaken.
 
 use super::copy::Progress;
-use super::kinds::{Kind, places};
+use super::kinds::{self, Kind, places};
 use super::source::Window;
 use super::text;
 use crate::calendar::rfc3339;
-use crate::commands::client::{Asked, Client, encode};
+use crate::commands::client::{Asked, BEARER, Client, encode};
 use crate::commands::sentence;
 use crate::legacy::until::{NOTHING, parse, text_of};
 use anyhow::{Context as _, anyhow, bail};
@@ -47,6 +47,8 @@ pub struct Mover {
     client: Client,
     url: String,
     kind: &'static str,
+    /// Who copies: somebody else may see less than the server does.
+    login: String,
     /// The time that is copied.
     copied: TimeRange,
     /// When it was last looked.
@@ -111,6 +113,15 @@ fn copied_since(
     (since < until).then_some(since)
 }
 
+/// Since when a kind of server tells for sure that it has nothing else. What a Prometheus calls its oldest
+/// time knows nothing of samples that came out of order.
+fn first_of(kind: &str, windows: &[Window]) -> Timestamp {
+    match kind {
+        "victoriametrics" => Timestamp::MIN,
+        _ => windows.iter().map(|one| one.range.start).min().unwrap_or(Timestamp::MAX),
+    }
+}
+
 impl Mover {
     /// Who moves the `until` of what is copied from, where the new server asks that. Says what will be
     /// done, and waits until what the old one has taken can be found there.
@@ -129,15 +140,7 @@ impl Mover {
             eprintln!("quipu: --move-until moves nothing: {why}");
             return Ok(None);
         }
-        let mut mover = Mover {
-            client: Client::new(matches)?,
-            url: places(matches).first().context("no place")?.trim_end_matches('/').to_string(),
-            kind: legacy_kind(kind),
-            copied: TimeRange::new(progress.time.0, progress.time.1),
-            looked: None,
-            said: String::new(),
-            doubted: BTreeSet::new(),
-        };
+        let mut mover = Mover::of(matches, kind, progress)?;
         let until = match mover.until() {
             Ok(Found { until: Some(Timestamp::MIN), .. } | Found { until: None, others: 0 }) => {
                 return Ok(None);
@@ -156,21 +159,12 @@ impl Mover {
                 return Ok(None);
             }
         };
-        if progress.began.is_none() && progress.done.is_empty() {
-            mover.settle(until);
-            progress.began = Some(RealVfs::new().now());
-            progress.until = Some(until);
-        }
-        if progress.until.is_none_or(|before| before < until) {
-            eprintln!(
-                "quipu: --move-until moves nothing: until={} is later than this copy left it, so the \
-                 server may have lost what was copied; name another --progress to copy all once more",
-                text_of(until)
-            );
+        // Where it is already: whether it may be moved by this copy.
+        let may_move = mover.order(&text_of(until), &text_of(until));
+        let why_not = may_move.err().map(|error| sentence(&error));
+        if let Some(why) = why_not.or_else(|| mover.begin(until, progress)) {
+            eprintln!("quipu: --move-until moves nothing: {why}");
             return Ok(None);
-        }
-        if !progress.has_moved {
-            mover.doubted.extend(progress.done.keys().cloned());
         }
         let server = text(matches, "url");
         eprintln!(
@@ -178,7 +172,54 @@ impl Mover {
             mover.url,
             text_of(until)
         );
+        if !mover.doubted.is_empty() {
+            eprintln!(
+                "quipu: it does not move over the {} windows of an earlier run that never moved it, nor over \
+                 what lies behind them: the server may have lost them since; to have it moved copy all once \
+                 more, with another --progress",
+                mover.doubted.len()
+            );
+        }
         Ok(Some(mover))
+    }
+
+    fn of(matches: &ArgMatches, kind: &Kind, progress: &Progress) -> anyhow::Result<Mover> {
+        let place = places(matches).first().copied().context("no place")?;
+        Ok(Mover {
+            client: Client::new(matches)?,
+            url: place.trim_end_matches('/').to_string(),
+            kind: legacy_kind(kind),
+            login: kinds::client(matches, place, BEARER)?.login_digest(),
+            copied: TimeRange::new(progress.time.0, progress.time.1),
+            looked: None,
+            said: String::new(),
+            doubted: BTreeSet::new(),
+        })
+    }
+
+    /// Begins to copy, or goes on, where the server asks up to `until`; why nothing moves, if that is so.
+    fn begin(&mut self, until: Timestamp, progress: &mut Progress) -> Option<String> {
+        if progress.began.is_none() && progress.done.is_empty() {
+            self.settle(until);
+            progress.began = Some(RealVfs::new().now());
+            progress.until = Some(until);
+        }
+        if progress.began.is_none() {
+            let words = "this copy began without it, so nobody knows what was there by then; name \
+                         another --progress to copy all once more";
+            return Some(words.to_string());
+        }
+        if progress.until.is_none_or(|before| before < until) {
+            return Some(format!(
+                "until={} is later than this copy left it, so the server may have lost what was copied; \
+                 name another --progress to copy all once more",
+                text_of(until)
+            ));
+        }
+        if !progress.has_moved {
+            self.doubted.extend(progress.done.keys().cloned());
+        }
+        None
     }
 
     /// Waits until all that the old server has from before `until` can be read there.
@@ -216,6 +257,19 @@ impl Mover {
         let text = found["until"].as_str().context("a backend without its until")?;
         let until = parse(text).map_err(|why| anyhow!(why))?;
         Ok(Found { until: Some(until), others: all.len() - 1 })
+    }
+
+    /// Moves it from one time to another.
+    fn order(&mut self, from: &str, to: &str) -> anyhow::Result<()> {
+        let (url, kind, login) = (encode(&self.url), self.kind, &self.login);
+        let (from, to) = (encode(from), encode(to));
+        let form = format!("url={url}&kind={kind}&from={from}&until={to}&login={login}");
+        let path = "/api/v1/admin/legacy/until";
+        let (status, text) = self.ask(Method::POST, path, Bytes::from(form))?;
+        if !status.is_success() {
+            bail!("{status}: {text}");
+        }
+        Ok(())
     }
 
     fn ask(
@@ -261,15 +315,6 @@ impl Mover {
         Some(words)
     }
 
-    /// Since when the old server tells for sure that it has nothing else. What a Prometheus calls its
-    /// oldest time knows nothing of samples that came out of order.
-    fn first(&self, windows: &[Window]) -> Timestamp {
-        match self.kind {
-            "victoriametrics" => Timestamp::MIN,
-            _ => windows.iter().map(|one| one.range.start).min().unwrap_or(Timestamp::MAX),
-        }
-    }
-
     fn try_advance(
         &mut self,
         windows: &[Window],
@@ -287,7 +332,7 @@ impl Mover {
         let is_done = |one: &Window| {
             progress.done.contains_key(&one.name) && !self.doubted.contains(&one.name)
         };
-        let first = self.first(windows);
+        let first = first_of(self.kind, windows);
         let since = copied_since(windows, &is_done, &self.copied, until);
         let Some(to) = since.map(|to| to.max(first)).filter(|to| *to < until) else {
             return Ok(None);
@@ -301,14 +346,8 @@ impl Mover {
                 self.url
             )));
         }
-        let (url, from, to) = (encode(&self.url), text_of(until), text_of(to));
-        let form =
-            format!("url={url}&kind={}&from={}&until={}", self.kind, encode(&from), encode(&to));
-        let (status, text) =
-            self.ask(Method::POST, "/api/v1/admin/legacy/until", Bytes::from(form))?;
-        if !status.is_success() {
-            bail!("{status}: {text}");
-        }
+        let to = text_of(to);
+        self.order(&text_of(until), &to)?;
         progress.until = Some(parse(&to).map_err(|why| anyhow!(why))?);
         progress.has_moved = true;
         Ok(Some(match to.as_str() {
@@ -322,6 +361,7 @@ impl Mover {
 mod tests {
     use super::super::days;
     use super::*;
+    use crate::commands::client::Access;
     use model::sample::NANOS_PER_DAY as DAY;
 
     /// Where `until` may move when some days of days 10 to 20 at noon are done.
@@ -352,5 +392,60 @@ mod tests {
         assert_eq!(since(&every, (start, noon), noon), Some(start));
         assert_eq!(since(&every, (start, noon), start), None);
         assert_eq!(since(&every, (start, noon), 11 * DAY), None);
+    }
+
+    /// A copy that goes on, of a server that asks up to `until`: why nothing moves, and the windows that
+    /// nobody believes in.
+    fn going_on(progress: &Progress, until: i64) -> (Option<String>, Vec<String>) {
+        let client = |url: &str| {
+            let access = Access {
+                user: None,
+                password_file: None,
+                bearer_token_file: None,
+                token_word: BEARER,
+                tls_ca: None,
+            };
+            Client::open(url, &access).expect("a client")
+        };
+        let mut mover = Mover {
+            client: client("http://127.0.0.1:1"),
+            url: String::new(),
+            kind: "prometheus",
+            login: String::new(),
+            copied: TimeRange::new(i64::MIN, 0),
+            looked: None,
+            said: String::new(),
+            doubted: BTreeSet::new(),
+        };
+        let why = mover.begin(until, &mut progress.clone());
+        (why, mover.doubted.into_iter().collect())
+    }
+
+    #[test]
+    fn a_copy_that_goes_on_believes_what_it_has_moved_over() {
+        let done = [("2026-08-29".to_string(), 7)].into();
+        let before = Progress {
+            done,
+            began: Some(100),
+            until: Some(50),
+            has_moved: true,
+            ..Progress::default()
+        };
+        assert_eq!(going_on(&before, 50), (None, vec![]));
+        assert_eq!(going_on(&before, 40), (None, vec![]), "somebody moved it further");
+        let (why, _) = going_on(&before, 51);
+        assert!(why.expect("it is later").contains("later than this copy left it"));
+        let never = Progress { has_moved: false, ..before.clone() };
+        assert_eq!(going_on(&never, 50), (None, vec!["2026-08-29".to_string()]));
+        let (why, _) = going_on(&Progress { began: None, until: None, ..before }, 50);
+        assert!(why.expect("it is not known").contains("began without it"));
+    }
+
+    #[test]
+    fn of_a_prometheus_it_stays_at_the_oldest_day_that_was_copied() {
+        let windows = days::windows(&TimeRange::new(10 * DAY + 5, 12 * DAY));
+        assert_eq!(first_of("prometheus", &windows), 10 * DAY + 5);
+        assert_eq!(first_of("prometheus", &[]), i64::MAX, "nothing was copied, and nothing moves");
+        assert_eq!(first_of("victoriametrics", &windows), i64::MIN);
     }
 }

@@ -262,6 +262,9 @@ fn read_there(
             named.for_each(|one| add(&mut side, one, &all));
             Ok(())
         })?;
+        if there.has_repeated() {
+            return read_there(there, group, asked);
+        }
         return Ok(Sides { numbers: side, texts });
     }
     // Samples of the same time are one here: of all windows together.

@@ -31,7 +31,8 @@ fn state_of(backend: &crate::legacy::Backend) -> Value {
 }
 
 /// `POST /api/v1/admin/legacy/until?url=...&kind=...&until=...`, to an earlier time; with `from=...`
-/// only from there, with `forward=1` to a later one that the flag still allows.
+/// only from there, with `forward=1` to a later one that the flag still allows. With `login=...`, the digest
+/// of who copied what it moves over, only where that is who this server asks as.
 pub fn move_until(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let said = |name: &str| {
         let text = request.params.filled(name);
@@ -45,7 +46,8 @@ pub fn move_until(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
         false => Direction::Back,
     };
     let to = time("until", said("until")?)?;
-    let wish = Wish { url: said("url")?, kind, until: to, from, direction };
+    let login = request.params.get("login");
+    let wish = Wish { url: said("url")?, kind, until: to, from, direction, login };
     let home = Home { vfs: app.vfs.as_ref(), dir: &app.config.data_dir };
     let backend = app.legacy.move_until(&app.store, home, &wish)?;
     Ok(Answer::success(state_of(&backend)))

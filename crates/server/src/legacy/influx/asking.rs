@@ -25,14 +25,27 @@ const STATEMENTS_MAX: usize = 64;
 const QUESTION_SIZE_MAX: usize = 256 << 10;
 const FORM: &[(&str, &str)] = &[("content-type", "application/x-www-form-urlencoded")];
 
+/// What one request has room for.
+#[derive(Default)]
+pub struct Room {
+    count: usize,
+    size: usize,
+}
+
+impl Room {
+    /// Whether another statement fits in; the first one does.
+    pub fn takes(&mut self, text: &str) -> bool {
+        self.count += 1;
+        self.size += text.len();
+        self.count == 1 || (self.count <= STATEMENTS_MAX && self.size <= QUESTION_SIZE_MAX)
+    }
+}
+
 /// How many of the first statements one request may have.
-pub fn count_at_once<'s>(texts: impl Iterator<Item = &'s str>) -> usize {
-    let mut size = 0;
-    let fits = |text: &&str| {
-        size += text.len();
-        size <= QUESTION_SIZE_MAX
-    };
-    texts.take(STATEMENTS_MAX).take_while(fits).count().max(1)
+pub fn count_at_once<'s>(mut texts: impl Iterator<Item = &'s str>) -> usize {
+    let mut room = Room::default();
+    let over = texts.position(|text| !room.takes(text));
+    over.unwrap_or(room.count)
 }
 
 /// Which statements of a request have said all that they have to say.

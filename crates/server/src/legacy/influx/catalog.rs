@@ -1,13 +1,14 @@
 //! What databases, retention policies, measurements and fields an InfluxDB has: a metric's name does not
 //! say where its measurement ends, and nothing is asked for that is not there.
 
-use super::super::backend::Request;
+use super::super::backend::{Request, refusal};
 use super::super::rule::Rule;
-use super::asking;
+use super::{asking, words};
 use crate::commands::migrate::influxdb::{measurement, quoted};
 use crate::measurements::Measurements;
-use anyhow::{bail, ensure};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use wire::influx::{FieldType, TEXT_SUFFIX};
 
 /// Its own database, of what it does itself.
@@ -15,13 +16,21 @@ const INTERNAL: &str = "_internal";
 /// Databases and policies that are looked at.
 const POLICIES_MAX: usize = 10_000;
 /// Fields of all databases.
-const FIELDS_MAX: usize = 1 << 19;
+pub const FIELDS_MAX: usize = 1 << 19;
+/// Bytes of the names of all of them.
+const NAMES_SIZE_MAX: usize = 64 << 20;
+/// Names that are said in one sentence.
+const NAMES_SHOWN: usize = 10;
 
 /// All that it has.
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// Its databases.
     pub databases: Vec<Database>,
+    /// The databases that it has shown since start, where it is asked which there are.
+    pub shown: BTreeSet<String>,
+    /// What no answer has, in words.
+    pub lacks: Vec<String>,
 }
 
 /// A database.
@@ -56,6 +65,38 @@ pub struct Measurement {
 /// The types of fields as shards say them.
 type Types = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
+/// How much of a catalog has come.
+#[derive(Default)]
+struct Count {
+    policies: usize,
+    fields: usize,
+    names_size: usize,
+}
+
+impl Count {
+    /// Counts a row of names.
+    fn row(&mut self, statement: usize, texts: &[&str]) -> anyhow::Result<()> {
+        match statement {
+            0 => self.policies += 1,
+            _ => self.fields += 1,
+        }
+        self.names_size += texts.iter().map(|text| text.len()).sum::<usize>();
+        check(self.policies, POLICIES_MAX, "databases and policies")?;
+        check(self.fields, FIELDS_MAX, "fields")?;
+        check(self.names_size, NAMES_SIZE_MAX, "bytes of names")
+    }
+}
+
+/// Fails beyond a limit: it is there, and has too much.
+fn check(count: usize, max: usize, what: &str) -> anyhow::Result<()> {
+    if max < count {
+        return Err(refusal(format!(
+            "it has more than {max} {what}: say database= for those that count"
+        )));
+    }
+    Ok(())
+}
+
 impl Catalog {
     /// Whether there is no measurement.
     pub fn is_empty(&self) -> bool {
@@ -63,59 +104,115 @@ impl Catalog {
     }
 
     /// The measurements of each database that Quipu's label says; where there is no label, of all
-    /// together.
-    pub fn measurements(&self, has_label: bool) -> BTreeMap<String, Measurements> {
-        let mut all: BTreeMap<String, Measurements> = BTreeMap::new();
+    /// together. The policies of a database share what it has.
+    ///
+    /// # Errors
+    /// When databases that share a label have too much together.
+    pub fn measurements(
+        &self,
+        has_label: bool,
+    ) -> anyhow::Result<BTreeMap<String, Arc<Measurements>>> {
+        let mut all: BTreeMap<String, Arc<Measurements>> = BTreeMap::new();
+        let mut fields = 0;
         for database in &self.databases {
-            for policy in &database.policies {
-                let name = if has_label { policy.label.clone() } else { String::new() };
-                let known = all.entry(name).or_default();
-                for measurement in &database.measurements {
-                    let fields = known.entry(measurement.name.clone()).or_default();
-                    for (field, kind) in &measurement.fields {
-                        let before = fields.get(field).copied();
-                        let together =
-                            before.map_or(*kind, |b| crate::measurements::joined(b, *kind));
-                        fields.insert(field.clone(), together);
+            let mut own = Measurements::new();
+            database.add_to(&mut own);
+            let own = Arc::new(own);
+            let label =
+                |policy: &Policy| if has_label { policy.label.clone() } else { String::new() };
+            for label in database.policies.iter().map(label).collect::<BTreeSet<String>>() {
+                match all.entry(label) {
+                    Entry::Vacant(place) => drop(place.insert(own.clone())),
+                    Entry::Occupied(mut place) => {
+                        let known = Arc::make_mut(place.get_mut());
+                        database.add_to(known);
+                        fields += known.values().map(BTreeMap::len).sum::<usize>();
+                        check(fields, FIELDS_MAX, "fields in databases of the same label")?;
                     }
                 }
             }
         }
-        all
+        Ok(all)
+    }
+
+    /// The names that answer for all that there is: which databases, and what is wrong with that.
+    fn choose(&mut self, names: Vec<String>, before: Option<&Catalog>) -> Vec<String> {
+        let (names, unsayable): (Vec<String>, Vec<String>) =
+            names.into_iter().partition(|name| words::is_sayable(name));
+        if !unsayable.is_empty() {
+            self.lacks.push(format!("databases that InfluxQL cannot name: {}", listed(&unsayable)));
+        }
+        self.shown = names.iter().cloned().collect();
+        let before = before.map(|one| &one.shown).into_iter().flatten();
+        let gone: Vec<String> =
+            before.filter(|name| !self.shown.contains(*name)).take(POLICIES_MAX).cloned().collect();
+        if !gone.is_empty() {
+            self.lacks.push(format!(
+                "databases that it does not show any more: {}: they were dropped, or who asks may not \
+                 read them now; say database= for those that count",
+                listed(&gone)
+            ));
+        } else if names.is_empty() {
+            let words = "it shows no databases: it has none, or who asks may not read them";
+            self.lacks.push(words.to_string());
+        }
+        self.shown.extend(gone);
+        names
     }
 }
 
-/// Asks for all of it.
-pub fn read(request: &mut Request<'_>) -> anyhow::Result<Catalog> {
+impl Database {
+    /// Adds its measurements to others.
+    fn add_to(&self, all: &mut Measurements) {
+        for Measurement { name, fields } in &self.measurements {
+            let known = all.entry(name.clone()).or_default();
+            for (field, kind) in fields {
+                let together = |before: &FieldType| crate::measurements::joined(*before, *kind);
+                let kind = known.get(field).map_or(*kind, together);
+                known.insert(field.clone(), kind);
+            }
+        }
+    }
+}
+
+/// Some names, the first of them in words.
+fn listed(names: &[String]) -> String {
+    let shown: Vec<String> =
+        names.iter().take(NAMES_SHOWN).map(|name| format!("{name:?}")).collect();
+    let more = if NAMES_SHOWN < names.len() { ", .." } else { "" };
+    shown.join(", ") + more
+}
+
+/// Asks for all of it; who has asked before knows which databases there were.
+pub fn read(request: &mut Request<'_>, before: Option<&Catalog>) -> anyhow::Result<Catalog> {
     let rule = request.rule();
+    let mut catalog = Catalog::default();
     let names = match rule.databases.is_empty() {
         false => rule.databases.clone(),
-        true => databases(request)?,
+        true => catalog.choose(databases(request)?, before),
     };
-    let (mut catalog, mut policies, mut fields) = (Catalog::default(), 0, 0);
+    let (mut count, mut policies) = (Count::default(), BTreeSet::new());
     for name in names {
-        let found = database(request, name)?;
-        policies += found.policies.len();
-        fields += found.measurements.iter().map(|one| one.fields.len()).sum::<usize>();
-        ensure!(policies <= POLICIES_MAX, "more than {POLICIES_MAX} databases and policies");
-        ensure!(fields <= FIELDS_MAX, "more than {FIELDS_MAX} fields");
-        catalog.databases.push(found);
+        catalog.databases.push(database(request, name, (&mut count, &mut policies))?);
     }
-    let has = |name: &String| {
-        catalog.databases.iter().any(|one| one.policies.iter().any(|policy| policy.name == *name))
-    };
-    if let Some(lost) = rule.policies.iter().find(|name| !has(name)) {
-        bail!("no retention policy {lost}");
+    let lost: Vec<String> =
+        rule.policies.iter().filter(|name| !policies.contains(*name)).cloned().collect();
+    if !lost.is_empty() {
+        let there: Vec<String> = policies.into_iter().collect();
+        let (lost, there) = (listed(&lost), listed(&there));
+        let words =
+            format!("no retention policy is called {lost} (retention-policy=); there are: {there}");
+        catalog.lacks.push(words);
     }
     Ok(catalog)
 }
 
 fn databases(request: &mut Request<'_>) -> anyhow::Result<Vec<String>> {
-    let mut names = Vec::new();
+    let (mut names, mut count) = (Vec::new(), Count::default());
     asking::names(request, ("", &["SHOW DATABASES"]), None, &mut |_, row| {
         let name = row.text("name");
         if name != INTERNAL && !name.is_empty() {
-            ensure!(names.len() < POLICIES_MAX, "more than {POLICIES_MAX} databases");
+            count.row(0, &[name])?;
             names.push(name.to_string());
         }
         Ok(())
@@ -123,24 +220,30 @@ fn databases(request: &mut Request<'_>) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-fn database(request: &mut Request<'_>, name: String) -> anyhow::Result<Database> {
+/// What a database has; notes what its policies are called.
+fn database(
+    request: &mut Request<'_>,
+    name: String,
+    (count, names): (&mut Count, &mut BTreeSet<String>),
+) -> anyhow::Result<Database> {
     let policies = format!("SHOW RETENTION POLICIES ON {}", quoted(&name));
     let fields = format!("SHOW FIELD KEYS ON {}", quoted(&name));
     let rule = request.rule();
     let mut database = Database { name, ..Database::default() };
-    let (mut types, mut count) = (Types::new(), 0);
+    let mut types = Types::new();
     let texts = [policies.as_str(), fields.as_str()];
     asking::names(request, (&database.name, &texts), None, &mut |statement, row| {
-        count += 1;
-        ensure!(count <= FIELDS_MAX, "more than {FIELDS_MAX} fields");
-        match statement {
-            0 => database.policies.extend(policy(rule, &database.name, row)),
-            _ => {
-                let fields = types.entry(row.name.to_string()).or_default();
-                let known = fields.entry(row.text("fieldKey").to_string()).or_default();
-                known.insert(row.text("fieldType").to_string());
-            }
+        if statement == 0 {
+            let name = row.text("name");
+            count.row(statement, &[name, &database.name])?;
+            names.insert(name.to_string());
+            database.policies.extend(policy(rule, &database.name, row));
+            return Ok(());
         }
+        let (field, kind) = (row.text("fieldKey"), row.text("fieldType"));
+        count.row(statement, &[row.name, field, kind])?;
+        let fields = types.entry(row.name.to_string()).or_default();
+        fields.entry(field.to_string()).or_default().insert(kind.to_string());
         Ok(())
     })?;
     database.measurements = types.into_iter().map(|(name, types)| typed(name, types)).collect();
@@ -193,10 +296,52 @@ mod tests {
             policies: vec![policy("x"), policy("x.p")],
             measurements: vec![found],
         };
-        let catalog = Catalog { databases: vec![database] };
-        let all = catalog.measurements(true);
+        let catalog = Catalog { databases: vec![database], ..Catalog::default() };
+        let all = catalog.measurements(true).expect("few");
         assert_eq!(all.keys().collect::<Vec<_>>(), ["x", "x.p"]);
         assert_eq!(all["x.p"]["m"]["b"], Integer);
-        assert_eq!(catalog.measurements(false).keys().collect::<Vec<_>>(), [""]);
+        let together = catalog.measurements(false).expect("few");
+        assert_eq!(together.keys().collect::<Vec<_>>(), [""]);
+        // A thousand policies have one list.
+        assert!(Arc::ptr_eq(&all["x"], &all["x.p"]));
+    }
+
+    #[test]
+    fn databases_that_share_a_label_are_joined_and_bounded() {
+        let database = |name: &str, label: &str, field: String| Database {
+            name: name.to_string(),
+            policies: vec![Policy { name: "p".to_string(), label: label.to_string() }],
+            measurements: vec![Measurement {
+                name: "m".to_string(),
+                fields: vec![(field, FieldType::Float)],
+            }],
+        };
+        let of = |count: usize| {
+            let one = |n: usize| database(&n.to_string(), "x.p", format!("f{n}"));
+            Catalog { databases: (0..count).map(one).collect(), ..Catalog::default() }
+        };
+        assert_eq!(of(2).measurements(true).expect("few")["x.p"]["m"].len(), 2);
+        let error = of(1100).measurements(true).expect_err("each is a copy of those before");
+        assert!(error.to_string().contains(&FIELDS_MAX.to_string()), "{error}");
+    }
+
+    #[test]
+    fn databases_that_vanish_are_said_for_good() {
+        let names =
+            |all: &[&str]| -> Vec<String> { all.iter().map(|one| one.to_string()).collect() };
+        let look = |all: &[&str], before: Option<&Catalog>| {
+            let mut catalog = Catalog::default();
+            let chosen = catalog.choose(names(all), before);
+            (chosen, catalog)
+        };
+        let (chosen, first) = look(&["a", "b", "c\rd"], None);
+        assert_eq!(chosen, ["a", "b"]);
+        assert_eq!(first.lacks, ["databases that InfluxQL cannot name: \"c\\rd\""]);
+        let (_, second) = look(&["a"], Some(&first));
+        assert!(second.lacks[0].contains("not show any more: \"b\": they were dropped"));
+        let (_, third) = look(&["a"], Some(&second));
+        assert_eq!(third.lacks, second.lacks);
+        assert!(look(&["a", "b"], Some(&third)).1.lacks.is_empty(), "it is there again");
+        assert!(look(&[], None).1.lacks[0].contains("shows no databases"));
     }
 }

@@ -16,19 +16,21 @@ mod plan;
 mod words;
 
 use super::backend::{Request, refusal};
+use crate::borrowed_texts::{Lent, Loan};
 use crate::commands::migrate::influxdb::quoted;
 use crate::measurements::{Fields, Lender, Measurements, metric_of};
 use crate::texts::TextTable;
 use anyhow::Context as _;
 use catalog::Catalog;
-use model::{Labels, LabelsBuilder, METRIC_NAME};
+use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use plan::{Naming, Plan, Wanted};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter::Peekable;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use store::{Asked, FoundSeries, Grain};
 use wire::influx::FieldType;
-use wire::influx::columns::ColumnsSeries;
+use wire::influx::columns::{ColumnsSeries, NumberOf};
 use words::{Extent, Table};
 
 /// How long the catalog is believed: what is old changes seldom.
@@ -61,7 +63,7 @@ struct Settings {
 struct State {
     catalog: Option<(Instant, Arc<Catalog>)>,
     /// By what Quipu's label says.
-    measurements: BTreeMap<String, Measurements>,
+    measurements: BTreeMap<String, Arc<Measurements>>,
 }
 
 impl Known {
@@ -85,18 +87,25 @@ impl Known {
         (at.elapsed() < time && !catalog.is_empty()).then(|| catalog.clone())
     }
 
-    fn keep(&self, catalog: Arc<Catalog>) {
+    /// What was said last, however long ago.
+    fn last(&self) -> Option<Arc<Catalog>> {
+        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        state.catalog.as_ref().map(|(_, catalog)| catalog.clone())
+    }
+
+    fn keep(&self, catalog: Arc<Catalog>) -> anyhow::Result<()> {
         let has_label = !self.naming().label.is_empty();
-        let measurements = catalog.measurements(has_label);
+        let measurements = catalog.measurements(has_label)?;
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = State { catalog: Some((Instant::now(), catalog)), measurements };
+        Ok(())
     }
 }
 
 impl Lender for Known {
     fn measurements(&self, database: &str) -> Measurements {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.measurements.get(database).cloned().unwrap_or_default()
+        state.measurements.get(database).map(|known| (**known).clone()).unwrap_or_default()
     }
 
     fn fields(&self, database: &str, measurement: &str) -> Option<Fields> {
@@ -115,9 +124,20 @@ fn catalog(request: &mut Request<'_>) -> anyhow::Result<Arc<Catalog>> {
     if let Some(kept) = turn.is_err().then(|| known.kept(CATALOG_TIME_MAX)).flatten() {
         return Ok(kept);
     }
-    let found = Arc::new(catalog::read(request)?);
-    known.keep(found.clone());
+    let found = Arc::new(catalog::read(request, known.last().as_deref())?);
+    known.keep(found.clone())?;
     Ok(found)
+}
+
+/// What a question is about; says what no answer to it has.
+fn plan<'c>(
+    request: &Request<'_>,
+    catalog: &'c Catalog,
+    asked: &Asked<'_>,
+) -> anyhow::Result<Plan<'c>> {
+    let plan = Plan::new(catalog, asked.sets, request.influx().naming(), request.deadline())?;
+    catalog.lacks.iter().cloned().chain(plan.left_out()).for_each(|words| asked.lacks.note(words));
+    Ok(plan)
 }
 
 /// Whether it has any measurement.
@@ -128,66 +148,69 @@ pub fn has_any(request: &mut Request<'_>) -> anyhow::Result<bool> {
 /// A statement for samples or series.
 struct Statement<'p> {
     wanted: &'p Wanted<'p>,
-    fields: &'p [(String, FieldType)],
+    fields: &'p [&'p (String, FieldType)],
     text: String,
 }
 
-fn statements<'p>(plan: &'p Plan<'p>, asked: &Asked<'_>, extent: Extent) -> Vec<Statement<'p>> {
+/// All statements, made as they are asked for: there may be as many as there are fields.
+fn statements<'p>(
+    plan: &'p Plan<'_>,
+    range: TimeRange,
+    extent: Extent,
+) -> impl Iterator<Item = Statement<'p>> {
     // A row of several fields might begin with one of them alone.
     let at_once = if extent == Extent::First { 1 } else { FIELDS_AT_ONCE };
-    let mut all = Vec::new();
-    for wanted in &plan.list {
+    plan.list.iter().flat_map(move |wanted| {
         let table = Table {
             database: &wanted.database.name,
             policy: &wanted.policy.name,
             measurement: &wanted.measurement.name,
         };
-        for fields in wanted.fields.chunks(at_once) {
-            let text = words::select(table, fields, (&asked.range, &wanted.condition), extent);
-            all.push(Statement { wanted, fields, text });
-        }
+        wanted.fields.chunks(at_once).map(move |fields| {
+            let text = words::select(table, fields, (&range, &wanted.condition), extent);
+            Statement { wanted, fields, text }
+        })
+    })
+}
+
+/// As many statements as one request may have, all of one database.
+fn batch<'p>(rest: &mut Peekable<impl Iterator<Item = Statement<'p>>>) -> Vec<Statement<'p>> {
+    let (mut room, mut some) = (asking::Room::default(), Vec::<Statement<'p>>::new());
+    let is_same = |one: &Statement<'_>, first: &Statement<'_>| {
+        one.wanted.database.name == first.wanted.database.name
+    };
+    while let Some(one) = rest.next_if(|one| {
+        some.first().is_none_or(|first| is_same(one, first)) && room.takes(&one.text)
+    }) {
+        some.push(one);
     }
-    all
+    some
 }
 
 /// What comes of a field of a series.
-type OnField<'a> = dyn FnMut(Labels, &wire::influx::columns::Points) -> anyhow::Result<()> + 'a;
+type OnField<'a> =
+    dyn FnMut(Labels, FieldType, &wire::influx::columns::Points) -> anyhow::Result<()> + 'a;
 
 /// Asks statements, and hands on what comes of the series that the plan takes.
 fn ask(
     request: &mut Request<'_>,
     asked: &Asked<'_>,
     (plan, extent): (&Plan<'_>, Extent),
+    number_of: &mut NumberOf<'_>,
     on_field: &mut OnField<'_>,
 ) -> anyhow::Result<()> {
-    let all = statements(plan, asked, extent);
-    let settings = request.influx().settings.get();
     let naming = request.influx().naming();
-    let mut lost = None;
-    let mut number_of = |text: &str| match settings?.texts.borrow(text) {
-        Ok(number) => Some(number),
-        Err(words) => {
-            lost = Some(words);
-            None
-        }
-    };
-    let mut rest = all.as_slice();
-    while let Some(first) = rest.first() {
+    let mut rest = statements(plan, asked.range, extent).peekable();
+    loop {
+        let some = batch(&mut rest);
+        let Some(first) = some.first() else { return Ok(()) };
         let database = &first.wanted.database.name;
-        let same = rest.iter().take_while(|one| one.wanted.database.name == *database);
-        let count = asking::count_at_once(same.map(|one| one.text.as_str()));
-        let (some, others) = rest.split_at(count);
         let texts: Vec<&str> = some.iter().map(|one| one.text.as_str()).collect();
         let mut on_series = |at: usize, series: ColumnsSeries| {
             let statement = some.get(at).context("an answer to what was not asked")?;
             hand_on(statement, series, (plan, naming), on_field)
         };
-        asking::samples(request, (database, &texts), asked, &mut number_of, &mut on_series)?;
-        rest = others;
-    }
-    match lost {
-        None => Ok(()),
-        Some(words) => Err(refusal(format!("it has {words}"))),
+        asking::samples(request, (database, &texts), asked, number_of, &mut on_series)?;
     }
 }
 
@@ -209,7 +232,8 @@ fn hand_on(
         tags.push(naming.label, &statement.wanted.policy.label);
     }
     for (at, column) in series.columns.iter().enumerate() {
-        let (field, kind) = statement.fields.get(at).context("more columns than were asked for")?;
+        let field = statement.fields.get(at).context("more columns than were asked for")?;
+        let (field, kind) = *field;
         let points = if *kind == FieldType::String { &column.texts } else { &column.numbers };
         if points.is_empty() {
             continue;
@@ -218,19 +242,58 @@ fn hand_on(
         labels.push(METRIC_NAME, &metric_of(&statement.wanted.measurement.name, field, *kind));
         let labels = labels.finish();
         if plan.takes(&labels) {
-            on_field(labels, points)?;
+            on_field(labels, *kind, points)?;
         }
     }
     Ok(())
 }
 
+/// The texts of one answer.
+struct Strings<'k> {
+    texts: Option<&'k TextTable>,
+    loan: Loan,
+    /// Why one has no place.
+    lost: Option<String>,
+}
+
+impl<'k> Strings<'k> {
+    fn of(known: &'k Known) -> Strings<'k> {
+        let texts = known.settings.get().map(|settings| &*settings.texts);
+        Strings { texts, loan: Loan::default(), lost: None }
+    }
+
+    /// What stands for a text while the answer is read.
+    fn place(&mut self, text: &str) -> Option<f64> {
+        match self.texts?.borrow(&mut self.loan, text) {
+            Ok(number) => Some(number),
+            Err(words) => {
+                self.lost = Some(words);
+                None
+            }
+        }
+    }
+
+    /// The numbers of a whole answer.
+    fn lend(self) -> anyhow::Result<Lent> {
+        let Some(texts) = self.texts else { return Ok(Lent::default()) };
+        let lent = match self.lost {
+            None => texts.lend(&self.loan),
+            Some(words) => Err(words),
+        };
+        lent.map_err(|words| refusal(format!("it has {words}")))
+    }
+}
+
 /// All series that match, with their samples; the store puts them in order.
 pub fn select(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<FoundSeries>> {
     let catalog = catalog(request)?;
-    let plan = Plan::new(&catalog, asked.sets, request.influx().naming(), request.deadline())?;
+    let plan = plan(request, &catalog, asked)?;
     let bounds = request.bounds();
+    let mut strings = Strings::of(request.influx());
     let (mut places, mut found) = (HashMap::new(), Vec::<FoundSeries>::new());
-    ask(request, asked, (&plan, Extent::Whole), &mut |labels, points| {
+    let mut of_strings = Vec::new();
+    let mut number_of = |text: &str| strings.place(text);
+    ask(request, asked, (&plan, Extent::Whole), &mut number_of, &mut |labels, kind, points| {
         let known = places.get(&labels).copied();
         // Labels may be longer than all samples.
         let labels_size = if known.is_none() { labels.as_bytes().len() } else { 0 };
@@ -240,6 +303,9 @@ pub fn select(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Ve
             None => {
                 bounds.check_series(found.len() + 1, asked)?;
                 places.insert(labels.clone(), found.len());
+                if kind == FieldType::String {
+                    of_strings.push(found.len());
+                }
                 found.push(FoundSeries { labels, grain: Grain::Nano, ..FoundSeries::default() });
                 found.len() - 1
             }
@@ -249,13 +315,19 @@ pub fn select(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Ve
         series.values.extend_from_slice(&points.values);
         Ok(())
     })?;
+    // What is refused above takes no numbers.
+    let lent = strings.lend()?;
+    for at in of_strings {
+        let series = found.get_mut(at).context("a place without a series")?;
+        series.values.iter_mut().for_each(|value| *value = lent.number(*value));
+    }
     Ok(found)
 }
 
 /// The labels of series.
 pub fn series(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Labels>> {
     let catalog = catalog(request)?;
-    let plan = Plan::new(&catalog, asked.sets, request.influx().naming(), request.deadline())?;
+    let plan = plan(request, &catalog, asked)?;
     series_of(request, asked, &plan)
 }
 
@@ -265,7 +337,9 @@ fn series_of(
     plan: &Plan<'_>,
 ) -> anyhow::Result<Vec<Labels>> {
     let (bounds, mut found) = (request.bounds(), BTreeSet::new());
-    ask(request, asked, (plan, Extent::First), &mut |labels, _| {
+    // That there is a text is enough.
+    let mut number_of = |_: &str| Some(0.0);
+    ask(request, asked, (plan, Extent::First), &mut number_of, &mut |labels, _, _| {
         found.insert(labels);
         bounds.check_series(found.len(), asked)
     })?;
@@ -276,7 +350,7 @@ fn series_of(
 pub fn label_names(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<String>> {
     let catalog = catalog(request)?;
     let naming = request.influx().naming();
-    let plan = Plan::new(&catalog, asked.sets, naming, request.deadline())?;
+    let plan = plan(request, &catalog, asked)?;
     let mut names = BTreeSet::new();
     if plan.is_of_whole_measurements() {
         if !plan.list.is_empty() {
@@ -300,14 +374,15 @@ pub fn label_values(
 ) -> anyhow::Result<Vec<String>> {
     let catalog = catalog(request)?;
     let naming = request.influx().naming();
-    let plan = Plan::new(&catalog, asked.sets, naming, request.deadline())?;
-    let mut values = BTreeSet::new();
+    let plan = plan(request, &catalog, asked)?;
+    let (bounds, mut values) = (request.bounds(), BTreeSet::new());
     let is_label = !naming.label.is_empty() && name == naming.label;
     if plan.is_of_any_tags && name == METRIC_NAME {
         for Wanted { measurement, fields, .. } in &plan.list {
-            let names =
-                fields.iter().map(|(field, kind)| metric_of(&measurement.name, field, *kind));
-            values.extend(names);
+            for (field, kind) in fields.iter().copied() {
+                values.insert(metric_of(&measurement.name, field, *kind));
+                bounds.check_series(values.len(), asked)?;
+            }
         }
     } else if plan.is_of_any_tags && is_label {
         values.extend(plan.list.iter().map(|wanted| wanted.policy.label.clone()));

@@ -4,6 +4,7 @@
 //! here. So only that is said which both sides read alike: values that must be there, and what they
 //! begin with. What Prometheus calls an empty label, anchors and Go's regular expressions stay here.
 
+pub use crate::commands::migrate::influxdb::is_sayable;
 use crate::commands::migrate::influxdb::quoted;
 use index::{Demand, demand_of};
 use model::{Matcher, TimeRange};
@@ -37,11 +38,12 @@ pub enum Extent {
 /// The statement that asks for fields of a table.
 pub fn select(
     table: Table<'_>,
-    fields: &[(String, FieldType)],
+    fields: &[&(String, FieldType)],
     (range, condition): (&TimeRange, &str),
     extent: Extent,
 ) -> String {
-    let column = |(at, (name, kind)): (usize, &(String, FieldType))| {
+    let column = |(at, field): (usize, &&(String, FieldType))| {
+        let (name, kind) = *field;
         let kind = match kind {
             FieldType::Float => "float",
             FieldType::Integer => "integer",
@@ -108,11 +110,6 @@ fn beginning(prefix: &str) -> String {
     pattern
 }
 
-/// Whether InfluxQL can say it: its reader ends at a zero byte and takes `\r` for `\n`.
-fn is_sayable(value: &str) -> bool {
-    !value.contains(['\0', '\r'])
-}
-
 /// Whether a name can be said as that of a tag: `_name` and its kin mean something else there, and
 /// `time` is no tag anywhere.
 pub fn is_tag(name: &str) -> bool {
@@ -176,6 +173,7 @@ mod tests {
             ("host", MatchOp::Regex, ".*a"),
             ("host", MatchOp::Equal, "a\r"),
             ("host", MatchOp::Equal, "a\0b"),
+            ("host", MatchOp::Equal, "a\u{fffd}"),
             ("ho\rst", MatchOp::Equal, "a"),
             ("_name", MatchOp::Equal, "a"),
             ("time", MatchOp::Equal, "a"),
@@ -191,6 +189,7 @@ mod tests {
         let table = Table { database: "d\"", policy: "r p", measurement: "m\\\n; DROP" };
         let fields = [("a\"b".to_string(), FieldType::Float), ("s".to_string(), FieldType::String)];
         let range = TimeRange::new(i64::MIN, 7);
+        let fields: Vec<_> = fields.iter().collect();
         let found = select(table, &fields, (&range, " AND x"), Extent::First);
         assert_eq!(
             found,

@@ -2,7 +2,7 @@
 //! in the same order. In memory are the strings of the block and what its readers have ahead.
 
 use super::reader::Reader;
-use super::shelf::{CHUNKS, INDEX, Shelf, TOMBSTONES};
+use super::shelf::{CHUNKS, INDEX, Shelf, TOMBSTONES, TOMBSTONES_SIZE_MAX};
 use anyhow::{Context as _, ensure};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,8 @@ impl<'s> Block<'s> {
         index.exact(&mut symbols, size).with_context(place)?;
         let symbols = Symbols::parse(symbols).with_context(place)?;
         index.seek(contents.series);
-        let tombstones = match shelf.small(&[(name, TOMBSTONES)])?.pop().flatten() {
+        let tombstones = shelf.small(&[(name, TOMBSTONES)], TOMBSTONES_SIZE_MAX)?.pop().flatten();
+        let tombstones = match tombstones {
             Some(bytes) => {
                 tombstones::parse(&bytes).with_context(|| shelf.shown(name, TOMBSTONES))?
             }

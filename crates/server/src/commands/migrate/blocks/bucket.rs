@@ -2,9 +2,9 @@
 //! before is looked at.
 
 use super::reader::At;
-use super::shelf::{CHUNKS, DELETION_MARK, INDEX, Listed, META, SMALL_SIZE_MAX, Shelf, TOMBSTONES};
-use crate::commands::bucket::{Bucket, Coming, Failed, Found};
-use anyhow::ensure;
+use super::shelf::{CHUNKS, DELETION_MARK, INDEX, Listed, META, Shelf, TOMBSTONES};
+use crate::commands::bucket::{Bucket, Coming, Failed, Found, OddKey};
+use anyhow::{Context as _, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,6 +37,35 @@ impl InBucket {
             Some(_) => file.to_string(),
             None => format!("{block}/{file}"),
         }
+    }
+
+    /// Looks where files of blocks are alone: what is odd elsewhere is not met.
+    fn list_folders(&self, look: &mut Look) -> anyhow::Result<()> {
+        let remedy = "remove that object, or name a prefix that has none of its kind";
+        let (own, folders) = self.bucket.level("").context(remedy)?;
+        own.into_iter().try_for_each(|found| look.take(found))?;
+        for folder in folders {
+            let inside =
+                |file: &str| Found { key: format!("{folder}/{file}"), size: 0, modified: 0 };
+            look.take(inside(""))?;
+            for level in [folder.clone(), format!("{folder}/{CHUNKS}")] {
+                if !is_block(&folder) {
+                    break;
+                }
+                match self.bucket.level(&level) {
+                    Ok((found, _)) => found.into_iter().try_for_each(|one| look.take(one))?,
+                    // As one that is not whole: it is named, and not done.
+                    Err(error) if error.is::<OddKey>() => {
+                        eprintln!("quipu: {error}: {remedy}");
+                        look.blocks.insert(folder.clone(), BTreeMap::new());
+                        look.take(inside(META))?;
+                        break;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
     }
 
     fn noted<T>(&self, outcome: anyhow::Result<T>) -> anyhow::Result<T> {
@@ -106,7 +135,16 @@ impl Shelf for InBucket {
 
     fn list(&mut self) -> anyhow::Result<Listed> {
         let mut look = Look::default();
-        self.noted(self.bucket.list("", &mut |found| look.take(found)))?;
+        let listed = self.bucket.list("", &mut |found| look.take(found));
+        let listed = match listed {
+            Err(error) if error.is::<OddKey>() => {
+                eprintln!("quipu: {error}: it is left out, and folder after folder is listed");
+                look = Look::default();
+                self.list_folders(&mut look)
+            }
+            listed => listed,
+        };
+        self.noted(listed)?;
         if look.blocks.is_empty() && look.own.contains_key(META) {
             let called = self.bucket.name().rsplit('/').next().unwrap_or_default().to_string();
             self.alone = Some(called.clone());
@@ -123,9 +161,9 @@ impl Shelf for InBucket {
         Ok(look.blocks)
     }
 
-    fn small(&self, files: &[(&str, &str)]) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
+    fn small(&self, files: &[(&str, &str)], size_max: u64) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
         let keys: Vec<String> = files.iter().map(|(block, file)| self.key(block, file)).collect();
-        self.noted(self.bucket.get_all(&keys, SMALL_SIZE_MAX))
+        self.noted(self.bucket.get_all(&keys, size_max))
     }
 
     fn open(&self, block: &str, file: &str, size: u64) -> anyhow::Result<Box<dyn At>> {

@@ -17,15 +17,15 @@ mod shelf;
 use super::kinds::Asked;
 use super::series::{Filter, Series};
 use super::source::{Given, Mark, Sink, Source, Window};
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use block::Block;
 use choose::{Candidate, Fate, choose};
 use downsampled::Downsampled;
 use meta::Meta;
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange};
-use shelf::{CHUNKS, DELETION_MARK, Directory, INDEX, META, Shelf};
-use std::collections::BTreeMap;
+use shelf::{CHUNKS, DELETION_MARK, Directory, INDEX, META, META_SIZE_MAX, Shelf};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -34,8 +34,11 @@ use wire::prometheus_block::index::BlockSeries;
 
 /// Samples of a series that are handed on at once.
 const SAMPLES_AT_ONCE: usize = 16 << 10;
-/// Files that say what a block is which are in memory at once.
+/// Files that say what a block is which are in memory at once, and bytes of them.
 const METAS_AT_ONCE: usize = 256;
+const METAS_AT_ONCE_SIZE: u64 = 32 << 20;
+/// Bytes of those of all blocks: what they say is in memory.
+const METAS_SIZE_MAX: u64 = 256 << 20;
 /// Blocks that are left out for one reason and named.
 const NAMES_SHOWN: usize = 10;
 
@@ -46,6 +49,11 @@ pub struct Blocks {
     range: TimeRange,
     /// Those that are copied, by name.
     blocks: BTreeMap<String, Found>,
+    /// Those whose samples are all in another, by the name of that one, which may turn out to be rotten.
+    sources: BTreeMap<String, BTreeMap<String, Found>>,
+    /// Those that turned out so, in words; and whether the last one that was read did.
+    replaced: BTreeMap<String, String>,
+    has_repeated: bool,
     left_out: LeftOut,
     /// Where a window is gone on.
     mark: Option<(String, Mark)>,
@@ -85,6 +93,9 @@ pub fn open(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
         filter: asked.filter.clone(),
         range: asked.range,
         blocks: BTreeMap::new(),
+        sources: BTreeMap::new(),
+        replaced: BTreeMap::new(),
+        has_repeated: false,
         left_out: LeftOut::new(),
         mark: None,
         read: Arc::default(),
@@ -108,6 +119,7 @@ impl Blocks {
     /// Finds all blocks, and what becomes of each.
     fn look(&mut self) -> anyhow::Result<()> {
         (self.blocks, self.left_out) = (BTreeMap::new(), LeftOut::new());
+        self.sources.clear();
         let listed = self.shelf.list()?;
         ensure!(
             listed.values().any(|files| files.contains_key(META)),
@@ -124,16 +136,7 @@ impl Blocks {
                 found.insert(name, files);
             }
         }
-        let names: Vec<&String> = found.keys().collect();
-        let mut metas: BTreeMap<String, Result<Meta, String>> = BTreeMap::new();
-        for some in names.chunks(METAS_AT_ONCE) {
-            let files: Vec<(&str, &str)> = some.iter().map(|name| (name.as_str(), META)).collect();
-            for (name, text) in some.iter().zip(self.shelf.small(&files)?) {
-                let meta = text.context("it is gone").and_then(|text| Meta::parse(&text));
-                let meta = meta.and_then(|meta| whole(meta, &found[*name]));
-                metas.insert((*name).clone(), meta.map_err(|error| format!("{error:#}")));
-            }
-        }
+        let mut metas = self.metas(&found)?;
         let sound: Vec<Candidate<'_>> = metas
             .iter()
             .filter_map(|(name, meta)| Some(Candidate { name, meta: meta.as_ref().ok()? }))
@@ -145,6 +148,9 @@ impl Blocks {
             let times = match (fates.get(&name), &meta) {
                 (Some(Fate::Joined { into }), _) => {
                     self.left_out.entry(JOINED).or_default().push(format!("{name} (in {into})"));
+                    let into = last_of(&fates, into).to_string();
+                    let found = Found { files, meta, times: None };
+                    self.sources.entry(into).or_default().insert(name, found);
                     continue;
                 }
                 (Some(Fate::Coarse), Ok(meta)) => {
@@ -161,6 +167,64 @@ impl Blocks {
         }
         Ok(())
     }
+
+    /// What blocks say of themselves, or why that cannot be read.
+    fn metas(
+        &self,
+        found: &BTreeMap<String, BTreeMap<String, u64>>,
+    ) -> anyhow::Result<BTreeMap<String, Result<Meta, String>>> {
+        let size = |name: &str| found[name].get(META).copied().unwrap_or_default();
+        let all: u64 = found.keys().map(|name| size(name).min(META_SIZE_MAX)).sum();
+        ensure!(
+            all <= METAS_SIZE_MAX,
+            "{}: {all} bytes of meta.json, the limit is {METAS_SIZE_MAX}: name a place that has fewer blocks",
+            self.shelf.name()
+        );
+        let (large, names): (Vec<&String>, Vec<&String>) =
+            found.keys().partition(|name| META_SIZE_MAX < size(name));
+        let words = |name: &String| format!("{} bytes, the limit is {META_SIZE_MAX}", size(name));
+        let mut metas: BTreeMap<String, Result<Meta, String>> =
+            large.into_iter().map(|name| (name.clone(), Err(words(name)))).collect();
+        for some in at_once(&names, size) {
+            let files: Vec<(&str, &str)> = some.iter().map(|name| (name.as_str(), META)).collect();
+            for (name, text) in some.iter().zip(self.shelf.small(&files, META_SIZE_MAX)?) {
+                let meta = text.context("it is gone").and_then(|text| Meta::parse(&text));
+                let meta = meta.and_then(|meta| whole(meta, &found[*name]));
+                metas.insert((*name).clone(), meta.map_err(|error| format!("{error:#}")));
+            }
+        }
+        Ok(metas)
+    }
+}
+
+/// Blocks whose files that say what they are may be in memory at once.
+fn at_once<'n>(names: &'n [&'n String], size: impl Fn(&str) -> u64) -> Vec<&'n [&'n String]> {
+    let (mut all, mut rest) = (Vec::new(), names);
+    while !rest.is_empty() {
+        let mut sum = 0;
+        let fits = |name: &&&String| {
+            sum += size(name);
+            sum <= METAS_AT_ONCE_SIZE
+        };
+        let count = rest.iter().take(METAS_AT_ONCE).take_while(fits).count().max(1);
+        let (some, others) = rest.split_at(count);
+        all.push(some);
+        rest = others;
+    }
+    all
+}
+
+/// The block that is copied of those that one went into, be it by others.
+fn last_of<'f>(fates: &'f BTreeMap<String, Fate>, name: &'f str) -> &'f str {
+    let mut at = name;
+    // No longer than there are blocks, whatever they say.
+    for _ in 0..fates.len() {
+        match fates.get(at) {
+            Some(Fate::Joined { into }) => at = into,
+            _ => break,
+        }
+    }
+    at
 }
 
 /// Why blocks are left out.
@@ -168,6 +232,8 @@ const MARKED: &str = "blocks that are marked to be deleted";
 const UNFINISHED: &str =
     "blocks without a meta.json, which comes last: they are being put there, or that broke off";
 const JOINED: &str = "blocks whose samples are all in another, which was made of them";
+const REPLACED: &str =
+    "blocks that cannot be read, whose samples came from those that they were made of";
 const COARSE: &str = "blocks that were downsampled, of whose times finer ones are there";
 
 /// What a block says of itself, if its files are those that it names.
@@ -244,6 +310,10 @@ impl Source for Blocks {
         Some(self.read.clone())
     }
 
+    fn has_repeated(&self) -> bool {
+        self.has_repeated
+    }
+
     fn go_on(&mut self, window: &Window, mark: Mark) {
         self.mark = Some((window.name.clone(), mark));
     }
@@ -255,6 +325,13 @@ impl Source for Blocks {
             format!("{} {why}: {shown}{more}", names.len())
         };
         let mut all: Vec<String> = self.left_out.iter().map(words).collect();
+        if !self.replaced.is_empty() {
+            let words = self.replaced.iter().map(|(name, words)| format!("{name} ({words})"));
+            let shown: Vec<String> = words.take(NAMES_SHOWN).collect();
+            let more = if shown.len() < self.replaced.len() { ", .." } else { "" };
+            let count = self.replaced.len();
+            all.push(format!("{count} {REPLACED}: {}{more}", shown.join(", ")));
+        }
         if 0 < self.lost_chunks {
             let count = self.lost_chunks;
             all.push(format!("{count} chunks of native histograms that were downsampled"));
@@ -266,12 +343,47 @@ impl Source for Blocks {
         let mark = self.mark.take().filter(|(name, _)| *name == window.name);
         let mark = mark.map(|(_, mark)| mark).unwrap_or_default();
         let found = self.blocks.get(&window.name).context("a window of no block")?;
+        let mut is_taken = true;
+        let mut watched = |given: Given| {
+            let taken = sink(given);
+            is_taken &= taken.is_ok();
+            taken
+        };
+        self.has_repeated = false;
+        let outcome = match self.replaced.get(&window.name) {
+            None => self.block((&window.name, found), mark, &mut watched),
+            // It is known already.
+            Some(_) => Err(anyhow!("it could not be read before")),
+        };
+        let lost = match outcome {
+            Ok(lost) => lost,
+            // Where what went wrong is not the block, its sources are of no use.
+            Err(error) if !is_taken || self.shelf.is_away() => return Err(error),
+            Err(error) => {
+                let (lost, words) = self.instead_of((&window.name, found), error, sink)?;
+                self.has_repeated = !self.replaced.contains_key(&window.name);
+                self.replaced.entry(window.name.clone()).or_insert(words);
+                lost
+            }
+        };
+        self.lost_chunks += lost;
+        Ok(())
+    }
+}
+
+impl Blocks {
+    /// Hands on a block from a mark on; returns how many chunks were lost.
+    fn block(
+        &self,
+        (name, found): (&str, &Found),
+        mark: Mark,
+        sink: &mut Sink<'_>,
+    ) -> anyhow::Result<u64> {
         let meta = match &found.meta {
             Ok(meta) => meta,
-            Err(why) => bail!("{}: {why}", self.shelf.shown(&window.name, META)),
+            Err(why) => bail!("{}: {why}", self.shelf.shown(name, META)),
         };
-        let mut block =
-            Block::open(self.shelf.as_ref(), &window.name, &found.files, self.read.clone())?;
+        let mut block = Block::open(self.shelf.as_ref(), name, &found.files, self.read.clone())?;
         let mut reading = Reading { found, range: self.range, lost_chunks: 0, sink };
         let mut count = mark.count;
         if mark != Mark::default() {
@@ -286,12 +398,65 @@ impl Source for Blocks {
             }
             (reading.sink)(Given::Mark(Mark { at: block.at(), count }))?;
         }
-        self.lost_chunks += reading.lost_chunks;
         let said = meta.stats.num_series;
-        let index = self.shelf.shown(&window.name, INDEX);
+        let index = self.shelf.shown(name, INDEX);
         ensure!(said == 0 || said == count, "{index}: {count} series, meta.json says {said}");
-        Ok(())
+        Ok(reading.lost_chunks)
     }
+
+    /// Hands on the blocks that one was made of which cannot be read; returns how many chunks were lost,
+    /// and what became of it in words.
+    ///
+    /// # Errors
+    /// What is wrong with that one, where they do not have all of it.
+    fn instead_of(
+        &self,
+        (name, whole): (&str, &Found),
+        error: anyhow::Error,
+        sink: &mut Sink<'_>,
+    ) -> anyhow::Result<(u64, String)> {
+        let Some(sources) = self.sources.get(name) else { return Err(error) };
+        // A mark would be one of another file.
+        let mut without_marks = |given: Given| match given {
+            Given::Mark(_) => Ok(()),
+            given => sink(given),
+        };
+        let (mut lost, mut read, mut wrong) = (0, BTreeMap::new(), Vec::new());
+        for (source, found) in sources {
+            let found = Found {
+                files: found.files.clone(),
+                meta: found.meta.clone(),
+                times: whole.times.clone(),
+            };
+            match self.block((source, &found), Mark::default(), &mut without_marks) {
+                Ok(count) => {
+                    lost += count;
+                    read.insert(source.as_str(), found);
+                }
+                Err(error) => wrong.push(format!("{error:#}")),
+            }
+        }
+        let names: Vec<&str> = read.keys().copied().collect();
+        let names = names.join(", ");
+        if wrong.is_empty() && is_all_of(whole, &read) {
+            return Ok((lost, format!("{error:#}; of {names}")));
+        }
+        let wrong = if wrong.is_empty() { "others are gone".to_string() } else { wrong.join("; ") };
+        bail!("{error:#}; of what it was made of came {names}; {wrong}")
+    }
+}
+
+/// Whether some blocks have all that one was made of.
+fn is_all_of(whole: &Found, read: &BTreeMap<&str, Found>) -> bool {
+    let Ok(meta) = &whole.meta else { return false };
+    let sources = |found: &Found| -> Vec<String> {
+        found.meta.as_ref().map(|meta| meta.compaction.sources.clone()).unwrap_or_default()
+    };
+    let had: BTreeSet<String> = read.values().flat_map(sources).collect();
+    let (sources, parents) = (&meta.compaction.sources, &meta.compaction.parents);
+    let has_sources = !sources.is_empty() && sources.iter().all(|one| had.contains(one));
+    let is_read = |ulid: &str| read.contains_key(ulid);
+    has_sources || (!parents.is_empty() && parents.iter().all(|one| is_read(&one.ulid)))
 }
 
 /// How a block is read.

@@ -20,8 +20,10 @@ pub const TOMBSTONES: &str = "tombstones";
 /// The folder of chunks.
 pub const CHUNKS: &str = "chunks";
 
-/// Bytes of a file that is read whole.
-pub const SMALL_SIZE_MAX: u64 = 64 << 20;
+/// Bytes of what a block says of itself: a year of Thanos' has some ten thousand.
+pub const META_SIZE_MAX: u64 = 8 << 20;
+/// Bytes of what was deleted of a block.
+pub const TOMBSTONES_SIZE_MAX: u64 = 64 << 20;
 
 /// Blocks, and the sizes of the files that each has.
 pub type Listed = BTreeMap<String, BTreeMap<String, u64>>;
@@ -43,8 +45,8 @@ pub trait Shelf: Send {
     /// Small files of blocks, all of them, in their order; nothing for those that are not there.
     ///
     /// # Errors
-    /// When one cannot be read.
-    fn small(&self, files: &[(&str, &str)]) -> anyhow::Result<Vec<Option<Vec<u8>>>>;
+    /// When one cannot be read, or has more bytes than that.
+    fn small(&self, files: &[(&str, &str)], size_max: u64) -> anyhow::Result<Vec<Option<Vec<u8>>>>;
 
     /// A file of a block, of that many bytes.
     ///
@@ -142,17 +144,16 @@ impl Shelf for Directory {
         Ok(found)
     }
 
-    fn small(&self, files: &[(&str, &str)]) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
+    fn small(&self, files: &[(&str, &str)], size_max: u64) -> anyhow::Result<Vec<Option<Vec<u8>>>> {
         let read = |(block, name): &(&str, &str)| {
             let path = self.folder(block).join(name);
             let shown = path.display().to_string();
             let mut bytes = Vec::new();
-            let read = File::open(&path)
-                .and_then(|file| file.take(SMALL_SIZE_MAX + 1).read_to_end(&mut bytes));
+            let read =
+                File::open(&path).and_then(|file| file.take(size_max + 1).read_to_end(&mut bytes));
             match read {
                 Ok(size) => {
-                    let is_small = size as u64 <= SMALL_SIZE_MAX;
-                    ensure!(is_small, "{shown}: more than {SMALL_SIZE_MAX} bytes");
+                    ensure!(size as u64 <= size_max, "{shown}: more than {size_max} bytes");
                     Ok(Some(bytes))
                 }
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

@@ -145,10 +145,11 @@ fn answer(
     request: &Request,
     (mut rows, partial): (Vec<Rows>, Partial),
 ) -> Result<Answer, Failure> {
-    if let Some(first) = rows.first_mut() {
-        let mut notes = wire::prom_json::Notes::default();
-        partial.note(&mut notes);
-        first.messages.extend(notes.warnings);
+    let mut notes = wire::prom_json::Notes::default();
+    partial.note(&mut notes);
+    // Clients take statements apart, and nobody knows any more which of them asked.
+    for one in &mut rows {
+        one.messages.extend(notes.warnings.iter().cloned());
     }
     partial.finish(app, written(request, rows))
 }
