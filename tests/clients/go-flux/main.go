@@ -2,6 +2,17 @@
 //
 // Each line of the input is a query as a JSON string; each line of the output is {"csv": ..} or
 // {"error": ..}. A query reads its data by csv.from(file: ..).
+//
+// Its types are in Rust, in the folder libflux of the module, and cgo finds them by a flux.pc:
+//
+//	cp -r $(go list -m -f '{{.Dir}}' github.com/influxdata/flux) FLUX; chmod -R u+w FLUX
+//	rm FLUX/rust-toolchain.toml
+//	(cd FLUX/libflux; RUSTFLAGS='--cap-lints allow' cargo build --package flux --lib --locked)
+//	mkdir LIB; cp FLUX/libflux/target/debug/libflux.a LIB
+//	LIB/flux.pc: Name, Description and Version: any
+//	             Cflags: -I FLUX/libflux/include
+//	             Libs: -L LIB -lflux -ldl -lm -lpthread
+//	PKG_CONFIG_PATH=LIB go build -o flux-engine .
 package main
 
 import (
@@ -39,6 +50,9 @@ import (
 	_ "github.com/influxdata/flux/stdlib/universe"
 )
 
+// memoryMax is what one query may take.
+const memoryMax int64 = 1 << 30
+
 type answer struct {
 	CSV   string `json:"csv"`
 	Error string `json:"error,omitempty"`
@@ -55,7 +69,8 @@ func run(ctx context.Context, text string, out *bytes.Buffer) (err error) {
 	if err != nil {
 		return err
 	}
-	query, err := program.Start(ctx, &memory.ResourceAllocator{})
+	limit := int64(memoryMax)
+	query, err := program.Start(ctx, &memory.ResourceAllocator{Limit: &limit})
 	if err != nil {
 		return err
 	}

@@ -136,14 +136,20 @@ impl Cut {
         let mut entries = 0_usize;
         for row in 0..table.rows {
             call.evaluation.tick(row)?;
-            let Some(at) = time.time(row) else { continue };
+            let Some(at) = time.time(row).filter(|at| bounds.0 <= *at && *at < bounds.1) else {
+                continue;
+            };
             if self.period == self.every {
                 let start = match last {
                     Some((start, stop)) if start <= at && at < stop => start,
                     _ => windows.start_of(at),
                 };
-                last = Some((start, windows.stop_of(start)));
-                found.entry(start).or_default().push(row);
+                let stop = windows.stop_of(start);
+                last = Some((start, stop));
+                // Windows of the last days of months leave gaps.
+                if at < stop {
+                    found.entry(start).or_default().push(row);
+                }
                 continue;
             }
             let mut start = windows.start_of(at);
@@ -323,6 +329,8 @@ fn windowed(
     target: &Target,
 ) -> Result<Value> {
     let mut out = call.evaluation.collector();
+    // Tables that are windows themselves become one again.
+    let mut grouped = Grouped::default();
     call.evaluation.each(stream, &mut |table| {
         let time = table.column("_time").ok_or_else(|| no_column("_time"))?;
         let column = table.column(&target.column).ok_or_else(|| no_column(&target.column))?;
@@ -354,19 +362,27 @@ fn windowed(
                 finish(made, &windows, times, target)
             }
             Step::Pick(pick) => {
-                let picked: Vec<(i64, usize)> = windows
+                let picked = windows
                     .iter()
-                    .filter_map(|window| {
-                        Some((target.time_of(window), pick.run(column, &window.rows)?))
-                    })
-                    .collect();
-                let (times, rows): (Vec<i64>, Vec<usize>) = picked.into_iter().unzip();
-                finish(table.picked(&rows), &windows, times, target)
+                    .map(|window| (target.time_of(window), pick.run(column, &window.rows)));
+                // An empty window is a row of nulls, if empty ones are wanted.
+                let (times, rows): (Vec<i64>, Vec<Option<usize>>) =
+                    picked.filter(|(_, row)| cut.creates_empty || row.is_some()).unzip();
+                finish(table.picked_or_null(&rows), &windows, times, target)
             }
-            Step::Call(function) => called(call, &table, &windows, function, target)?,
+            Step::Call(function) => called(call, &table, (cut, &windows), function, target)?,
         };
-        if made.rows == 0 { Ok(()) } else { out.push(made) }
+        out.reserve(made.size())?;
+        let builder = grouped.builder(made.key(), made.bounds);
+        let is_key = |name: &str| made.column(name).is_some_and(|column| column.is_key);
+        for row in 0..made.rows {
+            builder.push(&made, row, &is_key).map_err(super::collision)?;
+        }
+        Ok(())
     })?;
+    for table in grouped.finish().filter(|table| table.rows != 0) {
+        out.push(table)?;
+    }
     Ok(Value::Stream(out.finish().stream()))
 }
 
@@ -388,7 +404,7 @@ fn finish(mut table: Table, windows: &[Window], times: Vec<i64>, target: &Target
 fn called(
     call: &Call<'_>,
     table: &Table,
-    windows: &[Window],
+    (cut, windows): (&Cut, &[Window]),
     function: &Value,
     target: &Target,
 ) -> Result<Table> {
@@ -415,6 +431,10 @@ fn called(
     let mut times = Vec::new();
     let is_key = |name: &str| table.column(name).is_some_and(|column| column.is_key);
     call.evaluation.each(&result, &mut |piece| {
+        let piece = match piece.rows == 0 && cut.creates_empty {
+            true => piece.picked_or_null(&[None]),
+            false => piece,
+        };
         let source = piece.column(&target.source).ok_or_else(|| no_column(&target.source))?;
         for row in 0..piece.rows {
             times.push(source.time(row).unwrap_or_default());
