@@ -136,9 +136,7 @@ impl Cut {
         let mut entries = 0_usize;
         for row in 0..table.rows {
             call.evaluation.tick(row)?;
-            let Some(at) = time.time(row).filter(|at| bounds.0 <= *at && *at < bounds.1) else {
-                continue;
-            };
+            let Some(at) = time.time(row) else { continue };
             if self.period == self.every {
                 let start = match last {
                     Some((start, stop)) if start <= at && at < stop => start,
@@ -336,31 +334,16 @@ fn windowed(
         let column = table.column(&target.column).ok_or_else(|| no_column(&target.column))?;
         // What the windows take is given back with the table.
         let mut held = call.evaluation.collector();
-        let windows = cut.split(call, &mut held, &table, time)?;
+        let mut windows = cut.split(call, &mut held, &table, time)?;
+        if let (Step::Fold(Fold::Count | Fold::Sum | Fold::Mean, _), Some((_, stop))) =
+            (step, table.bounds)
+        {
+            // A row at the very end, as another window leaves one, counts for selectors alone.
+            let is_within = |row: &usize| time.time(*row).is_some_and(|at| at < stop);
+            windows.iter_mut().for_each(|window| window.rows.retain(is_within));
+        }
         let made = match step {
-            Step::Fold(fold, name) => {
-                let kind = fold.kind(name, column.kind)?;
-                let values: Vec<Value> =
-                    windows.iter().map(|window| fold.run(column, &window.rows)).collect();
-                let times = windows.iter().map(|window| target.time_of(window)).collect();
-                let value = match values.iter().all(|value| matches!(value, Value::Float(_))) {
-                    true => Column::floats(
-                        &target.column,
-                        values.iter().filter_map(Value::as_f64).collect(),
-                    ),
-                    false => Column::values(&target.column, kind, values),
-                };
-                let rows = windows.len();
-                let keys = table.key_alone(rows);
-                let columns = table.columns.iter().filter_map(|one| match &*one.name {
-                    name if name == &*target.column => Some(value.clone()),
-                    name if name == &*target.time => Some(one.clone()),
-                    name => keys.column(name).cloned(),
-                });
-                let mut made = Table { columns: columns.collect(), rows, bounds: table.bounds };
-                made.set(value.clone());
-                finish(made, &windows, times, target)
-            }
+            Step::Fold(fold, name) => folded(&table, (*fold, name), &windows, target)?,
             Step::Pick(pick) => {
                 let picked = windows
                     .iter()
@@ -384,6 +367,33 @@ fn windowed(
         out.push(table)?;
     }
     Ok(Value::Stream(out.finish().stream()))
+}
+
+/// A row for each window, of what is made of its values.
+fn folded(
+    table: &Table,
+    (fold, name): (Fold, &str),
+    windows: &[Window],
+    target: &Target,
+) -> Result<Table> {
+    let column = table.column(&target.column).ok_or_else(|| no_column(&target.column))?;
+    let kind = fold.kind(name, column.kind)?;
+    let values: Vec<Value> = windows.iter().map(|window| fold.run(column, &window.rows)).collect();
+    let times = windows.iter().map(|window| target.time_of(window)).collect();
+    let value = match values.iter().all(|value| matches!(value, Value::Float(_))) {
+        true => Column::floats(&target.column, values.iter().filter_map(Value::as_f64).collect()),
+        false => Column::values(&target.column, kind, values),
+    };
+    let rows = windows.len();
+    let keys = table.key_alone(rows);
+    let columns = table.columns.iter().filter_map(|one| match &*one.name {
+        name if name == &*target.column => Some(value.clone()),
+        name if name == &*target.time => Some(one.clone()),
+        name => keys.column(name).cloned(),
+    });
+    let mut made = Table { columns: columns.collect(), rows, bounds: table.bounds };
+    made.set(value.clone());
+    Ok(finish(made, windows, times, target))
 }
 
 /// The table with the times of its windows, and the whole time as its bounds.
