@@ -627,7 +627,7 @@ def main():
         out.write(as_csv(data))
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    quipu = Program([options.quipu, "serve", "--data", os.path.join(folder, "data"), "--http-listen", f"127.0.0.1:{port}"], url, "/health", os.path.join(folder, "log"))
+    quipu = Program([options.quipu, "serve", "--data-dir", os.path.join(folder, "data"), "--http-listen", f"127.0.0.1:{port}"], url, "/health", os.path.join(folder, "log"))
     try:
         request = urllib.request.Request(f"{url}/api/v2/write?bucket=x&org=o&precision=ns", data=as_lines(data).encode(), method="POST")
         urllib.request.urlopen(request, timeout=60).read()
