@@ -9,11 +9,12 @@
 #   make test-redis-load  what clients who mean harm cost, minutes, some 4 GB of memory
 #   make test-sql    Quipu and PostgreSQL asked, and their tables changed, in the same way, minutes
 #   make test-influxql   Quipu and InfluxDB asked the same, a minute
+#   make test-flux ENGINE=PATH  Quipu and InfluxData's own engine of Flux asked the same, minutes
 #   make test-moving-in  a VictoriaMetrics, a Prometheus and an InfluxDB moved to Quipu under load, minutes
 #   make test-downgrade  what earlier versions do with a store of this one; builds them, half an hour
 #   make fmt         format all code
 
-.PHONY: run test test-redis test-redis-py test-redis-load test-sql test-influxql test-moving-in test-downgrade bench bench-full fuzz fmt tools
+.PHONY: run test test-redis test-redis-py test-redis-load test-sql test-influxql test-flux test-moving-in test-downgrade bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -44,6 +45,11 @@ test-influxql: tools
 	cargo build --package server --features jemalloc
 	cargo xtask setup
 	QUIPU_BINARY=$(CURDIR)/target/debug/quipu cargo run --package e2e --example influxql_differential
+
+# ENGINE is built as tests/clients/go-flux/main.go says; ARGS="--seed 2 --count 1000" asks other chains.
+test-flux: tools
+	cargo build --package server --features jemalloc
+	python3 tests/clients/flux_differential.py target/debug/quipu $(ENGINE) $(ARGS)
 
 # ARGS="--hosts 100 --kinds prometheus" moves more, of one.
 test-moving-in: tools

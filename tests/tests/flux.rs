@@ -148,6 +148,7 @@ const SCRIPT: &str = r#"
 import sys
 from datetime import datetime, timedelta, timezone
 from influxdb_client import InfluxDBClient, Dialect
+from influxdb_client.client.write_api import SYNCHRONOUS
 from influxdb_client.rest import ApiException
 
 url = sys.argv[1]
@@ -198,6 +199,37 @@ for gzip in (False, True):
             assert error.status == 400 and "nonsense" in str(error.body), error.body
         names = [b.name for b in client.buckets_api().find_buckets().buckets]
         assert "x" in names, names
+with InfluxDBClient(url=url, token="t", org="o") as client:
+    api = client.buckets_api()
+    made = api.create_bucket(bucket_name="made here", org="o")
+    assert made.name == "made here" and len(made.id) == 16, made
+    assert api.find_bucket_by_name("made here").id == made.id
+    assert api.find_bucket_by_name("nowhere") is None
+    try:
+        api.create_bucket(bucket_name="made here", org="o")
+        sys.exit("a bucket was made twice")
+    except ApiException as error:
+        assert error.status == 422 or error.status == 400, error
+    writes = client.write_api(write_options=SYNCHRONOUS)
+    lines = [f"{m},host={h} value={i} {1600000000 + i}" for m in ("cpu", "cpu_value", "disk") for h in ("a", "b") for i in range(4)]
+    writes.write(bucket="made here", record=lines, write_precision="s")
+    def left():
+        text = 'from(bucket: "made here") |> range(start: 0) |> group(columns: ["_measurement", "host"]) |> count()'
+        return {(r["_measurement"], r["host"]): r.get_value() for t in client.query_api().query(text) for r in t}
+    deletes = client.delete_api()
+    second = start + timedelta(seconds=1)
+    deletes.delete(second, start + timedelta(seconds=2), '_measurement="cpu" AND host="a"', bucket="made here", org="o")
+    assert left() == {("cpu", "a"): 2, ("cpu", "b"): 4, ("cpu_value", "a"): 4, ("cpu_value", "b"): 4, ("disk", "a"): 4, ("disk", "b"): 4}, left()
+    deletes.delete(second, stop, '_measurement="disk"', bucket=made.id, org="o")
+    assert left()[("disk", "b")] == 1 and left()[("cpu", "b")] == 4, left()
+    for predicate, bucket in (('_field="value"', "made here"), ('host="a" OR host="b"', "made here"), ("", "nowhere")):
+        try:
+            deletes.delete(start, stop, predicate, bucket=bucket, org="o")
+            sys.exit("deleted: " + predicate)
+        except ApiException as error:
+            assert error.status in (400, 404), error
+    deletes.delete(start, stop, 'host="b"', bucket="made here", org="o")
+    assert {host for _, host in left()} == {"a"}, left()
 "#;
 
 #[test]

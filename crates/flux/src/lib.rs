@@ -16,6 +16,8 @@
 mod ast;
 mod builtins;
 mod csv;
+#[cfg(test)]
+mod engine_tests;
 mod error;
 mod eval;
 mod external;

@@ -134,6 +134,21 @@ impl Table {
         Table { columns, rows: rows.len(), bounds: self.bounds }
     }
 
+    /// Those rows; nulls beside the group key where there is none.
+    pub(crate) fn picked_or_null(&self, rows: &[Option<usize>]) -> Table {
+        if let Some(rows) = rows.iter().copied().collect::<Option<Vec<usize>>>() {
+            return self.picked(&rows);
+        }
+        let columns = self.columns.iter().map(|column| match column.is_key {
+            true => column.clone(),
+            false => {
+                let cells = rows.iter().map(|row| row.map_or(Value::Null, |row| column.get(row)));
+                Column { data: Data::Values(Arc::new(cells.collect())), ..column.clone() }
+            }
+        });
+        Table { columns: columns.collect(), rows: rows.len(), bounds: self.bounds }
+    }
+
     /// The same with another column, in the place of one with that name if there is one.
     pub(crate) fn set(&mut self, column: Column) {
         match self.columns.iter_mut().find(|other| other.name == column.name) {

@@ -144,11 +144,10 @@ fn month_number(time: i64) -> Option<i64> {
     Some(i64::from(civil.year()) * 12 + i64::from(civil.month()) - 1)
 }
 
-/// The first moment of a month since the year 0.
-fn month_start(number: i64) -> Option<i64> {
-    let year = i16::try_from(number.div_euclid(12)).ok()?;
-    let month = i8::try_from(number.rem_euclid(12) + 1).ok()?;
-    nanos_of(DateTime::new(year, month, 1, 0, 0, 0, 0).ok()?)
+/// Whether day and time of `one` come before those of `other`, whatever their months.
+fn is_earlier_in_month(one: i64, other: i64) -> bool {
+    let place = |time| civil(time).map(|civil| (civil.day(), civil.time()));
+    place(one) < place(other)
 }
 
 /// One window after the other.
@@ -180,32 +179,54 @@ impl Windows<'_> {
         }
     }
 
+    /// Of windows of months: the first one since 1970, the month that it is in, and how many months
+    /// they have. All others are so many months from it, so that those of the 31st begin on the last
+    /// days of shorter months.
+    fn months(&self) -> Option<(i64, i64, i64)> {
+        let zero = self.offset.after(0);
+        (self.every.months != 0)
+            .then(|| Some((zero, month_number(zero)?, self.every.months.max(1))))
+            .flatten()
+    }
+
+    /// The window of months that begins `count` windows behind the one that begins at `local`.
+    fn months_from(&self, local: i64, count: i64) -> Option<i64> {
+        let (zero, first, every) = self.months()?;
+        let idx = (month_number(local)? - first).div_euclid(every) + count;
+        Some(add_months(zero, idx * every))
+    }
+
     /// The beginning of the last window that begins at or before `time`.
     pub(crate) fn start_of(&self, time: i64) -> i64 {
         let local = time.saturating_add(self.shift(time));
-        let base = self.offset.negated().after(local);
-        let start = match self.every.months {
-            0 => {
+        let start = match self.months() {
+            None => {
                 let every = self.every.nanos.max(1);
-                base.saturating_sub(base.rem_euclid(every))
+                let base = self.offset.negated().after(local);
+                self.offset.after(base.saturating_sub(base.rem_euclid(every)))
             }
-            months => month_number(base)
-                .and_then(|number| month_start(number - (number - 1970 * 12).rem_euclid(months)))
-                .unwrap_or(base),
+            Some((zero, first, every)) => {
+                let before = i64::from(is_earlier_in_month(local, zero));
+                let number = month_number(local).map(|number| number - before - first);
+                number.map_or(local, |number| add_months(zero, number.div_euclid(every) * every))
+            }
         };
-        self.utc_of(self.offset.after(start))
+        self.utc_of(start)
     }
 
     /// The beginning of the window behind one that begins at `start`.
     pub(crate) fn next(&self, start: i64) -> i64 {
         let local = start.saturating_add(self.shift(start));
-        self.utc_of(self.every.after(local)).max(start.saturating_add(1))
+        let next = self.months_from(local, 1).unwrap_or_else(|| self.every.after(local));
+        self.utc_of(next).max(start.saturating_add(1))
     }
 
     /// The beginning of the window before.
     pub(crate) fn previous(&self, start: i64) -> i64 {
         let local = start.saturating_add(self.shift(start));
-        self.utc_of(self.every.negated().after(local)).min(start.saturating_sub(1))
+        let before = self.months_from(local, -1);
+        let before = before.unwrap_or_else(|| self.every.negated().after(local));
+        self.utc_of(before).min(start.saturating_sub(1))
     }
 
     /// The end of a window.
@@ -238,6 +259,15 @@ mod tests {
         assert_eq!(start, at("2024-02-01T00:00:00Z"));
         assert_eq!(windows.next(start), at("2024-03-01T00:00:00Z"));
         assert_eq!(windows.previous(start), at("2024-01-01T00:00:00Z"));
+        // InfluxDB's engine: windows of the 31st begin on the 30th where there is none, and what is
+        // between the end of one and the beginning of the next is in no window.
+        let day = Duration::of_nanos(86_400 * SECOND);
+        let ends = Windows { offset: day.negated(), ..windows };
+        let start = ends.start_of(at("2020-10-29T00:00:00Z"));
+        assert_eq!(start, at("2020-09-30T00:00:00Z"));
+        assert_eq!(ends.stop_of(start), at("2020-10-30T00:00:00Z"));
+        assert_eq!(ends.next(start), at("2020-10-31T00:00:00Z"));
+        assert_eq!(ends.start_of(at("2020-09-30T12:00:00Z")), at("2020-08-31T00:00:00Z"));
         let zone = TimeZone::get("Europe/Berlin").expect("a zone");
         let day = Duration::of_nanos(86_400 * SECOND);
         let windows =

@@ -15,7 +15,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("", "stddev", aggregate),
     function("", "median", aggregate),
     function("", "quantile", aggregate),
-    function("", "mode", aggregate),
+    function("", "mode", mode),
     function("", "skew", aggregate),
     function("", "integral", integral),
 ];
@@ -28,9 +28,18 @@ pub(super) enum Fold {
     Mean,
     Spread,
     Stddev { is_population: bool },
-    Quantile { q: f64 },
-    Mode,
+    Quantile { q: f64, method: Method },
     Skew,
+}
+
+/// What lies between two values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Method {
+    /// `estimate_tdigest`: each value stands for the half of a row before it and behind it. That is
+    /// what the digest says of a table that it does not have to compress.
+    Digest,
+    /// `exact_mean`: the ranks of the least and the greatest are 0 and 1.
+    Mean,
 }
 
 impl Fold {
@@ -42,8 +51,7 @@ impl Fold {
             "mean" => Fold::Mean,
             "spread" => Fold::Spread,
             "stddev" => Fold::Stddev { is_population: false },
-            "median" => Fold::Quantile { q: 0.5 },
-            "mode" => Fold::Mode,
+            "median" => Fold::Quantile { q: 0.5, method: Method::Digest },
             "skew" => Fold::Skew,
             _ => return None,
         })
@@ -51,14 +59,14 @@ impl Fold {
 
     /// The type of what it makes.
     pub(super) fn kind(self, name: &str, kind: Kind) -> Result<Kind> {
-        let is_fine = matches!(self, Fold::Count | Fold::Mode) || kind.is_number();
+        let is_fine = self == Fold::Count || kind.is_number();
         if !is_fine {
             let message = format!("unsupported input type for {name} aggregate: {}", kind.words());
             return Err(Error::runtime(message));
         }
         Ok(match self {
             Fold::Count => Kind::Integer,
-            Fold::Sum | Fold::Spread | Fold::Mode => kind,
+            Fold::Sum | Fold::Spread => kind,
             _ => Kind::Float,
         })
     }
@@ -80,12 +88,11 @@ impl Fold {
                 let divisor = if is_population { count } else { count.saturating_sub(1) };
                 of_count(count, (squares / divisor as f64).sqrt())
             }
-            Fold::Quantile { q } => {
+            Fold::Quantile { q, method } => {
                 let mut sorted: Vec<f64> = numbers().collect();
                 sorted.sort_by(f64::total_cmp);
-                quantile(&sorted, q).map_or(Value::Null, Value::Float)
+                quantile(&sorted, q, method).map_or(Value::Null, Value::Float)
             }
-            Fold::Mode => mode(column, rows),
             Fold::Skew => {
                 let (count, mean, squares) = moments(numbers());
                 let cubes: f64 = numbers().map(|value| (value - mean).powi(3)).sum();
@@ -111,9 +118,13 @@ fn moments(values: impl Iterator<Item = f64>) -> (u64, f64, f64) {
 }
 
 /// Between the two nearest values.
-fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
+fn quantile(sorted: &[f64], q: f64, method: Method) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
-    let rank = q.clamp(0.0, 1.0) * last as f64;
+    let q = q.clamp(0.0, 1.0);
+    let rank = match method {
+        Method::Digest => (q * sorted.len() as f64 - 0.5).clamp(0.0, last as f64),
+        Method::Mean => q * last as f64,
+    };
     let below = (rank.floor() as usize).min(last);
     let above = (rank.ceil() as usize).min(last);
     let part = rank - rank.floor();
@@ -150,26 +161,41 @@ fn spread(column: &Column, rows: &[usize]) -> Value {
     }
 }
 
-/// The value that comes most often; the least of several.
-fn mode(column: &Column, rows: &[usize]) -> Value {
+/// The values that come most often, sorted; null if all come as often.
+fn most_often(column: &Column, rows: usize) -> Vec<Value> {
     let mut values: Vec<Value> =
-        rows.iter().map(|row| column.get(*row)).filter(|value| !value.is_null()).collect();
+        (0..rows).map(|row| column.get(row)).filter(|value| !value.is_null()).collect();
     values.sort_by(Value::order);
-    let mut best: (usize, Value) = (0, Value::Null);
-    let mut at = 0;
-    while at < values.len() {
-        let same = |other: &&Value| other.order(&values[at]) == Ordering::Equal;
-        let count = values[at..].iter().take_while(same).count();
-        if best.0 < count {
-            best = (count, values[at].clone());
-        }
-        at += count.max(1);
-    }
-    best.1
+    let runs: Vec<&[Value]> =
+        values.chunk_by(|one, other| one.order(other) == Ordering::Equal).collect();
+    let most = runs.iter().map(|run| run.len()).max().unwrap_or(0);
+    let best: Vec<Value> =
+        runs.iter().filter(|run| run.len() == most).map(|run| run[0].clone()).collect();
+    if best.len() == runs.len() { vec![Value::Null] } else { best }
+}
+
+/// The rows of `mode()`, as `_value` whatever the column; none of a table without rows.
+fn mode(call: Call<'_>) -> Result<Value> {
+    let stream = call.tables()?;
+    let name = call.text_or("column", "_value")?;
+    call.done()?;
+    let mut out = call.evaluation.collector();
+    call.evaluation.each(&stream, &mut |table| {
+        let (kind, values) = match table.column(&name) {
+            None => (Kind::Text, vec![Value::text("")]),
+            Some(column) if column.is_key => (column.kind, vec![column.get(0)]),
+            Some(column) if table.rows == 0 => (column.kind, Vec::new()),
+            Some(column) => (column.kind, most_often(column, table.rows)),
+        };
+        let mut made = table.key_alone(values.len());
+        made.set(Column::values("_value", kind, values));
+        out.push(made)
+    })?;
+    Ok(Value::Stream(out.finish().stream()))
 }
 
 /// The fold that a call asks for, and the column.
-fn asked(call: &Call<'_>) -> Result<(Fold, Arc<str>)> {
+fn asked(call: &Call<'_>, method: Method) -> Result<(Fold, Arc<str>)> {
     let column = call.text_or("column", "_value")?;
     let fold = match call.name {
         "quantile" => {
@@ -179,8 +205,9 @@ fn asked(call: &Call<'_>) -> Result<(Fold, Arc<str>)> {
             if !(0.0..=1.0).contains(&q) {
                 return Err(Error::runtime("quantile must be between 0 and 1"));
             }
-            Fold::Quantile { q }
+            Fold::Quantile { q, method }
         }
+        "median" => Fold::Quantile { q: 0.5, method },
         "stddev" => {
             let mode = call.text("mode")?;
             Fold::Stddev { is_population: mode.is_some_and(|mode| &*mode == "population") }
@@ -193,11 +220,16 @@ fn asked(call: &Call<'_>) -> Result<(Fold, Arc<str>)> {
 
 fn aggregate(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
-    let (fold, name) = asked(&call)?;
-    let method = call.text("method")?;
+    let is_quantile = matches!(call.name, "quantile" | "median");
+    let word = if is_quantile { call.text_or("method", "estimate_tdigest")? } else { "".into() };
+    let method = match &*word {
+        "" | "estimate_tdigest" | "exact_selector" => Method::Digest,
+        "exact_mean" => Method::Mean,
+        other => return Err(Error::runtime(format!("unknown quantile method {other:?}"))),
+    };
+    let (fold, name) = asked(&call, method)?;
     call.done()?;
-    if method.is_some_and(|method| &*method == "exact_selector") {
-        let Fold::Quantile { q } = fold else { return Err(Error::runtime("unknown method")) };
+    if let (Fold::Quantile { q, .. }, "exact_selector") = (fold, &*word) {
         return super::selectors::select_quantile(&call, &stream, &name, q);
     }
     let mut out = call.evaluation.collector();
@@ -223,25 +255,48 @@ fn integral(call: Call<'_>) -> Result<Value> {
     let unit = call.duration("unit")?.map_or(1_000_000_000, |unit| unit.nanos).max(1);
     let name = call.text_or("column", "_value")?;
     let time_name = call.text_or("timeColumn", "_time")?;
-    let interpolates = call.text("interpolate")?.is_some_and(|word| !word.is_empty());
+    let interpolate = call.text_or("interpolate", "")?;
     call.done()?;
-    if interpolates {
-        return Err(Error::runtime("integral: argument interpolate is not supported here"));
+    if !matches!(&*interpolate, "" | "linear") {
+        return Err(Error::runtime(format!("integral: unknown interpolation {interpolate:?}")));
     }
     let mut out = call.evaluation.collector();
     call.evaluation.each(&stream, &mut |table| {
         let column = table.column(&name).ok_or_else(|| no_column(&name))?;
+        if !column.kind.is_number() {
+            let words = column.kind.words();
+            return Err(Error::runtime(format!("cannot perform integral over {words}")));
+        }
         let time = table.column(&time_name).ok_or_else(|| no_column(&time_name))?;
-        let points: Vec<(i64, f64)> = (0..table.rows)
-            .filter_map(|row| Some((time.time(row)?, column.number(row)?)))
-            .collect();
-        let area = |pair: &[(i64, f64)]| {
-            let width = (pair[1].0 as f64 - pair[0].0 as f64) / unit as f64;
-            (pair[0].1 + pair[1].1) / 2.0 * width
+        let rows = super::neighbours::rising_rows(&table, time)?;
+        let points: Vec<(i64, f64)> =
+            rows.iter().filter_map(|row| Some((time.time(*row)?, column.number(*row)?))).collect();
+        let edge = |name: &str| table.column(name).and_then(|column| column.time(0));
+        let bounds = match &*interpolate {
+            "linear" => edge("_start").zip(edge("_stop")).or(table.bounds),
+            _ => None,
         };
-        let sum = points.windows(2).map(area).sum();
-        let value = if points.is_empty() { Value::Null } else { Value::Float(sum) };
-        out.push(one_row(&table, Column::values(&name, Kind::Float, vec![value])))
+        let area = Value::Float(area(&points, bounds) / unit as f64);
+        out.push(one_row(&table, Column::values(&name, Kind::Float, vec![area])))
     })?;
     Ok(Value::Stream(out.finish().stream()))
+}
+
+/// The area under lines between points, which go on to the bounds if there are some.
+fn area(points: &[(i64, f64)], bounds: Option<(i64, i64)>) -> f64 {
+    let width = |from: i64, to: i64| to as f64 - from as f64;
+    let between = |pair: &[(i64, f64)]| (pair[0].1 + pair[1].1) / 2.0 * width(pair[0].0, pair[1].0);
+    let inner: f64 = points.windows(2).map(between).sum();
+    let (Some((start, stop)), [first, .., last]) = (bounds, points) else {
+        return match (bounds, points) {
+            (Some((start, stop)), [only]) => only.1 * width(start, stop),
+            _ => inner,
+        };
+    };
+    let slope = |a: (i64, f64), b: (i64, f64)| (b.1 - a.1) / width(a.0, b.0);
+    let before = width(start, first.0).max(0.0);
+    let behind = width(last.0, stop);
+    let low = first.1 - slope(*first, points[1]) * before;
+    let high = last.1 + slope(points[points.len() - 2], *last) * behind;
+    inner + (low + first.1) / 2.0 * before + (high + last.1) / 2.0 * behind
 }

@@ -76,6 +76,8 @@ fn join(call: Call<'_>) -> Result<Value> {
         let (tables, charge) = call.evaluation.ready(stream)?;
         sides.push(Side { name: name.clone(), tables, _charge: charge });
     }
+    // InfluxDB reads the sides in the order of their names.
+    sides.sort_by(|a: &Side, b: &Side| a.name.cmp(&b.name));
     let [left, right] = sides.as_slice() else {
         return Err(Error::runtime("join: argument tables must have two streams"));
     };

@@ -88,7 +88,7 @@ fn group(call: Call<'_>) -> Result<Value> {
     };
     let is_key = |name: &str| {
         let is_listed = columns.iter().any(|column| &**column == name);
-        if is_except { !is_listed && !matches!(name, "_time" | "_value") } else { is_listed }
+        is_except != is_listed
     };
     Ok(Value::Stream(regrouped(&call, &stream, &is_key)?.stream()))
 }
@@ -179,12 +179,21 @@ fn duplicate(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
     let (from, to) = (call.required_text("column")?, call.required_text("as")?);
     call.done()?;
+    let mut grouped = Grouped::default();
     let mut out = call.evaluation.collector();
     call.evaluation.each(&stream, &mut |mut table| {
-        let Some(column) = table.column(&from) else { return out.push(table) };
-        table.set(Column { name: to.clone(), is_key: false, ..column.clone() });
-        out.push(table)
+        let missing = || Error::runtime(format!("duplicate: column {from:?} doesn't exist"));
+        let column = table.column(&from).ok_or_else(missing)?;
+        // A column of the group key stays one only as the copy of another.
+        let is_key = column.is_key && table.column(&to).is_some_and(|column| column.is_key);
+        table.set(Column { name: to.clone(), is_key, ..column.clone() });
+        out.reserve(table.size())?;
+        let keys: Vec<Arc<str>> = table.key().0.into_iter().map(|(name, _)| name).collect();
+        add(&call, &mut grouped, &table, &|name| keys.iter().any(|key| &**key == name))
     })?;
+    for table in grouped.finish() {
+        out.push(table)?;
+    }
     Ok(Value::Stream(out.finish().stream()))
 }
 

@@ -3,12 +3,14 @@
 mod aggregates;
 mod combining;
 mod grouping;
+mod histograms;
 mod neighbours;
 mod rows;
 mod scalars;
 mod schemas;
 mod selectors;
 mod sources;
+mod states;
 mod windows;
 
 use crate::error::{Error, Result, Span};
@@ -55,6 +57,8 @@ const TABLES: &[&[Builtin]] = &[
     rows::FUNCTIONS,
     neighbours::FUNCTIONS,
     combining::FUNCTIONS,
+    states::FUNCTIONS,
+    histograms::FUNCTIONS,
     scalars::FUNCTIONS,
 ];
 

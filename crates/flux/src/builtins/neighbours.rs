@@ -35,7 +35,7 @@ fn columns_anew(
     call.evaluation.each(stream, &mut |table| {
         let times: Vec<i64> = match table.column(time_name) {
             Some(time) => (0..table.rows).map(|row| time.time(row).unwrap_or_default()).collect(),
-            None if time_name.is_empty() => Vec::new(),
+            None if time_name.is_empty() => vec![0; table.rows],
             None => return Err(no_column(time_name)),
         };
         let mut made = table.clone();
@@ -55,6 +55,31 @@ fn columns_anew(
     Ok(Value::Stream(out.finish().stream()))
 }
 
+fn out_of_order(call: &Call<'_>) -> Error {
+    Error::runtime(format!("{} found out-of-order times in time column", call.name))
+}
+
+/// The rows whose times are later than all before.
+///
+/// # Errors
+/// When one is earlier.
+pub(super) fn rising_rows(table: &Table, time: &Column) -> Result<Vec<usize>> {
+    let mut rows = Vec::with_capacity(table.rows);
+    let mut last = None;
+    for row in 0..table.rows {
+        let at = time.time(row);
+        match at.cmp(&last) {
+            std::cmp::Ordering::Less => {
+                return Err(Error::runtime("found out-of-order times in time column"));
+            }
+            std::cmp::Ordering::Equal if row != 0 => {}
+            _ => rows.push(row),
+        }
+        last = at;
+    }
+    Ok(rows)
+}
+
 fn value_columns(call: &Call<'_>) -> Result<Vec<Arc<str>>> {
     Ok(call.texts("columns")?.unwrap_or_else(|| vec!["_value".into()]))
 }
@@ -62,7 +87,7 @@ fn value_columns(call: &Call<'_>) -> Result<Vec<Arc<str>>> {
 fn derivative(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
     let unit = call.duration("unit")?.unwrap_or(Duration::of_nanos(1_000_000_000));
-    let never_negative = call.switch("nonNegative")?.unwrap_or(true);
+    let never_negative = call.switch("nonNegative")?.unwrap_or(false);
     let begins_at_zero = call.switch("initialZero")?.unwrap_or(false);
     let columns = value_columns(&call)?;
     let time = call.text_or("timeColumn", "_time")?;
@@ -71,6 +96,9 @@ fn derivative(call: Call<'_>) -> Result<Value> {
         return Err(Error::runtime("derivative: unit must be positive, without months"));
     }
     columns_anew(&call, &stream, &columns, (&time, 1), &mut |column, times| {
+        if times.windows(2).any(|pair| pair[1] < pair[0]) {
+            return Err(out_of_order(&call));
+        }
         let mut cells = vec![Value::Null; times.len()];
         let mut last: Option<(i64, f64)> = None;
         for (row, at) in times.iter().enumerate() {
@@ -79,12 +107,11 @@ fn derivative(call: Call<'_>) -> Result<Value> {
                 && before < *at
             {
                 let elapsed = (*at as f64 - before as f64) / unit.nanos as f64;
-                let change = match value < old && never_negative {
-                    true if begins_at_zero => Some(value),
-                    true => None,
-                    false => Some(value - old),
+                cells[row] = match value < old && never_negative {
+                    true if begins_at_zero => Value::Float(0.0),
+                    true => Value::Null,
+                    false => Value::Float((value - old) / elapsed),
                 };
-                cells[row] = change.map_or(Value::Null, |change| Value::Float(change / elapsed));
             }
             last = Some((*at, value));
         }
@@ -117,11 +144,23 @@ fn zero_of(kind: Kind) -> Value {
 enum Negative {
     Kept,
     Null,
-    /// The counter began again: all of the value is new.
+    /// The counter began again: all of the value is new, unless that is negative, too.
     FromZero,
 }
 
-fn differences(column: &Column, rows: usize, negative: Negative) -> (Kind, Vec<Value>) {
+/// What stands in the first row.
+#[derive(Clone, Copy, PartialEq)]
+enum First {
+    Null,
+    Zero,
+}
+
+fn differences(
+    column: &Column,
+    rows: usize,
+    negative: Negative,
+    first: First,
+) -> (Kind, Vec<Value>) {
     let kind = if column.kind == Kind::Unsigned { Kind::Integer } else { column.kind };
     let mut last = Value::Null;
     let mut cells = Vec::with_capacity(rows);
@@ -133,9 +172,13 @@ fn differences(column: &Column, rows: usize, negative: Negative) -> (Kind, Vec<V
         }
         let is_less = !last.is_null() && value.order(&last).is_lt();
         cells.push(match negative {
+            _ if last.is_null() && first == First::Zero => zero_of(kind),
             _ if last.is_null() => Value::Null,
             Negative::Null if is_less => Value::Null,
-            Negative::FromZero if is_less => change(&zero_of(column.kind), &value),
+            Negative::FromZero if is_less => match value.order(&zero_of(column.kind)).is_lt() {
+                true => Value::Null,
+                false => change(&zero_of(column.kind), &value),
+            },
             _ => change(&last, &value),
         });
         last = value;
@@ -156,8 +199,9 @@ fn difference(call: Call<'_>) -> Result<Value> {
         (true, true) => Negative::FromZero,
     };
     let dropped = usize::from(!keeps_first);
-    columns_anew(&call, &stream, &columns, ("_time", dropped), &mut |column, times| {
-        Ok(differences(column, times.len(), negative))
+    let first = if keeps_first && begins_at_zero { First::Zero } else { First::Null };
+    columns_anew(&call, &stream, &columns, ("", dropped), &mut |column, times| {
+        Ok(differences(column, times.len(), negative, first))
     })
 }
 
@@ -181,8 +225,8 @@ fn increase(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
     let columns = value_columns(&call)?;
     call.done()?;
-    columns_anew(&call, &stream, &columns, ("_time", 0), &mut |column, times| {
-        let (kind, cells) = differences(column, times.len(), Negative::FromZero);
+    columns_anew(&call, &stream, &columns, ("", 0), &mut |column, times| {
+        let (kind, cells) = differences(column, times.len(), Negative::FromZero, First::Zero);
         Ok((kind, sums(kind, cells.into_iter())))
     })
 }
@@ -260,9 +304,11 @@ fn exponential_moving_average(call: Call<'_>) -> Result<Value> {
         let mut last = mean_of(column, 0..first + 1);
         let mut cells = vec![last.clone()];
         for row in first + 1..table.rows {
-            if let (Some(value), Some(old)) = (column.number(row), last.as_f64()) {
-                last = Value::Float(value * weight + old * (1.0 - weight));
-            }
+            last = match (column.number(row), last.as_f64()) {
+                (Some(value), Some(old)) => Value::Float(value * weight + old * (1.0 - weight)),
+                (Some(value), None) => Value::Float(value),
+                (None, _) => last,
+            };
             cells.push(last.clone());
         }
         let rows: Vec<usize> = (first..table.rows).collect();

@@ -173,16 +173,8 @@ impl Pivot {
                 let values = (0..rows).map(|row| cells.remove(&row).unwrap_or_default()).collect();
                 table.set(Column::values(&name, kind, values));
             }
-            // Rows of several series come in the order of the row key.
-            let mut order: Vec<usize> = (0..rows).collect();
-            let key_columns: Vec<&Column> =
-                self.rows.iter().filter_map(|name| table.column(name)).collect();
-            let first = |a: &usize, b: &usize| {
-                let orders = key_columns.iter().map(|c| c.get(*a).order(&c.get(*b)));
-                orders.into_iter().find(|order| order.is_ne()).unwrap_or(std::cmp::Ordering::Equal)
-            };
-            order.sort_by(first);
-            out.push(table.picked(&order))?;
+            // Rows stay in the order in which they came, as InfluxDB's do.
+            out.push(table)?;
         }
         Ok(Value::Stream(out.finish().stream()))
     }

@@ -5,7 +5,7 @@ use super::{Builtin, Call, function, no_column};
 use crate::error::{Error, Result};
 use crate::stream::Stream;
 use crate::table::{Column, Table};
-use crate::value::Value;
+use crate::value::{Kind, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -132,18 +132,20 @@ fn limit(call: Call<'_>) -> Result<Value> {
     })
 }
 
-/// The rows in the order of those columns; equal ones stay as they were.
+/// The rows in the order of those columns, nulls first both ways; equal ones stay as they were.
 fn sorted(table: &Table, columns: &[Arc<str>], is_down: &dyn Fn() -> bool) -> Vec<usize> {
     let columns: Vec<&Column> = columns.iter().filter_map(|name| table.column(name)).collect();
+    let is_down = is_down();
     let mut rows: Vec<usize> = (0..table.rows).collect();
     let order = |a: &usize, b: &usize| {
-        let orders = columns.iter().map(|column| column.get(*a).order(&column.get(*b)));
+        let orders = columns.iter().map(|column| {
+            let (one, other) = (column.get(*a), column.get(*b));
+            let order = one.order(&other);
+            if is_down && !one.is_null() && !other.is_null() { order.reverse() } else { order }
+        });
         orders.into_iter().find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
     };
-    match is_down() {
-        true => rows.sort_by(|a, b| order(b, a)),
-        false => rows.sort_by(order),
-    }
+    rows.sort_by(order);
     rows
 }
 
@@ -206,11 +208,16 @@ fn distinct(call: Call<'_>) -> Result<Value> {
     let name = call.text_or("column", "_value")?;
     call.done()?;
     map_tables(&call, &stream, &mut |table| {
-        let Some(column) = table.column(&name) else { return Ok(None) };
-        let rows = first_of_each(table, Some(column));
-        let values: Vec<Value> = rows.iter().map(|row| column.get(*row)).collect();
+        let (kind, values) = match table.column(&name) {
+            None => (Kind::Text, vec![Value::text("")]),
+            Some(column) if column.is_key => (column.kind, vec![column.get(0)]),
+            Some(column) => {
+                let rows = first_of_each(table, Some(column));
+                (column.kind, rows.iter().map(|row| column.get(*row)).collect())
+            }
+        };
         let mut made = table.key_alone(values.len());
-        made.set(Column::values("_value", column.kind, values));
+        made.set(Column::values("_value", kind, values));
         Ok(Some(made))
     })
 }

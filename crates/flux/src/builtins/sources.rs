@@ -105,6 +105,9 @@ fn range(call: Call<'_>) -> Result<Value> {
     let mut out = call.evaluation.collector();
     call.evaluation.each(&stream, &mut |table| {
         let time = table.column("_time").ok_or_else(|| super::no_column("_time"))?;
+        // A range within a range is what both have.
+        let (from, to) = table.bounds.unwrap_or((i64::MIN, i64::MAX));
+        let (start, stop) = (start.max(from), stop.min(to));
         let in_range =
             |row: &usize| time.time(*row).is_some_and(|time| start <= time && time < stop);
         let rows: Vec<usize> = (0..table.rows).filter(in_range).collect();
@@ -120,7 +123,8 @@ fn range(call: Call<'_>) -> Result<Value> {
             kept.set(Column::key(name, Value::Time(time)));
         }
         kept.bounds = Some((start, stop));
-        if kept.rows == 0 { Ok(()) } else { out.push(kept) }
+        // Tables without rows stay: `count()` says 0 of them.
+        out.push(kept)
     })?;
     Ok(Value::Stream(out.finish().stream()))
 }
@@ -137,7 +141,7 @@ fn filter(call: Call<'_>) -> Result<Value> {
         crate::ast::Body::Expr(_) => Predicate::of(call.evaluation, closure)?,
         crate::ast::Body::Block(_) => return filter_by_block(&call, &stream, &condition),
     };
-    if let Tables::Scan(scan) = &stream.tables {
+    if let (Tables::Scan(scan), false) = (&stream.tables, is_kept) {
         let mut scan = scan.clone();
         scan.filters.extend(predicate.conjuncts());
         return Ok(Value::Stream(Tables::Scan(scan).stream()));

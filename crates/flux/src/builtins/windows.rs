@@ -142,8 +142,12 @@ impl Cut {
                     Some((start, stop)) if start <= at && at < stop => start,
                     _ => windows.start_of(at),
                 };
-                last = Some((start, windows.stop_of(start)));
-                found.entry(start).or_default().push(row);
+                let stop = windows.stop_of(start);
+                last = Some((start, stop));
+                // Windows of the last days of months leave gaps.
+                if at < stop {
+                    found.entry(start).or_default().push(row);
+                }
                 continue;
             }
             let mut start = windows.start_of(at);
@@ -323,51 +327,73 @@ fn windowed(
     target: &Target,
 ) -> Result<Value> {
     let mut out = call.evaluation.collector();
+    // Tables that are windows themselves become one again.
+    let mut grouped = Grouped::default();
     call.evaluation.each(stream, &mut |table| {
         let time = table.column("_time").ok_or_else(|| no_column("_time"))?;
         let column = table.column(&target.column).ok_or_else(|| no_column(&target.column))?;
         // What the windows take is given back with the table.
         let mut held = call.evaluation.collector();
-        let windows = cut.split(call, &mut held, &table, time)?;
+        let mut windows = cut.split(call, &mut held, &table, time)?;
+        if let (Step::Fold(Fold::Count | Fold::Sum | Fold::Mean, _), Some((_, stop))) =
+            (step, table.bounds)
+        {
+            // A row at the very end, as another window leaves one, counts for selectors alone.
+            let is_within = |row: &usize| time.time(*row).is_some_and(|at| at < stop);
+            windows.iter_mut().for_each(|window| window.rows.retain(is_within));
+        }
         let made = match step {
-            Step::Fold(fold, name) => {
-                let kind = fold.kind(name, column.kind)?;
-                let values: Vec<Value> =
-                    windows.iter().map(|window| fold.run(column, &window.rows)).collect();
-                let times = windows.iter().map(|window| target.time_of(window)).collect();
-                let value = match values.iter().all(|value| matches!(value, Value::Float(_))) {
-                    true => Column::floats(
-                        &target.column,
-                        values.iter().filter_map(Value::as_f64).collect(),
-                    ),
-                    false => Column::values(&target.column, kind, values),
-                };
-                let rows = windows.len();
-                let keys = table.key_alone(rows);
-                let columns = table.columns.iter().filter_map(|one| match &*one.name {
-                    name if name == &*target.column => Some(value.clone()),
-                    name if name == &*target.time => Some(one.clone()),
-                    name => keys.column(name).cloned(),
-                });
-                let mut made = Table { columns: columns.collect(), rows, bounds: table.bounds };
-                made.set(value.clone());
-                finish(made, &windows, times, target)
-            }
+            Step::Fold(fold, name) => folded(&table, (*fold, name), &windows, target)?,
             Step::Pick(pick) => {
-                let picked: Vec<(i64, usize)> = windows
+                let picked = windows
                     .iter()
-                    .filter_map(|window| {
-                        Some((target.time_of(window), pick.run(column, &window.rows)?))
-                    })
-                    .collect();
-                let (times, rows): (Vec<i64>, Vec<usize>) = picked.into_iter().unzip();
-                finish(table.picked(&rows), &windows, times, target)
+                    .map(|window| (target.time_of(window), pick.run(column, &window.rows)));
+                // An empty window is a row of nulls, if empty ones are wanted.
+                let (times, rows): (Vec<i64>, Vec<Option<usize>>) =
+                    picked.filter(|(_, row)| cut.creates_empty || row.is_some()).unzip();
+                finish(table.picked_or_null(&rows), &windows, times, target)
             }
-            Step::Call(function) => called(call, &table, &windows, function, target)?,
+            Step::Call(function) => called(call, &table, (cut, &windows), function, target)?,
         };
-        if made.rows == 0 { Ok(()) } else { out.push(made) }
+        out.reserve(made.size())?;
+        let builder = grouped.builder(made.key(), made.bounds);
+        let is_key = |name: &str| made.column(name).is_some_and(|column| column.is_key);
+        for row in 0..made.rows {
+            builder.push(&made, row, &is_key).map_err(super::collision)?;
+        }
+        Ok(())
     })?;
+    for table in grouped.finish().filter(|table| table.rows != 0) {
+        out.push(table)?;
+    }
     Ok(Value::Stream(out.finish().stream()))
+}
+
+/// A row for each window, of what is made of its values.
+fn folded(
+    table: &Table,
+    (fold, name): (Fold, &str),
+    windows: &[Window],
+    target: &Target,
+) -> Result<Table> {
+    let column = table.column(&target.column).ok_or_else(|| no_column(&target.column))?;
+    let kind = fold.kind(name, column.kind)?;
+    let values: Vec<Value> = windows.iter().map(|window| fold.run(column, &window.rows)).collect();
+    let times = windows.iter().map(|window| target.time_of(window)).collect();
+    let value = match values.iter().all(|value| matches!(value, Value::Float(_))) {
+        true => Column::floats(&target.column, values.iter().filter_map(Value::as_f64).collect()),
+        false => Column::values(&target.column, kind, values),
+    };
+    let rows = windows.len();
+    let keys = table.key_alone(rows);
+    let columns = table.columns.iter().filter_map(|one| match &*one.name {
+        name if name == &*target.column => Some(value.clone()),
+        name if name == &*target.time => Some(one.clone()),
+        name => keys.column(name).cloned(),
+    });
+    let mut made = Table { columns: columns.collect(), rows, bounds: table.bounds };
+    made.set(value.clone());
+    Ok(finish(made, windows, times, target))
 }
 
 /// The table with the times of its windows, and the whole time as its bounds.
@@ -388,7 +414,7 @@ fn finish(mut table: Table, windows: &[Window], times: Vec<i64>, target: &Target
 fn called(
     call: &Call<'_>,
     table: &Table,
-    windows: &[Window],
+    (cut, windows): (&Cut, &[Window]),
     function: &Value,
     target: &Target,
 ) -> Result<Table> {
@@ -415,6 +441,10 @@ fn called(
     let mut times = Vec::new();
     let is_key = |name: &str| table.column(name).is_some_and(|column| column.is_key);
     call.evaluation.each(&result, &mut |piece| {
+        let piece = match piece.rows == 0 && cut.creates_empty {
+            true => piece.picked_or_null(&[None]),
+            false => piece,
+        };
         let source = piece.column(&target.source).ok_or_else(|| no_column(&target.source))?;
         for row in 0..piece.rows {
             times.push(source.time(row).unwrap_or_default());

@@ -7,7 +7,9 @@
 use super::admin::{cardinality, legacy, orders, running, status};
 use super::http::answer::Wording;
 use super::http::router::{Access, BriefDoor, Class, Door, Route};
-use super::influx::{flux as influx_flux, handshakes, query as influx_query, v3, write as influx};
+use super::influx::{
+    buckets, flux as influx_flux, handshakes, query as influx_query, v3, write as influx,
+};
 use super::prometheus::{
     exemplars, exposition, federate, functions, pushgateway, query, remote_read, remote_write,
     series, syntax,
@@ -185,7 +187,9 @@ pub const ROUTES: &[Route] = &[
     influxql("/query"),
     influxql("/influx/query"),
     Route { wording: Wording::InfluxV3, ..read("/api/v3/query_influxql", v3::query) },
-    Route { wording: Wording::InfluxV2, ..read("/api/v2/buckets", handshakes::buckets) },
+    Route { methods: GET, wording: Wording::InfluxV2, ..read("/api/v2/buckets", handshakes::buckets) },
+    Route { wording: Wording::InfluxV2, ..change("/api/v2/buckets", POST, buckets::create) },
+    Route { wording: Wording::InfluxV2, ..change("/api/v2/delete", POST, buckets::delete) },
     Route { wording: Wording::InfluxV2, ..control("/api/v2/orgs", handshakes::organisations) },
     flux("/api/v2/query"),
     flux("/influx/api/v2/query"),

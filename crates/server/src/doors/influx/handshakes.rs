@@ -6,7 +6,6 @@ use crate::app::App;
 use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
 use crate::failure::Failure;
-use hyper::Method;
 use model::sample::NANOS_PER_SECOND;
 use serde_json::json;
 use std::sync::Arc;
@@ -41,22 +40,19 @@ pub fn ready(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 
 /// `/api/v2/buckets`: the databases.
 pub fn buckets(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    if request.method == Method::POST {
-        let words = "buckets cannot be made here: one is there once something was written to it";
-        return Err(Failure::bad_input(words).advised("or send CREATE DATABASE to /query"));
-    }
     let wanted = request.params.filled("name");
     let all = databases(app, request)?.into_iter();
     let named = all.filter(|name| wanted.is_none_or(|wanted| wanted == name));
-    let list: Vec<serde_json::Value> = named
-        .map(|name| {
-            json!({
-                "id": flux::bucket_id(&name), "orgID": flux::ORGANISATION_ID, "type": "user",
-                "name": name, "retentionRules": [],
-            })
-        })
-        .collect();
+    let list: Vec<serde_json::Value> = named.map(|name| bucket_json(&name)).collect();
     Ok(Answer::json(&json!({ "links": { "self": "/api/v2/buckets" }, "buckets": list })))
+}
+
+/// A database as InfluxDB 2 tells of a bucket.
+pub(super) fn bucket_json(name: &str) -> serde_json::Value {
+    json!({
+        "id": flux::bucket_id(name), "orgID": flux::ORGANISATION_ID, "type": "user", "name": name,
+        "retentionRules": [],
+    })
 }
 
 /// `/api/v2/orgs`: there is one.

@@ -7,6 +7,7 @@
 //! datagrams (UDP) ── lines ─────┘
 //! ```
 
+pub mod buckets;
 pub mod flux;
 pub mod handshakes;
 pub mod query;
