@@ -99,7 +99,7 @@ fn seconds(millis: i64) -> String {
     format!("{sign}{}.{:03}", millis / 1000, millis % 1000)
 }
 
-/// An answer's rows. `take` is told before each how many there are by then.
+/// An answer's rows. `take` is told before each how many there are before it.
 fn parse(
     text: &[u8],
     fold: &Fold<'_>,
@@ -204,15 +204,16 @@ impl<'de> Visitor<'de> for Part<'_, '_> {
             while let Some((time, value)) = entries.next_element::<(f64, Cow<'de, str>)>()? {
                 let value =
                     value.parse().map_err(|_| Error::custom("a value that is no number"))?;
-                let place = step_of(time, reading.fold)
-                    .and_then(|step| last(reading).ok()?.values.get_mut(step));
+                let step = step_of(time, reading.fold);
+                let values = &mut last::<A::Error>(reading)?.values;
+                let place = step.and_then(|step| values.get_mut(step));
                 *place.ok_or_else(|| Error::custom("a time that was not asked for"))? = value;
             }
             return Ok(());
         }
         loop {
             // An empty one first: what it takes counts before it is taken.
-            if let Err(error) = (reading.take)(reading.rows.len() + 1) {
+            if let Err(error) = (reading.take)(reading.rows.len()) {
                 reading.failed = Some(error);
                 return Err(Error::custom("more than may be"));
             }
