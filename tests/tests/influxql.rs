@@ -346,7 +346,7 @@ fn the_python_client_of_the_first_generation() -> Result<()> {
 }
 
 #[test]
-fn buckets_are_listed_and_not_made() -> Result<()> {
+fn buckets_are_listed_and_made() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = start(directory.path())?;
     let listed = server.get("/api/v2/buckets?name=x")?;
@@ -356,7 +356,9 @@ fn buckets_are_listed_and_not_made() -> Result<()> {
         listed.excerpt()
     );
     let made = server.post("/api/v2/buckets", r#"{"name":"b","orgID":"o"}"#)?;
-    ensure!(made.status == 400 && made.text().contains("CREATE DATABASE"), "{}", made.excerpt());
+    ensure!(made.status == 201 && made.text().contains("\"name\":\"b\""), "{}", made.excerpt());
+    let databases = server.get(&format!("/query?q={}", percent("SHOW DATABASES")))?.text();
+    ensure!(databases.contains("\"b\""), "{databases}");
     let path = format!("/query?q={}", percent("CREATE USER a WITH PASSWORD 'b'"));
     let said = server.post(&path, "")?.text();
     ensure!(said.contains("--http-user "), "{said}");

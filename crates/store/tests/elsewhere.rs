@@ -89,7 +89,9 @@ impl Elsewhere for Other {
     fn fold(&self, fold: &Fold<'_>, asked: &Asked<'_>) -> Answer<Option<Vec<FoldedRow>>> {
         let sets: Vec<_> =
             asked.sets.iter().map(|set| CompiledMatchers::compile(set).unwrap()).collect();
-        let matches = |labels: &Labels| sets.iter().any(|set| set.matches(labels));
+        // No set at all is every series.
+        let matches =
+            |labels: &Labels| sets.is_empty() || sets.iter().any(|set| set.matches(labels));
         let found = self.samples.iter().filter(|(labels, _)| matches(labels));
         let found = found.map(|(labels, samples)| (labels.clone(), samples.clone())).collect();
         self.answer(|| Some(folded(&found, fold).into_iter().rev().collect()))
