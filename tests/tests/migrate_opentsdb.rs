@@ -158,7 +158,7 @@ fn what_is_no_answer_of_an_opentsdb_is_not_done() -> Result<()> {
     let said = must(&server, directory, &all)?;
     let words = "samples of times that were not asked for, or that nothing can keep: late (";
     ensure!(said.contains(words), "{said}");
-    ensure!(server.export("late")?.len() == 0, "none of them");
+    ensure!(server.export("late")?.is_empty(), "none of them");
     server.stop()
 }
 

@@ -56,7 +56,7 @@ impl Queries {
         format!("\"{name}\"{kind}")
     }
 
-    fn from_of(&mut self, shape: &Shape) -> String {
+    fn source_of(&mut self, shape: &Shape) -> String {
         let from = &shape.from;
         match from.contains(['/', '"', '.', ',']) {
             true => from.clone(),
@@ -115,7 +115,7 @@ impl Queries {
         let page =
             if shape.from.contains(['l', '/']) && page.contains("OFFSET") { "" } else { page };
         let zone = self.pick(&["", "", "", " tz('Europe/Berlin')", " tz('America/New_York')"]);
-        let from = self.from_of(&shape);
+        let from = self.source_of(&shape);
         format!(
             "SELECT {call} FROM {from} WHERE {filter}{times} GROUP BY {interval}{groups}{fill}{order}{page}{zone}"
         )
@@ -128,7 +128,7 @@ impl Queries {
         let outer = self.pick(&["mean", "max", "sum", "count"]);
         let (filter, times) = (self.tag_filter(), self.time_filter(&shape));
         let interval = self.interval(&shape);
-        let from = self.from_of(&shape);
+        let from = self.source_of(&shape);
         let fill = self.pick(&["", " fill(null)", " fill(none)", " fill(0)"]);
         match self.random.below(3) {
             0 => format!(

@@ -1,6 +1,6 @@
 //! InfluxQL: text to tree, and whole statements of TSBS over a part of the store, to JSON.
 
-use crate::hosts::{self, FIELDS, START_NS};
+use crate::hosts::{self, FIELDS};
 use crate::path::{HotPath, Pass};
 use crate::paths::store;
 use ::influxql::ast::DataType;

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
     use crate::legacy::rule::parse as parse_rule;
     use model::{METRIC_NAME, MatchOp, Matcher, TimeRange};
-    use store::Taken;
+    use store::{Lacks, Taken};
 
     fn fold(by: &[String]) -> Fold<'_> {
         let (window, series) = (WindowFold::Avg, SeriesFold::Max);
@@ -252,11 +252,12 @@ mod tests {
 
     #[test]
     fn texts_ask_for_what_is_wanted() {
-        let taken = Taken::default();
+        let (taken, lacks) = (Taken::default(), Lacks::default());
         let sets =
             [vec![Matcher::equal(METRIC_NAME, "cpu"), Matcher::new("h", MatchOp::Regex, "a|b")]];
         let range = TimeRange::new(0, 1);
-        let mut asked = Asked { sets: &sets, range, deadline: None, series_max: 9, taken: &taken };
+        let (taken, lacks) = (&taken, &lacks);
+        let mut asked = Asked { sets: &sets, range, deadline: None, series_max: 9, taken, lacks };
         let text = |by: &[&str], asked: &Asked<'_>| {
             let by: Vec<String> = by.iter().map(ToString::to_string).collect();
             text_of(&fold(&by), asked)
