@@ -70,6 +70,28 @@ fn check_all(server: &Server) {
     );
 }
 
+/// `a` with a field `b_c` and `a_b` with a field `c` have one metric of strings, too.
+#[test]
+fn strings_of_another_measurement_are_not_deleted_along() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    server.write("/write?db=x", format!("a b_c=\"one\" {START}000000000\n"))?;
+    server.write("/write?db=x", format!("a_b c=\"two\" {}000000000\n", START + 1))?;
+    for statement in ["DROP MEASUREMENT a", "DELETE FROM a_b", "DROP SERIES FROM a"] {
+        let told = server.post(&format!("/query?db=x&q={}", percent(statement)), "")?.text();
+        ensure!(told.contains("both stored as metric a_b_c:text"), "{statement}: {told}");
+    }
+    let predicate = r#"{"start":"1970-01-01T00:00:00Z","stop":"2030-01-01T00:00:00Z",
+        "predicate":"_measurement=\"a\""}"#;
+    let told = server.post("/api/v2/delete?org=o&bucket=x", predicate)?;
+    ensure!(told.status == 400 && told.text().contains("a_b_c:text"), "{}", told.excerpt());
+    for (measurement, field) in [("a", "b_c"), ("a_b", "c")] {
+        let left = rows(&server, &format!("SELECT {field} FROM {measurement}"))?;
+        ensure!(left == json!([[START, "one"], [START + 1, "two"]]), "{left}");
+    }
+    server.stop()
+}
+
 #[test]
 fn strings_come_back() -> Result<()> {
     let directory = tempfile::tempdir()?;

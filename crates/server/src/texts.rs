@@ -47,7 +47,13 @@ struct State {
     pending: Vec<u32>,
     /// Whether the store's table of metadata has no room for more.
     is_full: bool,
+    /// How often numbers were taken back.
+    withdrawals: u64,
 }
+
+/// A moment: whether numbers that were given out since then are still good is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(u64);
 
 /// All texts.
 #[derive(Debug)]
@@ -144,12 +150,28 @@ impl TextTable {
         self.borrowed.numbers(loan.texts(), count_max).map(Lent).ok_or_else(|| too_many(count_max))
     }
 
+    /// To be asked before lines are decoded whose numbers are then settled.
+    pub fn mark(&self) -> Mark {
+        Mark(self.shared().withdrawals)
+    }
+
     /// Makes all numbers that were given out so far durable. To be called before samples with them
-    /// are appended.
+    /// are appended, with the mark from before the first of them was given out.
     ///
     /// # Errors
-    /// When the store takes no notes; the numbers are then tried again with the next ones.
-    pub fn settle(&self, store: &Store) -> Result<(), Failure> {
+    /// When the store takes no notes; the numbers are then tried again with the next ones. When
+    /// numbers were taken back meanwhile, for whomever: samples that were decoded may name them.
+    pub fn settle(&self, store: &Store, since: Mark) -> Result<(), Failure> {
+        self.make_durable(store)?;
+        match self.mark() == since {
+            true => Ok(()),
+            false => {
+                Err(Failure::busy("strings came for which there is no room among the metadata"))
+            }
+        }
+    }
+
+    fn make_durable(&self, store: &Store) -> Result<(), Failure> {
         if self.shared().pending.is_empty() {
             return Ok(());
         }
@@ -174,15 +196,22 @@ impl TextTable {
         let settled: Vec<u32> = state.pending.drain(..notes.len()).collect();
         let left_out: Vec<u32> =
             settled.into_iter().filter(|number| !store.has_note(&note_name(*number))).collect();
-        if left_out.is_empty() {
-            return Ok(());
+        if !left_out.is_empty() {
+            state.take_back(&left_out);
         }
-        for number in left_out {
-            let text = state.texts.get_mut(number as usize - 1).and_then(Option::take);
-            text.and_then(|text| state.numbers.remove(&text));
+        Ok(())
+    }
+}
+
+impl State {
+    /// Forgets numbers for which the store has no room.
+    fn take_back(&mut self, numbers: &[u32]) {
+        for number in numbers {
+            let text = self.texts.get_mut(*number as usize - 1).and_then(Option::take);
+            text.and_then(|text| self.numbers.remove(&text));
         }
-        state.is_full = true;
-        Err(Failure::busy("strings came for which there is no room among the metadata"))
+        self.is_full = true;
+        self.withdrawals += 1;
     }
 }
 
@@ -224,5 +253,30 @@ impl Texts for TextTable {
         state.numbers.insert(text, number);
         state.pending.push(number);
         Ok(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use store::StoreConfig;
+    use vfs::SimVfs;
+
+    #[test]
+    fn who_has_a_number_that_was_taken_back_is_refused_whoever_asked_for_it() {
+        let disk = Arc::new(SimVfs::new(1));
+        let store =
+            Store::open(disk, Path::new("/data"), StoreConfig::standard()).expect("a store");
+        let table = TextTable::read(&store, TextLimits { count_max: 9, size_max: 9 });
+        let (first, second) = (table.mark(), table.mark());
+        let number = table.number("a").expect("a number");
+        assert_eq!(table.number("a"), Ok(number), "both lines have it");
+        table.exclusive().take_back(&[number]);
+        for mark in [first, second] {
+            assert!(table.settle(&store, mark).is_err(), "their samples would name nothing");
+        }
+        assert_eq!(table.text(f64::from(number)), None);
+        table.settle(&store, table.mark()).expect("who decodes anew has other numbers");
     }
 }

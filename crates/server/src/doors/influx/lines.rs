@@ -129,12 +129,13 @@ impl Lines {
         let hasher = self.app.store.hasher();
         loop {
             let Block { bytes, ends, start, outcome, .. } = &mut *block;
+            let mark = self.app.texts.mark();
             let decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &self.keys)?;
             let rest = decoded.rest;
             let (table, store) = (&self.app.measurements, &self.app.store);
             let learned = table.learn(store, "", kinds_of_lines(bytes, &decoded.batch));
             let learned = learned.map_err(Failure::of_write)?;
-            self.app.texts.settle(&self.app.store)?;
+            self.app.texts.settle(&self.app.store, mark)?;
             outcome.append(&self.app, decoded, durability)?;
             table.confirm(store, "", &learned).map_err(Failure::of_write)?;
             match rest {

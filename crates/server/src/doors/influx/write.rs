@@ -161,13 +161,14 @@ fn store_lines(
     // Nothing more is read of what is refused.
     let mut next = outcome.errors.is_empty().then(Start::default);
     while let Some(start) = next {
+        let mark = app.texts.mark();
         let decoded = decode(body, start, &options, &hasher, &keys)?;
         next = decoded.rest;
         let lines = kinds_of_lines(body, &decoded.batch).into_iter();
         let lines = lines.map(|line| line.with_escapes(escapes)).collect();
         let learned = app.measurements.learn(&app.store, table, lines);
         let learned = learned.map_err(Failure::of_write)?;
-        app.texts.settle(&app.store)?;
+        app.texts.settle(&app.store, mark)?;
         outcome.append(app, decoded, durability)?;
         app.measurements.confirm(&app.store, table, &learned).map_err(Failure::of_write)?;
     }

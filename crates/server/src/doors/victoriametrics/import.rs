@@ -29,9 +29,10 @@ pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
     let mut outcome = Outcome::default();
     let mut next = Some(Start::default());
     while let Some(start) = next {
+        let mark = app.texts.mark();
         let decoded = json_lines::decode(&body, start, &hasher, &keys)?;
         next = decoded.rest;
-        app.texts.settle(&app.store)?;
+        app.texts.settle(&app.store, mark)?;
         outcome.append(app, decoded, durability)?;
     }
     body.give_back(app);

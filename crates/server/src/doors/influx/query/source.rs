@@ -107,7 +107,7 @@ impl StoreSource<'_> {
         let all = self.measurements_of(database);
         let own: BTreeSet<String> = self.metrics(database, measurement).into_iter().collect();
         for (other, fields) in all.iter().filter(|(other, _)| *other != measurement) {
-            let mut metrics = fields.keys().map(|field| format!("{other}_{field}"));
+            let mut metrics = fields.iter().map(|(field, kind)| metric_of(other, field, *kind));
             if let Some(metric) = metrics.find(|metric| own.contains(metric)) {
                 return Some((metric, other.clone()));
             }
