@@ -203,6 +203,8 @@ fn check_what_is_made_there(half: &Server, url: &str) -> Result<()> {
         let after = counts()?;
         Ok((after.0 - before.0, after.1 - before.1))
     };
+    let (made, samples) = ask("sum(count_over_time(cpu_v{host=\"h0\"}[1h]))")?;
+    ensure!(made == 0.0 && 0.0 < samples, "what is there twice is once here: {made} {samples}");
     let query = "sum(max_over_time(cpu_v{host=\"h0\"}[1h]))";
     ensure!(ask(query)? == (1.0, 0.0), "made there");
     let (found, _) = data(&half.get(&format!("{}&stats=all", range_path(query, 2, 20)))?)?;

@@ -2,7 +2,8 @@
 //!
 //! Which aggregations these are is the same in both languages: of rollups that look at nothing but the
 //! samples in their windows, by labels that are named. `rate` is none of them: what it makes of the same
-//! samples differs from one database to the next.
+//! samples differs from one database to the next. Nor are sums and counts of windows: a VictoriaMetrics
+//! has samples twice that were written twice.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -15,9 +16,7 @@ pub(crate) fn window_fold(name: &str) -> Option<WindowFold> {
     match name {
         "min_over_time" => Some(WindowFold::Min),
         "max_over_time" => Some(WindowFold::Max),
-        "sum_over_time" => Some(WindowFold::Sum),
         "avg_over_time" => Some(WindowFold::Avg),
-        "count_over_time" => Some(WindowFold::Count),
         "last_over_time" => Some(WindowFold::Last),
         _ => None,
     }

@@ -98,9 +98,9 @@ impl Elsewhere for Other {
     }
 }
 
-/// The largest of the sums of windows, by group.
+/// The sum of the largest of windows, by group.
 fn folded(samples: &Samples, fold: &Fold<'_>) -> Vec<FoldedRow> {
-    assert_eq!((fold.window, fold.series), (WindowFold::Sum, SeriesFold::Max));
+    assert_eq!((fold.window, fold.series), (WindowFold::Max, SeriesFold::Sum));
     let mut groups: BTreeMap<Labels, Vec<f64>> = BTreeMap::new();
     for (labels, samples) in samples {
         let is_kept = |name: &[u8]| fold.by.iter().any(|one| one.as_bytes() == name);
@@ -108,8 +108,12 @@ fn folded(samples: &Samples, fold: &Fold<'_>) -> Vec<FoldedRow> {
         for (step, value) in row.iter_mut().enumerate() {
             let end = fold.at_ms(step) * 1_000_000;
             let window = samples.range(end - fold.window_ms * 1_000_000 + 1..=end);
-            let sum = window.map(|(_, bits)| f64::from_bits(*bits)).reduce(|sum, next| sum + next);
-            *value = value.max(sum.unwrap_or(f64::NAN));
+            let max = window.map(|(_, bits)| f64::from_bits(*bits)).reduce(f64::max);
+            *value = match max {
+                Some(max) if value.is_nan() => max,
+                Some(max) => *value + max,
+                None => *value,
+            };
         }
     }
     let rows = groups.into_iter().map(|(labels, values)| FoldedRow { labels, values });
@@ -135,9 +139,9 @@ fn check_fold(random: &mut Random, all: &Store, part: &Store) -> bool {
     let by = ["host".to_string(), "__name__".to_string()];
     let start_ms = START / 1_000_000 + random.below(5 * 86_400_000) as i64;
     let fold = Fold {
-        window: WindowFold::Sum,
+        window: WindowFold::Max,
         window_ms: 1 + random.below(86_400_000) as i64,
-        series: SeriesFold::Max,
+        series: SeriesFold::Sum,
         by: &by[..random.below(3) as usize],
         start_ms,
         step_ms: 1 + random.below(20_000_000) as i64,

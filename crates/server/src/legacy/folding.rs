@@ -83,9 +83,7 @@ fn text_of(fold: &Fold<'_>, asked: &Asked<'_>) -> Option<String> {
     let window = match fold.window {
         WindowFold::Min => "min",
         WindowFold::Max => "max",
-        WindowFold::Sum => "sum",
         WindowFold::Avg => "avg",
-        WindowFold::Count => "count",
         WindowFold::Last => "last",
     };
     let (by, window_ms) = (fold.by.join(","), fold.window_ms);

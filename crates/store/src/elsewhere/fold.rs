@@ -14,19 +14,16 @@
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange, Timestamp};
 
-/// How the samples of a window become a number.
+/// How the samples of a window become a number. Sums and counts are none of them: others count samples
+/// that came twice, and here the time of each is once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowFold {
     /// The smallest.
     Min,
     /// The largest.
     Max,
-    /// Their sum.
-    Sum,
     /// Their mean.
     Avg,
-    /// How many there are.
-    Count,
     /// The newest.
     Last,
 }
