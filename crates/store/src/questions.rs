@@ -12,6 +12,7 @@ use crate::reader::Reader;
 use crate::select::matchers::{compile, plain};
 use crate::stats::{Cardinality, CardinalityRequest};
 use crate::{Result, SelectLimits, Selection, cardinality, catalog};
+use model::sample::NANOS_PER_MILLI;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange, Timestamp};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -154,9 +155,12 @@ impl<'a> Questions<'a> {
         let Some(end) = others.end_of_only() else { return Ok(None) };
         let mut steps = fold.steps_before(end);
         if 0 < steps {
-            let seen = fold.first(steps).range();
+            // What is here within a millisecond of theirs is the same sample, so all of it counts.
+            let TimeRange { start, end } = fold.first(steps).range();
+            let seen = TimeRange::new(start, end.saturating_add(NANOS_PER_MILLI - 1));
             let first = self.first_of_own(sets, seen, fold, limits)?;
-            steps = first.map_or(steps, |first| fold.steps_before(first));
+            let millisecond = first.map(|first| first - first.rem_euclid(NANOS_PER_MILLI));
+            steps = millisecond.map_or(steps, |first| fold.steps_before(first).min(steps));
         }
         if steps == 0 {
             return Ok(None);

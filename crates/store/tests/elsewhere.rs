@@ -134,6 +134,27 @@ fn what_is_made_elsewhere_is_what_would_be_made_here() {
     }
 }
 
+/// The window ends before what is here, and yet that is the sample which is there.
+#[test]
+fn what_is_here_within_a_millisecond_of_theirs_is_theirs() {
+    let (part, mut other) = (open(), Other::default());
+    let theirs = START + 10 * SECOND;
+    let samples = BTreeMap::from([(theirs, 7f64.to_bits())]);
+    other.samples.insert(labels(&[("host", "h")], "a"), samples);
+    append(&part, "h", theirs + 400_000, "a", 9.0);
+    part.ask_too(vec![Arc::new(other)]);
+    let fold = |at_ms: i64| {
+        let (window, series) = (WindowFold::Max, SeriesFold::Sum);
+        let (by, step_ms) = (&[][..], 1);
+        let fold = Fold { window, window_ms: 1_000, series, by, start_ms: at_ms, step_ms, len: 1 };
+        let sets = [vec![Matcher::equal("__name__", "a")]];
+        part.strict().fold(&sets, &fold, &LIMITS).unwrap()
+    };
+    let at_ms = theirs / 1_000_000;
+    assert_eq!(fold(at_ms), None, "samples decide which it is");
+    assert_eq!(fold(at_ms - 1).map(|folded| folded.rows), Some(Vec::new()));
+}
+
 /// Whether any step was made elsewhere; if so, what came of it must be right.
 fn check_fold(random: &mut Random, all: &Store, part: &Store) -> bool {
     let by = ["host".to_string(), "__name__".to_string()];
