@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Answer, Asked, Elsewhere, Fault, Fold, FoldedRow, FoundSeries, Limit};
+use vfs::Vfs;
 
 /// Requests to one backend at a time.
 const REQUESTS_MAX: usize = 8;
@@ -53,6 +54,8 @@ pub struct Backend {
     counters: Arc<Counters>,
     /// What is known of an InfluxDB.
     influx: Arc<influx::Known>,
+    /// Whose clock says what is new; none before it is registered.
+    clock: OnceLock<Arc<dyn Vfs>>,
 }
 
 #[derive(Default)]
@@ -130,6 +133,7 @@ impl Backend {
             export: OnceLock::new(),
             counters: Arc::default(),
             influx: Arc::default(),
+            clock: OnceLock::new(),
         };
         let client = backend.client();
         backend.state().clients.push(client.map_err(|error| error.context("--legacy"))?);
@@ -144,6 +148,11 @@ impl Backend {
     /// What is known of it, where it is an InfluxDB.
     pub fn influx(&self) -> Option<&Arc<influx::Known>> {
         (self.rule.kind == Kind::InfluxDb).then_some(&self.influx)
+    }
+
+    /// Tells it the time from now on.
+    pub(super) fn set_clock(&self, clock: Arc<dyn Vfs>) {
+        let _ = self.clock.set(clock);
     }
 
     /// What the flag says of it.
@@ -499,6 +508,11 @@ impl<'b> Request<'b> {
 }
 
 impl Bounds<'_> {
+    /// Samples that may come, in which memory counts.
+    pub fn weight_max(&self) -> usize {
+        usize::try_from(self.limits.samples_max).unwrap_or(usize::MAX)
+    }
+
     /// Bytes that may come.
     pub fn size_max(&self) -> usize {
         usize::try_from(self.limits.size_max).unwrap_or(usize::MAX)
@@ -584,7 +598,8 @@ impl Elsewhere for Backend {
     }
 
     fn fold(&self, fold: &Fold<'_>, asked: &Asked<'_>) -> Answer<Option<Vec<FoldedRow>>> {
-        if !folding::can(&self.rule) {
+        let now = self.clock.get().map(|clock| clock.now());
+        if !now.is_some_and(|now| folding::can(&self.rule, fold, now)) {
             return Ok(None);
         }
         self.answer(asked, |request| folding::fold(request, fold, asked))

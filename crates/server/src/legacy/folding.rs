@@ -10,7 +10,8 @@ use super::rule::{Aggregates, Kind, Rule};
 use super::selector;
 use crate::commands::client::encode;
 use anyhow::{Context as _, bail, ensure};
-use model::Labels;
+use model::sample::NANOS_PER_MILLI;
+use model::{Labels, MatchOp, Matcher, Timestamp};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
@@ -20,10 +21,21 @@ use store::{Asked, Fold, FoldedRow, SeriesFold, WindowFold};
 const PATH: &str = "/api/v1/query_range";
 /// What a row takes besides its numbers, in samples of 16 bytes.
 const ROW_WEIGHT: usize = 8;
+/// Bytes of an answer, which is read as a whole; of more groups and steps samples are the lesser evil.
+const ANSWER_SIZE_MAX: usize = 32 << 20;
+/// How long ago the last step must be: of what is newer than its own clock it makes something else.
+const AGE_MIN_MS: i64 = 5 * 60 * 1000;
 
-/// Whether it is asked at all.
-pub fn can(rule: &Rule) -> bool {
-    rule.kind == Kind::VictoriaMetrics && rule.aggregates == Aggregates::There
+/// More than aggregates may take: its samples are asked for instead.
+#[derive(Debug, thiserror::Error)]
+#[error("too large for an aggregate")]
+struct Unfit;
+
+/// Whether it is asked at all, now, in nanoseconds.
+pub fn can(rule: &Rule, fold: &Fold<'_>, now: Timestamp) -> bool {
+    let age_ms = (now / NANOS_PER_MILLI).saturating_sub(fold.at_ms(fold.len - 1));
+    let is_there = rule.kind == Kind::VictoriaMetrics && rule.aggregates == Aggregates::There;
+    is_there && AGE_MIN_MS <= age_ms
 }
 
 /// The groups' rows; `None` where it cannot make them.
@@ -43,22 +55,33 @@ pub fn fold(
     );
     let mut answer = Vec::new();
     let came = request.stream(PATH, &query, asked, &mut |bytes| {
+        ensure!(answer.len() + bytes.len() <= ANSWER_SIZE_MAX, Unfit);
         answer.extend_from_slice(bytes);
         Ok(())
     });
-    match came {
-        Err(error) if is_refusal(&error) => return Ok(None),
-        other => other?,
-    }
-    let bounds = request.bounds();
+    let (row_weight, weight_max) = (fold.len / 2 + ROW_WEIGHT, request.bounds().weight_max());
     let mut take = |rows: usize| {
-        let weight = fold.len / 2 + ROW_WEIGHT;
-        bounds.note_samples(0, weight, asked)?;
-        bounds.check_series(rows, asked)
+        let weight = rows.saturating_mul(row_weight);
+        ensure!(rows <= asked.series_max && weight <= weight_max, Unfit);
+        Ok(())
     };
-    let rows = parse(&answer, fold, &mut take)?;
-    request.note_aggregate();
-    Ok(Some(rows))
+    match came.and_then(|()| parse(&answer, fold, &mut take)) {
+        Ok(rows) => {
+            request.note_aggregate();
+            Ok(Some(rows))
+        }
+        Err(error) if is_refusal(&error) || error.is::<Unfit>() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a regular expression has a dot that stands for any one character: some servers are told
+/// to take it for itself, but in `.*` and `.+`.
+fn has_lone_dot(matcher: &Matcher) -> bool {
+    let is_regex = matches!(matcher.op, MatchOp::Regex | MatchOp::NotRegex);
+    let without = [r"\\", r"\.", ".*", ".+"];
+    let rest = without.iter().fold(matcher.value.clone(), |text, part| text.replace(part, ""));
+    is_regex && rest.contains('.')
 }
 
 /// The aggregation in MetricsQL, where its labels can be named there.
@@ -69,7 +92,7 @@ fn text_of(fold: &Fold<'_>, asked: &Asked<'_>) -> Option<String> {
         let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         name.bytes().all(is_word) && name.starts_with(|c: char| !c.is_ascii_digit())
     };
-    if !fold.by.iter().all(is_plain) {
+    if !fold.by.iter().all(is_plain) || asked.sets.iter().flatten().any(has_lone_dot) {
         return None;
     }
     let series = match fold.series {
@@ -114,7 +137,10 @@ fn parse(
     read.context("not the JSON that was expected")?;
     ensure!(!reply.is_partial, "a part of its cluster does not answer");
     match reply.status.as_str() {
-        "success" => Ok(reading.rows),
+        "success" => {
+            ensure!(reply.is_matrix && reply.has_rows, "not the JSON that was expected: no matrix");
+            Ok(reading.rows)
+        }
         _ => bail!(
             "it answers with the status {:?}",
             reply.status.chars().take(32).collect::<String>()
@@ -127,6 +153,8 @@ fn parse(
 struct Reply {
     status: String,
     is_partial: bool,
+    is_matrix: bool,
+    has_rows: bool,
 }
 
 /// What is read of an answer so far.
@@ -148,7 +176,7 @@ enum Of<'p> {
     /// `{"status": .., "data": ..}`
     Answer(&'p mut Reply),
     /// `{"resultType": .., "result": ..}`
-    Data,
+    Data(&'p mut Reply),
     /// `[row, ..]`
     Rows,
     /// `{"metric": .., "values": ..}`
@@ -162,7 +190,7 @@ impl<'de> DeserializeSeed<'de> for Part<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         match self.of {
-            Of::Answer(_) | Of::Data | Of::Row => deserializer.deserialize_map(self),
+            Of::Answer(_) | Of::Data(_) | Of::Row => deserializer.deserialize_map(self),
             Of::Rows | Of::Points => deserializer.deserialize_seq(self),
         }
     }
@@ -179,10 +207,23 @@ impl<'de> Visitor<'de> for Part<'_, '_> {
         let Part { mut of, reading } = self;
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             match (&mut of, &*name) {
-                (Of::Answer(reply), "status") => reply.status = map.next_value()?,
-                (Of::Answer(reply), "isPartial") => reply.is_partial = map.next_value()?,
-                (Of::Answer(_), "data") => map.next_value_seed(Part { of: Of::Data, reading })?,
-                (Of::Data, "result") => map.next_value_seed(Part { of: Of::Rows, reading })?,
+                (Of::Answer(reply), "status") if reply.status.is_empty() => {
+                    reply.status = map.next_value()?;
+                }
+                (Of::Answer(reply), "isPartial") => reply.is_partial |= map.next_value::<bool>()?,
+                (Of::Answer(reply), "data") => {
+                    map.next_value_seed(Part { of: Of::Data(reply), reading })?;
+                }
+                (Of::Data(reply), "resultType") => {
+                    reply.is_matrix = map.next_value::<Cow<'de, str>>()? == "matrix";
+                }
+                (Of::Data(reply), "result") if !reply.has_rows => {
+                    reply.has_rows = true;
+                    map.next_value_seed(Part { of: Of::Rows, reading })?;
+                }
+                (_, "status" | "result") => {
+                    return Err(Error::custom("a name that is there twice"));
+                }
                 (Of::Row, "metric") => {
                     let LabelsOf(labels) = map.next_value()?;
                     last(reading)?.labels = labels;
@@ -231,7 +272,7 @@ fn last<'x, E: Error>(reading: &'x mut Reading<'_>) -> Result<&'x mut FoldedRow,
 
 /// The step of a time in seconds; `None` of one that is none.
 fn step_of(time: f64, fold: &Fold<'_>) -> Option<usize> {
-    let behind_ms = (time * 1000.0).round() as i64 - fold.start_ms;
+    let behind_ms = ((time * 1000.0).round() as i64).checked_sub(fold.start_ms)?;
     let is_step = 0 <= behind_ms && behind_ms % fold.step_ms == 0;
     usize::try_from(behind_ms / fold.step_ms).ok().filter(|_| is_step)
 }
@@ -240,7 +281,7 @@ fn step_of(time: f64, fold: &Fold<'_>) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::legacy::rule::parse as parse_rule;
-    use model::{METRIC_NAME, MatchOp, Matcher, TimeRange};
+    use model::{METRIC_NAME, TimeRange};
     use store::{Lacks, Taken};
 
     fn fold(by: &[String]) -> Fold<'_> {
@@ -263,6 +304,11 @@ mod tests {
         let expected = r#"max(avg_over_time({__name__="cpu",h=~"a|b"}[90000ms])) by (h,__name__)"#;
         assert_eq!(text(&["h", "__name__"], &asked).as_deref(), Some(expected));
         assert_eq!(text(&["a.b"], &asked), None, "it has no word for that label");
+        for (value, is_asked) in [("a.b", false), (r"a\.b|c.*d.+", true), (r"a\\.b", false)] {
+            let dotted = [vec![Matcher::new("h", MatchOp::Regex, value)]];
+            let asked = Asked { sets: &dotted, ..asked };
+            assert_eq!(text(&[], &asked).is_some(), is_asked, "{value}");
+        }
         let two = [sets[0].clone(), sets[0].clone()];
         asked.sets = &two;
         assert_eq!(text(&[], &asked), None, "several selectors");
@@ -293,15 +339,24 @@ mod tests {
             r#"{"metric":{"h":"a"},"values":[[1,"1"]]}"#,
             r#"{"metric":{"h":"a"},"values":[[3,"1"]]}"#,
             r#"{"metric":{"h":"a"},"values":[[1e300,"1"]]}"#,
+            r#"{"metric":{"h":"a"},"values":[[-1e300,"1"]]}"#,
             r#"{"metric":{"h":"a"},"values":[[1.5,"x"]]}"#,
             r#"{"metric":{"h":"a"},"values":[[1.5,"1"]"#,
             r#"[{"metric":{}}]"#,
         ] {
             assert!(read(bad).is_err(), "{bad}");
         }
-        for bad in
-            ["", "<html>", r#"{"status":"error"}"#, r#"{"status":"success","isPartial":true}"#]
-        {
+        for bad in [
+            "",
+            "<html>",
+            r#"{"status":"error"}"#,
+            r#"{"status":"success"}"#,
+            r#"{"status":"success","isPartial":true}"#,
+            r#"{"status":"success","data":{"resultType":"vector","result":[]}}"#,
+            r#"{"status":"success","data":{"resultType":"matrix"}}"#,
+            r#"{"status":"error","status":"success","data":{"resultType":"matrix","result":[]}}"#,
+            r#"{"isPartial":true,"isPartial":false,"status":"success","data":{"resultType":"matrix","result":[]}}"#,
+        ] {
             assert!(parse(bad.as_bytes(), &fold, &mut |_| Ok(())).is_err(), "{bad}");
         }
     }
@@ -326,5 +381,9 @@ mod tests {
         assert_eq!(parse_rule(rule).expect("a rule")[0].aggregates, Aggregates::There);
         let here = parse_rule(&format!("{rule} aggregates=here")).expect("a rule");
         assert_eq!(here[0].aggregates, Aggregates::Here);
+        let (there, fold) = (parse_rule(rule).expect("a rule"), fold(&[]));
+        let later = (fold.at_ms(2) + AGE_MIN_MS) * NANOS_PER_MILLI;
+        let can = [(&there[0], later), (&there[0], later - 1_000_000), (&here[0], later)];
+        assert_eq!(can.map(|(rule, now)| super::can(rule, &fold, now)), [true, false, false]);
     }
 }

@@ -78,6 +78,7 @@ impl Legacy {
             return;
         }
         self.learn(app);
+        self.backends.iter().for_each(|one| one.set_clock(Arc::clone(&app.vfs)));
         let all = self.backends.iter().map(|one| Arc::clone(one) as Arc<dyn Elsewhere>);
         app.store.ask_too(all.collect());
         let all = self.backends.iter().map(|one| (one.url().to_string(), one.counters())).collect();
