@@ -139,8 +139,9 @@ impl<'a> Questions<'a> {
     }
 
     /// What another database makes itself of the samples of the series that match any of `sets`: of
-    /// the first steps, those that see nothing but what it has. `None` where no step is such a one, or
-    /// it cannot; then, and for all further steps, samples are to be selected.
+    /// the first steps, those that see nothing but what it has. `None` where no step is such a one, where
+    /// others behind them see some of that, too, or it cannot; then, and for all further steps, samples
+    /// are to be selected.
     ///
     /// # Errors
     /// As [`Questions::select`].
@@ -162,7 +163,9 @@ impl<'a> Questions<'a> {
             let millisecond = first.map(|first| first - first.rem_euclid(NANOS_PER_MILLI));
             steps = millisecond.map_or(steps, |first| fold.steps_before(first).min(steps));
         }
-        if steps == 0 {
+        // Where samples have to come for the steps behind, they are the whole answer's: blocks come whole.
+        let needs_samples = steps < fold.len && fold.from(steps).range().start < end;
+        if steps == 0 || needs_samples {
             return Ok(None);
         }
         let rows = others.fold(&plain(sets)?, &fold.first(steps))?;

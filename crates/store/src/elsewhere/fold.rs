@@ -1,15 +1,18 @@
 //! An aggregation that another database makes itself of the samples that it has.
 //!
 //! `max by (host) (max_over_time(x[5m]))` over samples that are all elsewhere needs no samples to come:
-//! a number for each group and step does. Steps are taken from the first one on, as long as everything
-//! that their windows see is before `until`, and nothing of it is here:
+//! a number for each group and step does. So it is where everything that their windows see is before
+//! `until`, and nothing of it is here; steps behind those may see what is here alone:
 //!
 //! ```text
-//! elsewhere   x x x x x x x x x x
-//! here                       y          ┊ z z z z z         (y was copied)
-//! windows     ---- ---- ---- ----   ----  ----  ----  until ┊
-//! steps       made elsewhere │  made here, of samples of both
+//! elsewhere   x x x x x x x x x
+//! here                          ┊ z z z z z
+//! windows     ---- ---- ----    ┊  ----  ----
+//! steps       made elsewhere  until  made here
 //! ```
+//!
+//! A window over both sides needs samples from there. They come in blocks of hours, which hold what the
+//! other steps see as well: then samples are asked for, for all steps.
 
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange, Timestamp};
@@ -95,6 +98,12 @@ impl Fold<'_> {
         Fold { len: steps, ..self }
     }
 
+    /// The steps behind the first ones.
+    pub(crate) fn from(self, steps: usize) -> Self {
+        debug_assert!(steps < self.len);
+        Fold { start_ms: self.at_ms(steps), len: self.len - steps, ..self }
+    }
+
     /// The time that its windows see.
     pub(crate) fn range(&self) -> TimeRange {
         let start = nanos(self.start_ms.saturating_sub(self.window_ms)).saturating_add(1);
@@ -163,6 +172,7 @@ mod tests {
             assert_eq!(fold.steps_before(time), steps, "{time}");
         }
         assert_eq!(fold.first(2).range().end, 1_100_000_000);
+        assert_eq!(fold.from(2).range(), TimeRange::new(1_140_000_001, 1_400_000_000));
     }
 
     #[test]
