@@ -13,7 +13,7 @@ use crate::select::matchers::{compile, plain};
 use crate::stats::{Cardinality, CardinalityRequest};
 use crate::{Result, SelectLimits, Selection, cardinality, catalog};
 use model::sample::NANOS_PER_MILLI;
-use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange, Timestamp};
+use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -154,43 +154,36 @@ impl<'a> Questions<'a> {
         let sets = &*self.shown(sets);
         let Some(others) = self.others(fold.range(), limits)? else { return Ok(None) };
         let Some(end) = others.end_of_only() else { return Ok(None) };
-        let mut steps = fold.steps_before(end);
-        if 0 < steps {
-            // What is here within a millisecond of theirs is the same sample, so all of it counts.
-            let TimeRange { start, end } = fold.first(steps).range();
-            let seen = TimeRange::new(start, end.saturating_add(NANOS_PER_MILLI - 1));
-            let first = self.first_of_own(sets, seen, fold, limits)?;
-            let millisecond = first.map(|first| first - first.rem_euclid(NANOS_PER_MILLI));
-            steps = millisecond.map_or(steps, |first| fold.steps_before(first).min(steps));
-        }
+        let steps = fold.steps_before(end);
         // Where samples have to come for the steps behind, they are the whole answer's: blocks come whole.
         let needs_samples = steps < fold.len && fold.from(steps).range().start < end;
-        if steps == 0 || needs_samples {
+        if steps == 0 || needs_samples || self.is_any_here(sets, &fold.first(steps), limits)? {
             return Ok(None);
         }
         let rows = others.fold(&plain(sets)?, &fold.first(steps))?;
         Ok(rows.map(|rows| Folded { steps, rows }))
     }
 
-    /// When the first sample is that is here; any of them, where the first step sees one.
-    fn first_of_own(
+    /// Whether a sample is here that the windows see, or one that is theirs: what is here within a
+    /// millisecond of theirs is the same sample.
+    fn is_any_here(
         &self,
         sets: &[Vec<Matcher>],
-        range: TimeRange,
         fold: &Fold<'_>,
         limits: &SelectLimits,
-    ) -> Result<Option<Timestamp>> {
+    ) -> Result<bool> {
+        let TimeRange { start, end } = fold.range();
+        let range = TimeRange::new(start, end.saturating_add(NANOS_PER_MILLI - 1));
         let own = self.reader.select(compile(sets)?, range, limits, self.watch())?;
-        let (mut first, mut from) = (Timestamp::MAX, 0);
-        while from < own.len() && 0 < fold.steps_before(first) {
+        let (mut is_any, mut from) = (false, 0);
+        while from < own.len() && !is_any {
             let batch = from..own.len().min(from + own.batch_len());
             from = batch.end;
             own.read_mixed(batch, &mut |_, times, _, histogram_times, _| {
-                let both = times.first().into_iter().chain(histogram_times.first());
-                first = both.copied().fold(first, Timestamp::min);
+                is_any |= !times.is_empty() || !histogram_times.is_empty();
             })?;
         }
-        Ok((first != Timestamp::MAX).then_some(first))
+        Ok(is_any)
     }
 
     /// The start timestamps of the series that match any of `sets` and may have samples in `range`:
