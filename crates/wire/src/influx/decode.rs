@@ -2,6 +2,7 @@
 
 use super::fault::Fault;
 use super::keys::InfluxKeys;
+use super::long::{LONG_MIN, low_bits};
 use super::precision::Precision;
 use super::report::{self, line_end};
 use super::scan::{
@@ -73,6 +74,7 @@ pub fn decode_pieces<'a>(
         ends: Vec::new(),
         previous: NONE,
         inner_newlines: 0,
+        longs: Vec::new(),
     };
     let mut next = start;
     let mut rest = None;
@@ -118,6 +120,8 @@ struct Lines<'a, 'h> {
     previous: u32,
     /// Newlines inside strings of the line.
     inner_newlines: u32,
+    /// Low bits of the line's integers beyond float64, each with its place among the line's values.
+    longs: Vec<(u32, f64)>,
 }
 
 /// Where a line's fields are in the predicted list.
@@ -191,6 +195,7 @@ impl<'a> Lines<'a, '_> {
     #[inline(never)]
     fn values_and_time(&mut self, start: usize, key_end: usize, line: u32) -> Result<usize, Fault> {
         let values_start = self.grown.values.len();
+        self.longs.clear();
         let predicted = self.shapes.get(self.previous).map_or(NONE, |previous| previous.follower);
         let mut fields = Fields {
             predicted,
@@ -251,7 +256,7 @@ impl<'a> Lines<'a, '_> {
             }
         }
         let key = self.body.get(start..key_end).unwrap_or_default();
-        self.grown.rows.push(Row {
+        let row = Row {
             hash: self.hasher.hash(key, shape.hash),
             timestamp,
             key_offset: to_u32(start),
@@ -259,11 +264,43 @@ impl<'a> Lines<'a, '_> {
             shape: shape.shape,
             values_start: to_u32(values_start),
             position: line,
-        });
-        if self.grown.rows.len() == 1 {
+        };
+        let is_first = self.grown.rows.is_empty();
+        if !self.longs.is_empty() {
+            self.low_row(idx, key, &row)?;
+        }
+        self.grown.rows.push(row);
+        if is_first {
             self.reserve(start);
         }
         Ok(())
+    }
+
+    /// Appends the row of the low bits of a line's integers, before the line's own: who sees the one
+    /// sees the other.
+    #[cold]
+    fn low_row(&mut self, idx: u32, key: &[u8], own: &Row) -> Result<(), Fault> {
+        let Some(list) = self.shapes.get(idx) else { return Ok(()) };
+        // Of several fields with one name the last counts, and has its low bits.
+        self.longs.retain(|(place, _)| list.keeps(*place));
+        let places: Vec<u32> = self.longs.iter().map(|(place, _)| *place).collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        let low = self.shapes.of_longs(idx, places, &mut self.grown.shapes)?;
+        let values_start = to_u32(self.grown.values.len());
+        self.grown.values.extend(self.longs.iter().map(|(_, bits)| *bits));
+        let hash = self.hasher.hash(key, low.hash);
+        self.grown.rows.push(Row { hash, shape: low.shape, values_start, ..*own });
+        Ok(())
+    }
+
+    /// Remembers the low bits of an integer that is the line's value at `place`.
+    #[cold]
+    fn long(&mut self, place: usize, magnitude: u64, is_negative: bool) {
+        let number = i128::from(magnitude);
+        let number = if is_negative { -number } else { number };
+        self.longs.push((to_u32(place), low_bits(number)));
     }
 
     /// Sizes the vectors by the first line, up to a batch.
@@ -318,7 +355,7 @@ impl<'a> Lines<'a, '_> {
             };
             at = match body.get(value_start) {
                 Some(b'0'..=b'9' | b'-' | b'.') => {
-                    let (value, end) = self.number(value_start)?;
+                    let (value, end) = self.number(value_start, fields.count)?;
                     self.value(value, fields, new_name)?;
                     end
                 }
@@ -447,9 +484,9 @@ impl<'a> Lines<'a, '_> {
         self.ends.extend_from_slice(ends);
     }
 
-    /// Reads a number with its type's letter.
+    /// Reads a number with its type's letter, the line's value at `place`.
     #[inline(always)]
-    fn number(&mut self, at: usize) -> Result<(f64, usize), Fault> {
+    fn number(&mut self, at: usize, place: usize) -> Result<(f64, usize), Fault> {
         let body = self.body;
         let number = number::decimal(body, at).ok_or(Fault::InvalidNumber)?;
         let suffix = body.get(number.end).copied();
@@ -477,6 +514,9 @@ impl<'a> Lines<'a, '_> {
         }
         if !number::is_exact_integer(magnitude) {
             self.grown.counts.inexact_integers += 1;
+        }
+        if LONG_MIN <= magnitude && self.keys.keeps_longs() {
+            self.long(place, magnitude, number.is_negative);
         }
         let value = magnitude as f64;
         Ok((if number.is_negative && 0 < magnitude { -value } else { value }, number.end + 1))

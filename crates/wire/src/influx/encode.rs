@@ -146,11 +146,15 @@ pub fn push_field_value(out: &mut Vec<u8>, kind: FieldType, value: f64) {
     match kind {
         FieldType::Boolean if value == 0.0 => out.push(b'f'),
         FieldType::Boolean if value == 1.0 => out.push(b't'),
-        FieldType::Integer if value.fract() == 0.0 && value.abs() < TWO_TO_THE_63 => {
+        FieldType::Integer | FieldType::Long
+            if value.fract() == 0.0 && value.abs() < TWO_TO_THE_63 =>
+        {
             out.extend_from_slice(itoa::Buffer::new().format(whole(value)).as_bytes());
             out.push(b'i');
         }
-        FieldType::Integer if (TWO_TO_THE_63..2.0 * TWO_TO_THE_63).contains(&value) => {
+        FieldType::Integer | FieldType::Long
+            if (TWO_TO_THE_63..2.0 * TWO_TO_THE_63).contains(&value) =>
+        {
             out.extend_from_slice(itoa::Buffer::new().format(whole_unsigned(value)).as_bytes());
             out.push(b'u');
         }

@@ -30,6 +30,8 @@ pub(super) enum Fault {
     TimeOutOfRange,
     #[error("field names that end in :text are those of strings")]
     ReservedName,
+    #[error("field names that end in :low53 are those of long integers")]
+    ReservedForLongs,
     #[error("invalid UTF-8 in field name")]
     InvalidUtf8,
     #[error("max key length exceeded: {0} > {KEY_SIZE_MAX}")]

@@ -15,6 +15,8 @@ pub struct InfluxKeys {
     context: Vec<u8>,
     /// Where strings become numbers; without one they are left out.
     texts: Option<Arc<dyn Texts>>,
+    /// Whether integers beyond float64 come with their low bits.
+    keeps_longs: bool,
     escapes: Escapes,
 }
 
@@ -33,7 +35,8 @@ impl InfluxKeys {
     /// Keys that get the extra labels; the caller puts `db` among them where its users want it.
     pub fn new(extra: ExtraLabels) -> InfluxKeys {
         let context = extra.context("influx");
-        InfluxKeys { extra, context, texts: None, escapes: Escapes::default() }
+        let escapes = Escapes::default();
+        InfluxKeys { extra, context, texts: None, keeps_longs: false, escapes }
     }
 
     /// The same for lines with other escapes.
@@ -48,6 +51,16 @@ impl InfluxKeys {
     /// The same for lines whose strings are numbers of a dictionary.
     pub fn with_texts(self, texts: Option<Arc<dyn Texts>>) -> InfluxKeys {
         InfluxKeys { texts, ..self }
+    }
+
+    /// The same for lines whose integers beyond 2^53 keep all of their bits ([`super::long`]): a row with
+    /// the low bits comes before the line's own.
+    pub fn with_long_integers(self) -> InfluxKeys {
+        InfluxKeys { keeps_longs: true, ..self }
+    }
+
+    pub(super) fn keeps_longs(&self) -> bool {
+        self.keeps_longs
     }
 
     pub(super) fn texts(&self) -> Option<&dyn Texts> {

@@ -22,6 +22,7 @@ pub mod decode;
 pub mod encode;
 mod fault;
 pub mod keys;
+pub mod long;
 pub mod precision;
 pub mod report;
 mod scan;
@@ -33,6 +34,7 @@ mod typed;
 
 pub use decode::{Options, decode, decode_pieces};
 pub use keys::{Escapes, InfluxKeys};
+pub use long::{LONG_MIN, LONG_SUFFIX};
 pub use precision::Precision;
 pub use report::{BadLine, ERROR_LINE_SIZE_MAX, bad_lines, error_text, line_end};
 pub use texts::{TEXT_SUFFIX, Texts, TextsRead};

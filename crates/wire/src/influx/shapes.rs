@@ -11,6 +11,7 @@
 
 use super::fault::Fault;
 use super::keys::{InfluxKeys, TAG_ESCAPES};
+use super::long::LONG_SUFFIX;
 use super::texts::TEXT_SUFFIX;
 use crate::narrow::to_u32;
 use model::{KeyHasher, Shape};
@@ -39,6 +40,31 @@ pub(super) struct RawShape {
     pub follower: u32,
 }
 
+impl RawShape {
+    /// The name at `place`, as it stands, with its `=`.
+    fn raw_name(&self, place: u32) -> Option<&[u8]> {
+        let end = *self.ends.get(place as usize)? as usize;
+        let start = match (place as usize).checked_sub(1) {
+            Some(before) => *self.ends.get(before)? as usize,
+            None => 0,
+        };
+        self.raw.get(start..end)
+    }
+
+    /// Whether the value at `place` is stored.
+    pub fn keeps(&self, place: u32) -> bool {
+        self.kept.as_ref().is_none_or(|kept| kept.binary_search(&place).is_ok())
+    }
+}
+
+/// A list of fields of a batch.
+#[derive(Clone, Copy)]
+pub(super) struct KnownShape {
+    /// Index into the batch's shapes.
+    pub shape: u32,
+    pub hash: u64,
+}
+
 /// All field lists of a request.
 pub(super) struct Shapes<'a> {
     hasher: &'a KeyHasher,
@@ -47,13 +73,16 @@ pub(super) struct Shapes<'a> {
     known: Vec<RawShape>,
     /// By the hash of `raw`.
     by_hash: HashMap<u128, u32>,
+    /// Lists of low bits, by the list that they belong to and the places there.
+    of_longs: HashMap<(u32, Vec<u32>), KnownShape>,
     /// Names in all lists.
     field_count: usize,
 }
 
 impl<'a> Shapes<'a> {
     pub fn new(hasher: &'a KeyHasher, keys: &'a InfluxKeys) -> Shapes<'a> {
-        Shapes { hasher, keys, known: Vec::new(), by_hash: HashMap::new(), field_count: 0 }
+        let (by_hash, of_longs) = (HashMap::new(), HashMap::new());
+        Shapes { hasher, keys, known: Vec::new(), by_hash, of_longs, field_count: 0 }
     }
 
     /// Names in all lists so far.
@@ -98,6 +127,38 @@ impl<'a> Shapes<'a> {
     }
 }
 
+impl Shapes<'_> {
+    /// The list of the low bits of the fields at these places of a known list.
+    pub fn of_longs(
+        &mut self,
+        idx: u32,
+        places: Vec<u32>,
+        shapes: &mut Vec<Shape>,
+    ) -> Result<KnownShape, Fault> {
+        let key = (idx, places);
+        if let Some(&known) = self.of_longs.get(&key) {
+            return Ok(known);
+        }
+        let mut fields: Vec<Box<str>> = Vec::with_capacity(key.1.len());
+        let mut buffer = String::new();
+        for place in &key.1 {
+            let raw = self.get(idx).and_then(|list| list.raw_name(*place)).unwrap_or_default();
+            let name = raw.strip_suffix(b"=").unwrap_or_default();
+            let name = self.keys.unescape(name, TAG_ESCAPES, &mut buffer);
+            let name = name.map_err(|_| Fault::InvalidUtf8)?;
+            fields.push(format!("{name}{LONG_SUFFIX}").into());
+        }
+        self.field_count += fields.len();
+        let known = KnownShape {
+            shape: to_u32(shapes.len()),
+            hash: self.hasher.shape(self.keys.context(), &fields),
+        };
+        shapes.push(Shape { fields, hash: known.hash });
+        self.of_longs.insert(key, known);
+        Ok(known)
+    }
+}
+
 /// Unescapes the names and decides which are kept.
 fn describe(
     keys: &InfluxKeys,
@@ -119,6 +180,9 @@ fn describe(
         names.push(match of_text {
             Some(_) => format!("{name}{TEXT_SUFFIX}").into(),
             None if is_kept && name.ends_with(TEXT_SUFFIX) => return Err(Fault::ReservedName),
+            None if keys.keeps_longs() && name.ends_with(LONG_SUFFIX) => {
+                return Err(Fault::ReservedForLongs);
+            }
             None => name.into(),
         });
         start = end as usize;

@@ -338,6 +338,45 @@ fn inexact_integers_and_booleans_are_counted() {
 }
 
 #[test]
+fn low_bits_of_long_integers_come_before_their_line() {
+    let keys = InfluxKeys::new(ExtraLabels::none()).with_long_integers();
+    let body = b"m,h=a a=9007199254740993i,b=1i 1\nm,h=a a=5i,b=-9223372036854775807i 2\n\
+                 m a=9007199254740993i,a=1i 3\nm a=1i,a=9007199254740992i,time=9007199254740993i 4\n\
+                 m u=18446744073709551615u 5\nm a=9007199254740993 6\nm a:low53=1 7\n\
+                 m,h=a a=9007199254740994i,b=2i 8\nm,h=a a=9007199254740995i,b=9007199254740995i 9";
+    let decoded = decode_all(body, Precision::Nanosecond, &keys);
+    assert_eq!(
+        render(&decoded.batch),
+        [
+            "m_a:low53{h=\"a\"} 1 1",
+            "m_a{h=\"a\"} 9007199254740992 1",
+            "m_b{h=\"a\"} 1 1",
+            "m_b:low53{h=\"a\"} 1 2",
+            "m_a{h=\"a\"} 5 2",
+            "m_b{h=\"a\"} -9223372036854776000 2",
+            "m_a{} 1 3",
+            "m_a:low53{} 0 4",
+            "m_a{} 9007199254740992 4",
+            "m_u:low53{} 9007199254740991 5",
+            "m_u{} 18446744073709552000 5",
+            "m_a{} 9007199254740992 6",
+            "m_a:low53{h=\"a\"} 2 8",
+            "m_a{h=\"a\"} 9007199254740994 8",
+            "m_b{h=\"a\"} 2 8",
+            "m_a:low53{h=\"a\"} 3 9",
+            "m_b:low53{h=\"a\"} 3 9",
+            "m_a{h=\"a\"} 9007199254740996 9",
+            "m_b{h=\"a\"} 9007199254740996 9",
+        ]
+    );
+    let told: Vec<String> =
+        bad_lines(body, &decoded.errors, &[]).into_iter().map(|line| line.reason).collect();
+    let time = "invalid field name: input field \"time\" is invalid";
+    let reserved = "field names that end in :low53 are those of long integers";
+    assert_eq!(told, [time, reserved]);
+}
+
+#[test]
 fn extra_labels_replace_tags() {
     let extra = ExtraLabels::new(&[("db", "telegraf"), ("host", "b")]).unwrap();
     let keys = InfluxKeys::new(extra);

@@ -1,6 +1,7 @@
 //! Types of fields, as the first line of each kind says them: samples are floats, whatever they were.
 
 use super::keys::{Escapes, MEASUREMENT_ESCAPES, TAG_ESCAPES, of_percent, unescape, unescaped};
+use super::long::LONG_MIN;
 use super::scan::{name_end, string_end};
 use crate::narrow::whole;
 use model::{Row, WriteBatch};
@@ -13,6 +14,8 @@ pub enum FieldType {
     Float,
     /// A whole number, `1i` or `1u`.
     Integer,
+    /// The same, and some of them are beyond what float64 holds ([`super::long`]).
+    Long,
     /// True or false.
     Boolean,
     /// Text.
@@ -115,7 +118,9 @@ impl Kind {
             let fits = match kind {
                 FieldType::Float => false,
                 // Nearly all are told by the first, which is no call of a function as `fract` is.
-                FieldType::Integer => whole(*value) as f64 == *value || value.fract() == 0.0,
+                FieldType::Integer | FieldType::Long => {
+                    whole(*value) as f64 == *value || value.fract() == 0.0
+                }
                 FieldType::Boolean => *value == 0.0 || *value == 1.0,
                 FieldType::String => true,
             };
@@ -165,8 +170,19 @@ fn value_type(body: &[u8], at: usize) -> Option<(FieldType, usize)> {
     let size = rest.iter().position(|byte| matches!(byte, b',' | b' ' | b'\n' | b'\r'));
     let end = at + size.unwrap_or(rest.len());
     let is_whole = matches!(body.get(end.checked_sub(1)?), Some(b'i' | b'u'));
-    let kind = if is_whole && kind == FieldType::Float { FieldType::Integer } else { kind };
+    let kind = match (is_whole, kind) {
+        (true, FieldType::Float) if is_long(&body[at..end - 1]) => FieldType::Long,
+        (true, FieldType::Float) => FieldType::Integer,
+        _ => kind,
+    };
     Some((kind, end))
+}
+
+/// Whether an integer is beyond what float64 holds.
+fn is_long(number: &[u8]) -> bool {
+    let digits = number.strip_prefix(b"-").unwrap_or(number);
+    let digits = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+    digits.is_some_and(|magnitude: u64| LONG_MIN <= magnitude)
 }
 
 #[cfg(test)]
@@ -193,7 +209,16 @@ mod tests {
             measurement: measurement.to_string(),
             fields: fields.iter().map(|(name, kind)| ((*name).to_string(), *kind)).collect(),
         };
-        use FieldType::{Boolean, Float, Integer, String as Text};
+        use FieldType::{Boolean, Float, Integer, Long, String as Text};
+        let longs =
+            b"m,t=1 a=9007199254740991i,b=-9007199254740992i,c=0018446744073709551615u,d=1i 1\n\
+                      n a=1i 1\nn a=9007199254740993i 2\n";
+        let keys = keys.with_long_integers();
+        let decoded = decode(longs, Start::default(), &options, &hasher, &keys).expect("lines");
+        let of_longs = kinds_of_lines(longs, &decoded.batch);
+        let m = of("m", &[("a", Integer), ("b", Long), ("c", Long), ("d", Integer)]);
+        let (n, later) = (of("n", &[("a", Integer)]), of("n", &[("a", Long)]));
+        assert_eq!(of_longs, [m.clone(), m, n, later], "low bits are lines of their own");
         let expected = [
             of("a,b", &[("s", Text), ("x", Float), ("y", Integer), ("z", Boolean)]),
             of("cpu", &[("x", Integer)]),
