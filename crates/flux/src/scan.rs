@@ -184,11 +184,8 @@ impl Scan {
                 continue;
             }
             let mut table = None;
-            sets[at].read(idx..idx + 1, &mut |_, times, values| {
-                if !times.is_empty() {
-                    let column = field_column(values, *kind, &*sets[at]);
-                    table = Some(series.table(times, column, bounds));
-                }
+            read_column(&*sets[at], *kind, idx, &mut |times, column| {
+                table = Some(series.table(times, column, bounds));
             })?;
             let Some(table) = table else { continue };
             let size = table.size() as u64;
@@ -270,6 +267,29 @@ impl Series<'_> {
         columns.extend(self.tags.iter().map(|(name, value)| Column::key(name, Value::text(value))));
         Table { columns, rows: times.len(), bounds: Some(bounds) }
     }
+}
+
+/// Calls `sink` with the times and values of a series that has some.
+fn read_column(
+    set: &dyn SeriesSet,
+    kind: DataType,
+    idx: usize,
+    sink: &mut dyn FnMut(&[i64], Column),
+) -> Result<()> {
+    match set.integers() {
+        Some(integers) => integers.read(idx..idx + 1, &mut |_, times, numbers| {
+            if !times.is_empty() {
+                let cells = numbers.iter().copied().map(Value::Integer).collect();
+                sink(times, Column::values("_value", Kind::Integer, cells));
+            }
+        })?,
+        None => set.read(idx..idx + 1, &mut |_, times, values| {
+            if !times.is_empty() {
+                sink(times, field_column(values, kind, set));
+            }
+        })?,
+    }
+    Ok(())
 }
 
 fn field_column(values: &[f64], kind: DataType, set: &dyn SeriesSet) -> Column {

@@ -28,6 +28,8 @@ pub use into::LineSink;
 pub use parser::{
     NESTING_MAX, Parameters, STATEMENTS_MAX, TEXT_SIZE_MAX, parameters, parse, pattern,
 };
-pub use source::{EvalError, Fields, Place, SampleSink, SeriesSet, SharedSet, Source};
+pub use source::{
+    EvalError, Fields, IntegerSeries, IntegerSink, Place, SampleSink, SeriesSet, SharedSet, Source,
+};
 pub use time::{format_time, parse_time};
 pub use value::Value;

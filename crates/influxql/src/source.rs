@@ -12,6 +12,9 @@ pub type Fields = BTreeMap<String, DataType>;
 /// Receives a series' index, its timestamps and its values.
 pub type SampleSink<'s> = dyn FnMut(usize, &[i64], &[f64]) + 's;
 
+/// The same of whole numbers.
+pub type IntegerSink<'s> = dyn FnMut(usize, &[i64], &[i64]) + 's;
+
 /// Why a statement has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -148,4 +151,19 @@ pub trait SeriesSet: Send + Sync {
     /// # Errors
     /// A failed read.
     fn read(&self, range: Range<usize>, sink: &mut SampleSink<'_>) -> Result<(), EvalError>;
+
+    /// The same series for who reads them as whole numbers, if some of these are beyond what float64
+    /// holds: [`SeriesSet::read`] has the nearest ones.
+    fn integers(&self) -> Option<&dyn IntegerSeries> {
+        None
+    }
+}
+
+/// Selected series of one field of whole numbers.
+pub trait IntegerSeries {
+    /// As [`SeriesSet::read`], all bits of the numbers; samples that mark a series' end are left out.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn read(&self, range: Range<usize>, sink: &mut IntegerSink<'_>) -> Result<(), EvalError>;
 }

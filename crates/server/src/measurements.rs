@@ -6,7 +6,7 @@
 //! snapshots and its backups:
 //!
 //! ```text
-//! \0influx \0 database \0 measurement \0 field   unit: float | integer | boolean | string | gone
+//! \0influx \0 database \0 measurement \0 field   unit: float | integer | long | boolean | string | gone
 //! \0influx \0 database                           unit: empty | gone
 //! ```
 
@@ -16,8 +16,8 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use store::{Asks, Store};
-use wire::influx::{FieldType, TEXT_SUFFIX, TypedFields};
+use store::{Asks, Need, Store};
+use wire::influx::{FieldType, LONG_SUFFIX, TEXT_SUFFIX, TypedFields};
 
 /// What the names of notes begin with, behind their zero byte.
 const START: &str = "influx\0";
@@ -73,6 +73,7 @@ impl MeasurementTable {
     /// What the store has noted.
     pub fn read(store: &Store, texts: TextLimits) -> MeasurementTable {
         let mut state = State::default();
+        let mut has_longs = store.has(Need::Integers);
         for note in store.notes(START) {
             let mut parts = note.metric.split('\0').skip(2);
             let (Some(database), measurement, field) = (parts.next(), parts.next(), parts.next())
@@ -81,6 +82,7 @@ impl MeasurementTable {
             };
             match (measurement, field, type_of(&note.unit)) {
                 (Some(measurement), Some(field), Some(kind)) => {
+                    has_longs |= kind == FieldType::Long;
                     state.put(database, measurement, field, kind);
                 }
                 (None, None, _) if note.unit != GONE => {
@@ -88,6 +90,9 @@ impl MeasurementTable {
                 }
                 _ => {}
             }
+        }
+        if has_longs && let Err(error) = expect_longs(store) {
+            tracing::warn!("an older version could open this store and misread it: {error}");
         }
         MeasurementTable {
             state: RwLock::new(state),
@@ -170,6 +175,9 @@ impl MeasurementTable {
         line: &TypedFields,
         kind: u64,
     ) -> store::Result<()> {
+        if line.fields.iter().any(|(_, kind)| *kind == FieldType::Long) {
+            expect_longs(store)?;
+        }
         let mut state = self.exclusive();
         let known = state.databases.get(database).and_then(|all| all.get(&line.measurement));
         let mut news = Vec::new();
@@ -318,6 +326,17 @@ pub fn metric_of(measurement: &str, field: &str, kind: FieldType) -> String {
     }
 }
 
+/// The metric of the low bits of a field of long integers (decision 49).
+pub fn low_metric_of(measurement: &str, field: &str) -> String {
+    format!("{measurement}_{field}{LONG_SUFFIX}")
+}
+
+/// To be called before the first low bits are stored.
+fn expect_longs(store: &Store) -> store::Result<()> {
+    store.hide_names(LONG_SUFFIX);
+    store.need(Need::Integers)
+}
+
 /// Adds somebody else's fields.
 fn join_fields(fields: &mut Fields, others: Fields, keeps_texts: bool) {
     for (name, kind) in others {
@@ -355,6 +374,9 @@ pub fn joined(a: FieldType, b: FieldType) -> FieldType {
     match (a, b) {
         (FieldType::String, other) | (other, FieldType::String) => other,
         (a, b) if a == b => a,
+        (FieldType::Integer, FieldType::Long) | (FieldType::Long, FieldType::Integer) => {
+            FieldType::Long
+        }
         _ => FieldType::Float,
     }
 }
@@ -363,6 +385,7 @@ fn word_of(kind: FieldType) -> &'static str {
     match kind {
         FieldType::Float => "float",
         FieldType::Integer => "integer",
+        FieldType::Long => "long",
         FieldType::Boolean => "boolean",
         FieldType::String => "string",
     }
@@ -372,6 +395,7 @@ fn type_of(word: &str) -> Option<FieldType> {
     Some(match word {
         "float" => FieldType::Float,
         "integer" => FieldType::Integer,
+        "long" => FieldType::Long,
         "boolean" => FieldType::Boolean,
         "string" => FieldType::String,
         _ => return None,

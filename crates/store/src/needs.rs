@@ -16,17 +16,20 @@ use vfs::Vfs;
 /// Something that a store may have, and that an older program would misread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Need {
+    /// Metrics that end in `:low53` have the low bits of another's samples.
+    Integers,
     /// Samples of metrics that end in `:text` are numbers of a dictionary among the notes.
     Strings,
 }
 
 impl Need {
     /// All there are.
-    pub const ALL: [Need; 1] = [Need::Strings];
+    pub const ALL: [Need; 2] = [Need::Integers, Need::Strings];
 
     /// What it is called on disk, for ever: small letters and dashes.
     pub fn word(self) -> &'static str {
         match self {
+            Need::Integers => "integers",
             Need::Strings => "strings",
         }
     }
@@ -54,6 +57,11 @@ impl Needs {
             Err(_) => BTreeSet::new(),
         };
         Ok(Needs { said: Mutex::new(said) })
+    }
+
+    /// Whether the store has this.
+    pub fn has(&self, need: Need) -> bool {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).contains(&need)
     }
 
     /// Makes it durable that the store has this, once.

@@ -49,6 +49,24 @@ pub enum Asks {
     Own,
 }
 
+/// Takes the metrics with an ending out of sets that do not ask for them.
+fn hide(sets: &mut Cow<'_, [Vec<Matcher>]>, ending: &str) {
+    let is_told = |matcher: &Matcher| {
+        let is_name = matcher.name == METRIC_NAME;
+        is_name && (matcher.op == MatchOp::Equal || matcher.value.contains(ending))
+    };
+    let tells = |set: &Vec<Matcher>| set.iter().any(is_told);
+    if !sets.is_empty() && sets.iter().all(tells) {
+        return;
+    }
+    let hidden = Matcher::new(METRIC_NAME, MatchOp::NotRegex, format!(".*{ending}"));
+    let sets = sets.to_mut();
+    if sets.is_empty() {
+        sets.push(Vec::new());
+    }
+    sets.iter_mut().filter(|set| !tells(set)).for_each(|set| set.push(hidden.clone()));
+}
+
 impl<'a> Questions<'a> {
     pub(crate) fn new(reader: &'a Reader, missing: Option<&'a Arc<Missing>>) -> Questions<'a> {
         Questions { reader, missing, asks: Asks::All, shows: Shows::Plain }
@@ -78,25 +96,13 @@ impl<'a> Questions<'a> {
     /// The sets without the metrics that are hidden: those are found only where a matcher of the
     /// name has their ending in it.
     fn shown<'s>(&self, sets: &'s [Vec<Matcher>]) -> Cow<'s, [Vec<Matcher>]> {
-        let Some(ending) = self.reader.hidden_ending.get().filter(|_| self.shows == Shows::Plain)
-        else {
-            return Cow::Borrowed(sets);
-        };
-        let is_told = |matcher: &Matcher| {
-            let is_name = matcher.name == METRIC_NAME;
-            is_name && (matcher.op == MatchOp::Equal || matcher.value.contains(ending))
-        };
-        let tells = |set: &Vec<Matcher>| set.iter().any(is_told);
-        if !sets.is_empty() && sets.iter().all(tells) {
-            return Cow::Borrowed(sets);
+        let mut shown = Cow::Borrowed(sets);
+        if self.shows == Shows::Plain {
+            for ending in self.reader.hidden_endings().iter() {
+                hide(&mut shown, ending);
+            }
         }
-        let hidden = Matcher::new(METRIC_NAME, MatchOp::NotRegex, format!(".*{ending}"));
-        let mut shown = sets.to_vec();
-        if shown.is_empty() {
-            shown.push(Vec::new());
-        }
-        shown.iter_mut().filter(|set| !tells(set)).for_each(|set| set.push(hidden.clone()));
-        Cow::Owned(shown)
+        shown
     }
 
     /// Other databases that a question concerns.

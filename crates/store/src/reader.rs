@@ -18,7 +18,8 @@ use crate::shared::Shared;
 use crate::{Result, SelectLimits, Selection};
 use index::CompiledMatchers;
 use model::TimeRange;
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What answers questions.
 pub(crate) struct Reader {
@@ -33,7 +34,7 @@ pub(crate) struct Reader {
     /// Other databases that are asked too.
     pub others: Others,
     /// What the names of metrics end with that are found by name alone.
-    pub hidden_ending: OnceLock<String>,
+    hidden_endings: RwLock<Arc<[String]>>,
 }
 
 impl Reader {
@@ -46,8 +47,24 @@ impl Reader {
             changes: shared.changes.clone(),
             page_headers: Arc::default(),
             others: Others::default(),
-            hidden_ending: OnceLock::new(),
+            hidden_endings: RwLock::default(),
         }
+    }
+
+    /// Metrics whose names end so are hidden from now on.
+    pub fn hide_names(&self, ending: &str) {
+        if self.hidden_endings().iter().any(|known| known == ending) {
+            return;
+        }
+        let mut known = self.hidden_endings.write().unwrap_or_else(PoisonError::into_inner);
+        let more = known.iter().cloned().chain([ending.to_string()]);
+        let more: BTreeSet<String> = more.collect();
+        *known = more.into_iter().collect();
+    }
+
+    /// What the names of metrics end with that are found by name alone.
+    pub fn hidden_endings(&self) -> Arc<[String]> {
+        self.hidden_endings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What a question does about rot.

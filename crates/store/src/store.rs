@@ -259,6 +259,11 @@ impl Store {
         self.needs.add(need, ground.vfs.as_ref(), &ground.dir, ground.length)
     }
 
+    /// Whether the store has said that it has this.
+    pub fn has(&self, need: Need) -> bool {
+        self.needs.has(need)
+    }
+
     /// Takes no new series from now on, for this reason, or again those that the limits allow.
     pub fn refuse_new_series(&self, reason: Option<String>) {
         self.appender.gate.set_closed(reason);
@@ -336,9 +341,10 @@ impl Store {
     }
 
     /// From now on metrics whose names end so are found only by who asks for them by name, or for
-    /// all ([`Questions::showing_all`]). The ending is plain text; the first one said holds.
+    /// all ([`Questions::showing_all`]). The ending is plain text, one of a few; those that were said
+    /// before hold, too.
     pub fn hide_names(&self, ending: &str) {
-        self.reader.hidden_ending.get_or_init(|| ending.to_string());
+        self.reader.hide_names(ending);
     }
 
     /// The notes whose names begin so: entries of [`Store::put_metadata`] under names that begin with

@@ -15,6 +15,7 @@ use model::{Labels, Matcher, TimeRange};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A variable that is read.
@@ -72,6 +73,11 @@ const AHEAD_MEMBERS_MIN: usize = 16;
 /// Samples that are read ahead at most, for each point that may be held.
 const AHEAD_SHARE: usize = 2;
 
+/// The whole number whose bits stand in a sample.
+fn integer_of(sample: f64) -> i64 {
+    sample.to_bits() as i64
+}
+
 /// The samples of one series.
 type Samples = Vec<(i64, f64)>;
 
@@ -110,7 +116,28 @@ impl FieldSet<'_> {
     fn value(&self, sample: f64) -> Value {
         match self.kind {
             DataType::String => self.set.text(sample).map_or(Value::Null, Value::Text),
+            _ if self.set.integers().is_some() => Value::Integer(integer_of(sample)),
             kind => Value::of_sample(sample, kind),
+        }
+    }
+
+    /// Calls `sink` for each series of a range with its samples in the statement's time; those of
+    /// whole numbers beyond float64 have the bits of these ([`integer_of`]).
+    fn read(
+        &self,
+        windows: &Windows,
+        range: Range<usize>,
+        sink: &mut dyn FnMut(Samples),
+    ) -> Result<()> {
+        match self.set.integers() {
+            Some(integers) => integers.read(range, &mut |_, times, numbers| {
+                let samples = numbers.iter().map(|number| f64::from_bits(*number as u64));
+                let pairs = times.iter().copied().zip(samples);
+                sink(pairs.filter(|(time, _)| windows.covers(*time)).collect());
+            }),
+            None => self.set.read(range, &mut |_, times, values| {
+                sink(present(windows, times, values));
+            }),
         }
     }
 }
@@ -268,8 +295,7 @@ impl<'a> Evaluator<'a> {
             while start < set.set.len() {
                 let end = set.set.len().min(start + AHEAD_MEMBERS_MIN * 16);
                 let mut is_too_much = false;
-                set.set.read(start..end, &mut |_, times, values| {
-                    let mut found = present(&scope.windows, times, values);
+                set.read(&scope.windows, start..end, &mut |mut found| {
                     if most != 0 && most < found.len() {
                         match scope.direction {
                             Direction::Up => found.truncate(most),
@@ -509,9 +535,7 @@ impl<'a> Evaluator<'a> {
 /// The samples that are there, within the time that is asked for.
 fn present(windows: &Windows, times: &[i64], values: &[f64]) -> Samples {
     let pairs = times.iter().copied().zip(values.iter().copied());
-    let is_there = |(time, value): &(i64, f64)| {
-        !value.is_nan() && windows.start <= *time && *time <= windows.end
-    };
+    let is_there = |(time, value): &(i64, f64)| !value.is_nan() && windows.covers(*time);
     pairs.filter(is_there).collect()
 }
 
@@ -605,7 +629,9 @@ impl<'s> Scan<'s> {
     pub fn foldable(&self) -> Option<&FieldSet<'s>> {
         match (self.sets.as_slice(), &self.rest, &self.table) {
             // Texts are looked up one by one.
-            ([set], None, None) if set.kind != DataType::String => Some(set),
+            ([set], None, None) if set.kind != DataType::String => {
+                set.set.integers().is_none().then_some(set)
+            }
             _ => None,
         }
     }
@@ -662,9 +688,7 @@ impl<'s> Scan<'s> {
                 None => {
                     let mut found = Vec::new();
                     let series = series as usize;
-                    set.set.read(series..series + 1, &mut |_, times, values| {
-                        found = present(&scope.windows, times, values);
-                    })?;
+                    set.read(&scope.windows, series..series + 1, &mut |samples| found = samples)?;
                     Cow::Owned(found)
                 }
             });

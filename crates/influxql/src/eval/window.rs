@@ -29,6 +29,11 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// Whether a time is asked for.
+    pub fn covers(&self, time: i64) -> bool {
+        self.start <= time && time <= self.end
+    }
+
     /// How far a zone's clocks are from UTC at a time, in nanoseconds.
     pub fn zone_offset(&self, time: i64) -> i64 {
         let Some(zone) = &self.zone else { return 0 };

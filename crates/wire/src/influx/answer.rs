@@ -5,6 +5,7 @@
 //!              "values":[[1451606400000000000,1.5]],"partial":true}],"partial":true}]}
 //! ```
 
+use super::long::LONG_MIN;
 use crate::Error;
 use crate::json_lines::scan::{Fault, Scan};
 use crate::narrow::to_u32;
@@ -38,6 +39,8 @@ pub struct AnswerRow {
 pub enum AnswerValue {
     /// A number; a boolean is 1 or 0.
     Number(f64),
+    /// A whole number that float64 may have no room for ([`super::long`]), of whatever type.
+    Long(i64),
     /// Which of the texts that come with the rows it is, from 0.
     Text(u32),
 }
@@ -168,7 +171,11 @@ fn cell(scan: &mut Scan<'_>, texts: &mut Vec<Arc<str>>) -> Result<Option<AnswerV
     match number::decimal(scan.text, scan.at) {
         Some(number) => {
             scan.at = number.end;
-            Ok(Some(AnswerValue::Number(number.value)))
+            let whole = number
+                .integer
+                .filter(|magnitude| LONG_MIN <= *magnitude)
+                .and_then(|magnitude| number::signed_of(magnitude, number.is_negative));
+            Ok(Some(whole.map_or(AnswerValue::Number(number.value), AnswerValue::Long)))
         }
         None => scan.fault("a number, a boolean, text or null"),
     }
@@ -194,7 +201,7 @@ mod tests {
         let expected = [
             row(
                 -1_451_606_400_000_000_001,
-                [number(0.1), number(9_007_199_254_740_992.0), number(1.0)],
+                [number(0.1), Some(AnswerValue::Long(9_007_199_254_740_993)), number(1.0)],
             ),
             row(1, [None, number(1e-7), Some(AnswerValue::Text(0))]),
         ];

@@ -162,6 +162,17 @@ pub fn push_field_value(out: &mut Vec<u8>, kind: FieldType, value: f64) {
     }
 }
 
+/// Appends a whole number as a field of that type.
+pub fn push_whole_value(out: &mut Vec<u8>, kind: FieldType, number: i64) {
+    match kind {
+        FieldType::Integer | FieldType::Long => {
+            out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+            out.push(b'i');
+        }
+        kind => push_field_value(out, kind, number as f64),
+    }
+}
+
 /// Appends a text as a field of strings, in quotes.
 pub fn push_field_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
@@ -270,6 +281,13 @@ mod tests {
             String::from_utf8(out).unwrap()
         };
         assert_eq!(shown(FieldType::Integer, -3.0), "-3i");
+        let whole = |kind, number| {
+            let mut out = Vec::new();
+            push_whole_value(&mut out, kind, number);
+            String::from_utf8(out).expect("text")
+        };
+        assert_eq!(whole(FieldType::Long, i64::MAX - 1), "9223372036854775806i");
+        assert_eq!(whole(FieldType::Float, (1 << 53) + 1), "9007199254740992");
         assert_eq!(shown(FieldType::Integer, 1.5), "1.5");
         assert_eq!(shown(FieldType::Integer, 9_223_372_036_854_775_808.0), "9223372036854775808u");
         assert_eq!(shown(FieldType::Float, 3.0), "3");

@@ -82,7 +82,15 @@ mod tests {
     fn low_bits_of_another_number_are_told() {
         let number = (1 << 60) + 1;
         let (sample, low) = (number as f64, low_bits(number));
-        for other in [1.5 * sample + 2048.0, sample + 4096.0, -sample - 4096.0, 5.0, 0.5, f64::NAN, f64::INFINITY] {
+        for other in [
+            1.5 * sample + 2048.0,
+            sample + 4096.0,
+            -sample - 4096.0,
+            5.0,
+            0.5,
+            f64::NAN,
+            f64::INFINITY,
+        ] {
             assert_eq!(exact(other, low), None, "{other}");
         }
         for other in [-1.0, 0.5, 9e15 + 1e15, f64::NAN] {

@@ -380,7 +380,7 @@ fn statements<'m>(
             for (at, (name, kind)) in fields.iter().enumerate() {
                 let kind = match kind {
                     FieldType::Float => "float",
-                    FieldType::Integer => "integer",
+                    FieldType::Integer | FieldType::Long => "integer",
                     FieldType::Boolean => "boolean",
                     FieldType::String => "string",
                 };

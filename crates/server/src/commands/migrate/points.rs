@@ -7,7 +7,9 @@ use super::series::Filter;
 use model::{Labels, METRIC_NAME, TimeRange};
 use std::sync::Arc;
 use wire::influx::answer::{AnswerRow, AnswerValue};
-use wire::influx::encode::{push_field_name, push_field_text, push_field_value, push_key};
+use wire::influx::encode::{
+    push_field_name, push_field_text, push_field_value, push_key, push_whole_value,
+};
 use wire::influx::{FieldType, TEXT_SUFFIX};
 use wire::json_lines::StringLine;
 
@@ -81,7 +83,7 @@ impl Points {
     fn text(&self, value: AnswerValue) -> Option<&Arc<str>> {
         match value {
             AnswerValue::Text(at) => self.texts.get(at as usize),
-            AnswerValue::Number(_) => None,
+            AnswerValue::Number(_) | AnswerValue::Long(_) => None,
         }
     }
 
@@ -117,9 +119,14 @@ impl Points {
     /// The series of its numbers, with the labels that they have in the new place.
     pub fn exact(&self, filter: &Filter) -> Vec<Exact> {
         let series = |(at, (field, kind)): (usize, &(String, FieldType))| {
-            let value = |row: &AnswerRow| match row.values.get(at).copied().flatten()? {
-                AnswerValue::Number(value) => Some((When { nanos: row.time, start_ms: 0 }, value)),
-                AnswerValue::Text(_) => None,
+            let value = |row: &AnswerRow| {
+                let when = When { nanos: row.time, start_ms: 0 };
+                match row.values.get(at).copied().flatten()? {
+                    AnswerValue::Number(value) => Some((when, value)),
+                    // Where no line says it, nothing has the bits that are too many.
+                    AnswerValue::Long(number) => Some((when, number as f64)),
+                    AnswerValue::Text(_) => None,
+                }
             };
             let samples = self.rows.iter().filter_map(value).collect();
             let labels = filter.relabelled(self.labels(field, *kind));
@@ -172,6 +179,9 @@ impl Points {
                     (_, Some(text)) => push_field_text(&mut lines.text, text),
                     (AnswerValue::Number(value), None) => {
                         push_field_value(&mut lines.text, *kind, *value);
+                    }
+                    (AnswerValue::Long(number), None) => {
+                        push_whole_value(&mut lines.text, *kind, *number);
                     }
                     (AnswerValue::Text(_), None) => {}
                 }

@@ -94,7 +94,9 @@ impl Lines {
     pub fn new(app: Arc<App>) -> Lines {
         let counters = Arc::new(LineCounters::default());
         app.telemetry.register(counters.clone());
-        let keys = InfluxKeys::new(ExtraLabels::default()).with_texts(app.texts.for_lines());
+        let keys = InfluxKeys::new(ExtraLabels::default())
+            .with_texts(app.texts.for_lines())
+            .with_long_integers();
         Lines { app, counters, keys, refused: Pace::new(), not_taken: Pace::new() }
     }
 

@@ -146,7 +146,7 @@ fn store_lines(
     };
     let table = table_name(app, database.unwrap_or(""));
     let keys = InfluxKeys::new(extra_labels(request, first)?).with_escapes(escapes);
-    let keys = keys.with_texts(app.texts.for_lines());
+    let keys = keys.with_texts(app.texts.for_lines()).with_long_integers();
     let options = Options { precision, now: request.now };
     let hasher = app.store.hasher();
     let mut outcome = Outcome::default();

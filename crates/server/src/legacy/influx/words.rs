@@ -46,7 +46,7 @@ pub fn select(
         let (name, kind) = *field;
         let kind = match kind {
             FieldType::Float => "float",
-            FieldType::Integer => "integer",
+            FieldType::Integer | FieldType::Long => "integer",
             FieldType::Boolean => "boolean",
             FieldType::String => "string",
         };

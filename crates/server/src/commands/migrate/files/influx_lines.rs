@@ -8,9 +8,10 @@ use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, WriteBatch};
 use std::collections::HashMap;
 use std::sync::Arc;
 use wire::influx::answer::{AnswerRow, AnswerValue};
+use wire::influx::long::exact;
 use wire::influx::{
-    FieldType, InfluxKeys, Options, Precision, TEXT_SUFFIX, TextsRead, decode, kinds_by_shape,
-    line_end,
+    FieldType, InfluxKeys, LONG_SUFFIX, Options, Precision, TEXT_SUFFIX, TextsRead, decode,
+    kinds_by_shape, line_end,
 };
 use wire::{ExtraLabels, Start};
 
@@ -109,6 +110,7 @@ impl Format for InfluxLines {
         loop {
             let texts = Arc::new(TextsRead::default());
             let keys = InfluxKeys::new(ExtraLabels::none()).with_texts(Some(texts.clone()));
+            let keys = keys.with_long_integers();
             let decoded = decode(bytes, start, &options, &hasher, &keys)?;
             out.strings += decoded.counts.strings;
             let kept = decoded.errors.kept();
@@ -129,6 +131,9 @@ impl Format for InfluxLines {
 /// The types of the fields of each measurement and list of fields.
 type Types = HashMap<(Vec<u8>, u32), HashMap<String, FieldType>>;
 
+/// Low bits of fields of one line.
+type Lows<'b> = HashMap<&'b str, f64>;
+
 /// Hands on the rows of a batch, series by series.
 fn give(
     batch: &WriteBatch<'_>,
@@ -142,7 +147,12 @@ fn give(
     }
     let mut known: HashMap<u128, Option<usize>> = HashMap::new();
     let mut all: Vec<Points> = Vec::new();
+    let mut lows = Lows::default();
     for row in &batch.rows {
+        if let Some(found) = lows_of(batch, row) {
+            lows = found;
+            continue;
+        }
         let at = match known.get(&row.hash) {
             Some(at) => *at,
             None => {
@@ -157,9 +167,14 @@ fn give(
                 at
             }
         };
+        let lows = std::mem::take(&mut lows);
         let Some(points) = at.and_then(|at| all.get_mut(at)) else { continue };
         let values = points.fields.iter().zip(batch.row_values(row));
-        let values = values.map(|((_, kind), value)| Some(value_of(*kind, *value))).collect();
+        let values = values.map(|((name, kind), value)| {
+            let low = lows.get(name.as_str()).copied();
+            Some(value_of(*kind, *value, low))
+        });
+        let values = values.collect();
         points.rows.push(AnswerRow { time: row.timestamp, values });
         if ROWS_AT_ONCE <= points.rows.len() {
             let next = Points { rows: Vec::new(), ..points.clone() };
@@ -201,11 +216,20 @@ fn points_of(
     Ok(Points { database, measurement, tags, fields, rows: Vec::new(), texts })
 }
 
+/// The low bits of the long integers of the line whose row is the next, if the row has these.
+fn lows_of<'b>(batch: &'b WriteBatch<'_>, row: &model::Row) -> Option<Lows<'b>> {
+    let fields = &batch.shapes.get(row.shape as usize)?.fields;
+    let names = fields.iter().map(|name| name.strip_suffix(LONG_SUFFIX));
+    names.zip(batch.row_values(row)).map(|(name, bits)| Some((name?, *bits))).collect()
+}
+
 /// What a sample is: one of strings is the number of a text, from 1.
-fn value_of(kind: FieldType, sample: f64) -> AnswerValue {
-    match kind {
-        FieldType::String => AnswerValue::Text((sample as u32).saturating_sub(1)),
-        _ => AnswerValue::Number(sample),
+fn value_of(kind: FieldType, sample: f64, low: Option<f64>) -> AnswerValue {
+    let whole = low.and_then(|low| exact(sample, low)).and_then(|whole| i64::try_from(whole).ok());
+    match (kind, whole) {
+        (FieldType::String, _) => AnswerValue::Text((sample as u32).saturating_sub(1)),
+        (_, Some(whole)) => AnswerValue::Long(whole),
+        (_, None) => AnswerValue::Number(sample),
     }
 }
 
@@ -270,7 +294,9 @@ mod tests {
                     # CONTEXT-DATABASE:x\n# CONTEXT-RETENTION-POLICY:autogen\n# writing tsm data\n\
                     m,h=a v=1i 1\nm,h=a v=2i 2\nm,h=a s=\"# CONTEXT-DATABASE:z\n\" 3\nn,h=b v=t 1\n\
                     # CONTEXT-RETENTION-POLICY:long\nm v=0.5 7\n\
-                    # CONTEXT-DATABASE:y\nm bad 1\n";
+                    # CONTEXT-DATABASE:y\nm bad 1\n\
+                    # CONTEXT-DATABASE:z\nm v=9007199254740993i,w=1i 1\nm v=3i,w=2i 2\n\
+                    m v=9007199254740995i,w=-9223372036854775807i 3\nm v=9007199254740993,w=1i 4\n";
         let found = pieces(text);
         let shown: Vec<(&str, &[String])> =
             found.iter().map(|(context, lines)| (context.as_str(), lines.as_slice())).collect();
@@ -289,6 +315,9 @@ mod tests {
         );
         assert_eq!(shown[2], ("x.long", lines(&["m v=0.5 7\n"]).as_slice()));
         assert_eq!(shown[3].0, "y");
+        let longs = "m v=9007199254740993i,w=1i 1\nm v=3i,w=2i 2\n\
+                     m v=9007199254740995i,w=-9223372036854775807i 3\nm v=9007199254740992i,w=1i 4\n";
+        assert_eq!(shown[4], ("z", lines(&[longs]).as_slice()));
         assert!(shown[3].1[0].starts_with("16: unable to parse 'm bad 1'"), "{shown:?}");
     }
 }

@@ -131,7 +131,7 @@ impl Changes<'_, '_> {
         if let Some(refused) = self.refuse_shared(name) {
             return Ok(refused);
         }
-        let set = self.source.series_of(self.database, name, &[]);
+        let set = self.source.stored_series_of(self.database, name, &[]);
         let series = app.store.delete(&[set], EVER)?;
         let table = table_name(app, self.database);
         app.measurements.forget(&app.store, table, Some(name)).map_err(Failure::of_write)?;
@@ -162,7 +162,8 @@ impl Changes<'_, '_> {
         }
         let mut series = 0;
         for Deletion { measurement, sets, range } in deletions {
-            let of = |set: &Vec<Matcher>| self.source.series_of(self.database, &measurement, set);
+            let of =
+                |set: &Vec<Matcher>| self.source.stored_series_of(self.database, &measurement, set);
             let sets: Vec<Vec<Matcher>> = sets.iter().map(of).collect();
             series += self.source.app.store.delete(&sets, range)?;
         }

@@ -10,6 +10,7 @@
 //! executed. A text that is no query is 400.
 
 mod changes;
+mod longs;
 pub(super) mod source;
 
 use crate::app::App;

@@ -1,8 +1,9 @@
 //! The store as InfluxQL sees it: databases are values of a label, measurements and fields are what
 //! lines said, and metrics that came otherwise are measurements of their own with a field `value`.
 
+use super::longs::Longs;
 use crate::app::App;
-use crate::measurements::{Measurements, metric_of};
+use crate::measurements::{Measurements, low_metric_of, metric_of};
 use crate::texts::TextTable;
 use influxql::ast::DataType;
 use influxql::{EvalError, Fields, Place, SampleSink, SeriesSet, SharedSet, Source};
@@ -101,6 +102,25 @@ impl StoreSource<'_> {
         set
     }
 
+    /// What the series of a measurement that match have in common, those of low bits among them.
+    pub fn stored_series_of(
+        &self,
+        database: &str,
+        measurement: &str,
+        matchers: &[Matcher],
+    ) -> Vec<Matcher> {
+        let mut names = self.metrics(database, measurement);
+        let fields = self.written(database, measurement).unwrap_or_default();
+        // A field of floats may have been one of integers.
+        let may_have = |kind: &FieldType| !matches!(kind, FieldType::String | FieldType::Boolean);
+        let with_lows = fields.iter().filter(|(_, kind)| may_have(kind));
+        names.extend(with_lows.map(|(field, _)| low_metric_of(measurement, field)));
+        let mut set = vec![name_matcher(&names)];
+        set.extend(self.database(database));
+        set.extend_from_slice(matchers);
+        set
+    }
+
     /// A metric of a measurement that is another's, too, and that one: `a` with a field `b_c` and
     /// `a_b` with a field `c` have one.
     pub fn shared_metric(&self, database: &str, measurement: &str) -> Option<(String, String)> {
@@ -155,6 +175,27 @@ impl StoreSource<'_> {
         Selected { selection, runs, database_label, texts }
     }
 
+    /// The series of a field with all bits of their numbers.
+    fn exact<'s>(
+        &'s self,
+        place: &Place<'_>,
+        (field, kind): (&str, Option<FieldType>),
+        matchers: &[Matcher],
+        series: Selected,
+    ) -> Result<Box<dyn SeriesSet + 's>, EvalError> {
+        if kind != Some(FieldType::Long) || series.is_empty() {
+            return Ok(Box::new(series));
+        }
+        let name = low_metric_of(place.measurement, field);
+        let (app, limits) = (self.app, self.limits.clone());
+        // Nobody else has low bits.
+        let here = StoreSource { app, questions: self.questions.own(), limits };
+        let lows = here.series_named(place, &[name], matchers, &self.limits)?;
+        let all = 0..lows.len();
+        let lows = self.selected(Arc::new(lows), vec![all], None);
+        Ok(if lows.is_empty() { Box::new(series) } else { Box::new(Longs::join(series, lows)?) })
+    }
+
     fn is_tag(&self, name: &str) -> bool {
         name != METRIC_NAME && name != self.app.config.insert.database_label
     }
@@ -178,7 +219,7 @@ impl StoreSource<'_> {
 fn type_of(kind: FieldType) -> DataType {
     match kind {
         FieldType::Float => DataType::Float,
-        FieldType::Integer => DataType::Integer,
+        FieldType::Integer | FieldType::Long => DataType::Integer,
         FieldType::Boolean => DataType::Boolean,
         FieldType::String => DataType::String,
     }
@@ -223,6 +264,8 @@ impl Source for StoreSource<'_> {
             for (field, kind) in fields {
                 let name = metric_of(measurement, field, *kind);
                 of_metric.entry(name).or_default().push(measurement);
+                // Low bits are no measurement, and have none without their samples.
+                of_metric.entry(low_metric_of(measurement, field)).or_default();
             }
         }
         let mut found: BTreeSet<String> = BTreeSet::new();
@@ -300,7 +343,8 @@ impl Source for StoreSource<'_> {
         let (name, kind) = self.metric(place, field);
         let selection = self.series_named(place, &[name], matchers, &self.limits)?;
         let all = 0..selection.len();
-        Ok(Box::new(self.selected(Arc::new(selection), vec![all], kind)))
+        let series = self.selected(Arc::new(selection), vec![all], kind);
+        self.exact(place, (field, kind), matchers, series)
     }
 
     fn select_together(
@@ -322,10 +366,12 @@ impl Source for StoreSource<'_> {
         let limits = SelectLimits { cost_max, ..self.limits.clone() };
         let selection = Arc::new(self.series_named(place, &names, matchers, &limits)?);
         let runs = runs_by_name(&selection, &names)?;
-        let of_field = |((_, kind), runs): (&(String, Option<FieldType>), Vec<Range<usize>>)| {
-            Arc::new(self.selected(selection.clone(), runs, *kind)) as SharedSet<'_>
+        let kinds = metrics.iter().map(|(_, kind)| *kind);
+        let of_field = |((field, kind), runs): ((&&str, _), Vec<Range<usize>>)| {
+            let series = self.selected(selection.clone(), runs, kind);
+            self.exact(place, (field, kind), matchers, series).map(SharedSet::from)
         };
-        Ok(metrics.iter().zip(runs).map(of_field).collect())
+        fields.iter().zip(kinds).zip(runs).map(of_field).collect()
     }
 }
 
@@ -362,7 +408,7 @@ fn without_names(labels: &Labels, database_label: &[u8]) -> Labels {
 }
 
 /// The series of a field.
-struct Selected {
+pub(super) struct Selected {
     /// Maybe with those of other fields.
     selection: Arc<Selection>,
     /// Where they are there, increasing.
