@@ -126,6 +126,60 @@ fn strings_come_back() -> Result<()> {
     Ok(())
 }
 
+/// What `SELECT`, conditions, lists and Flux say of a field that came as numbers and as strings.
+fn check_both(server: &Server) -> Result<()> {
+    check(server, "SELECT v FROM both", json!([[START, 1], [START + 30, 4]]));
+    check(
+        server,
+        "SELECT v::string FROM both",
+        json!([[START + 10, "two"], [START + 20, "three"]]),
+    );
+    check(
+        server,
+        "SELECT v, v::string AS text FROM both WHERE time < 1600000015s",
+        json!([[START, 1, null], [START + 10, null, "two"]]),
+    );
+    check(
+        server,
+        "SELECT v::string FROM both WHERE v::string =~ /^th/",
+        json!([[START + 20, "three"]]),
+    );
+    check(server, "SELECT last(v::string), count(v) FROM both", json!([[0, "three", 2]]));
+    check(server, "SHOW FIELD KEYS FROM both", json!([["v", "integer"], ["v", "string"]]));
+    check(server, "SHOW MEASUREMENTS", json!([["both"]]));
+    let flux = "from(bucket: \"x\") |> range(start: 1600000000, stop: 1600000100) |> filter(fn: (r) => \
+                r._field == \"v\")";
+    let head = [("Content-Type", "application/vnd.flux")];
+    let found = server.client().send("POST", "/api/v2/query", &head, flux.as_bytes())?.text();
+    for row in [",1,v,both\r\n", ",4,v,both\r\n", ",two,v,both\r\n", ",three,v,both\r\n"] {
+        ensure!(found.contains(row), "{row:?}: {found}");
+    }
+    Ok(())
+}
+
+/// InfluxDB has such fields in shards of different weeks; `::string` says which of them is meant.
+#[test]
+fn strings_beside_numbers_come_back() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let launch = Launch::new(directory.path());
+    let server = launch.start()?;
+    for (row, value) in ["1i", "\"two\"", "\"three\"", "4i"].iter().enumerate() {
+        let at = START + row as i64 * 10;
+        server.write("/write?db=x", format!("both v={value} {at}000000000\n"))?;
+    }
+    check_both(&server)?;
+    server.kill()?;
+    let server = launch.start()?;
+    check_both(&server)?;
+    let drop = format!("/query?db=x&q={}", percent("DROP MEASUREMENT both"));
+    server.post(&drop, "")?;
+    let named = server.get(&format!("/api/v1/query?time={}&query=both_v:text", START + 30))?;
+    ensure!(named.vector()?.is_empty(), "{}", named.excerpt());
+    server.write("/write?db=x", format!("both v=7i {START}000000000\n"))?;
+    check(&server, "SHOW FIELD KEYS FROM both", json!([["v", "integer"]]));
+    server.stop()
+}
+
 #[test]
 fn strings_survive_kills() -> Result<()> {
     let directory = tempfile::tempdir()?;

@@ -24,11 +24,19 @@ pub(crate) struct Scan {
 /// Fields of a measurement that may have what is wanted.
 pub(crate) struct Candidate {
     pub(crate) measurement: Arc<str>,
-    pub(crate) fields: Vec<(String, DataType)>,
+    pub(crate) fields: Vec<Field>,
     /// Conditions on tags for the index.
     pub(crate) matchers: Vec<Matcher>,
     /// Whether all fields of the measurement are there, and the matchers say all.
     pub(crate) is_simple: bool,
+}
+
+/// A field, or the strings that a field of numbers has besides, which are tables of their own.
+#[derive(Clone)]
+pub(crate) struct Field {
+    pub(crate) name: String,
+    kind: DataType,
+    is_beside: bool,
 }
 
 /// What receives the tables of a scan.
@@ -65,11 +73,12 @@ impl Scan {
             evaluation.check_time()?;
             let mut is_simple = true;
             let all = evaluation.source.fields(database, &measurement)?;
-            let fields: Vec<(String, DataType)> = all
+            let mut fields: Vec<Field> = all
                 .into_iter()
-                .filter(|(field, _)| {
+                .map(|(name, kind)| Field { name, kind, is_beside: false })
+                .filter(|field| {
                     let truth = |filter: &Predicate| {
-                        filter.test(&|column| known(column, &measurement, field))
+                        filter.test(&|column| known(column, &measurement, &field.name))
                     };
                     let is_wanted = self.filters.iter().all(|filter| truth(filter) != Some(false));
                     let is_open =
@@ -78,6 +87,12 @@ impl Scan {
                     is_wanted
                 })
                 .collect();
+            let has_texts = |field: &&Field| {
+                evaluation.source.has_texts_beside(database, &measurement, &field.name)
+            };
+            let texts: Vec<Field> = fields.iter().filter(has_texts).cloned().collect();
+            let beside = |field| Field { kind: DataType::String, is_beside: true, ..field };
+            fields.extend(texts.into_iter().map(beside));
             if !fields.is_empty() {
                 let matchers = matchers.clone();
                 found.push(Candidate { measurement, fields, matchers, is_simple });
@@ -99,6 +114,21 @@ impl Scan {
         })
     }
 
+    /// The series of a field.
+    fn select<'s>(
+        &self,
+        evaluation: &Evaluation<'s>,
+        candidate: &Candidate,
+        field: &Field,
+        bounds: (i64, i64),
+    ) -> Result<Box<dyn SeriesSet + 's>> {
+        let (source, place) = (evaluation.source, self.place(&candidate.measurement, bounds));
+        Ok(match field.is_beside {
+            true => source.select_texts_beside(&place, &field.name, &candidate.matchers)?,
+            false => source.select(&place, &field.name, &candidate.matchers)?,
+        })
+    }
+
     fn place<'p>(&'p self, measurement: &'p str, (start, stop): (i64, i64)) -> Place<'p> {
         let range = TimeRange { start, end: stop.saturating_sub(1) };
         Place { database: &self.bucket, measurement, range }
@@ -115,16 +145,15 @@ impl Scan {
     ) -> Result<()> {
         let bounds = self.bounds()?;
         for candidate in self.candidates(evaluation)? {
-            for (field, _) in &candidate.fields {
+            for field in &candidate.fields {
                 evaluation.check_time()?;
-                let place = self.place(&candidate.measurement, bounds);
-                let set = evaluation.source.select(&place, field, &candidate.matchers)?;
+                let set = self.select(evaluation, &candidate, field, bounds)?;
                 for labels in set.tags(None)? {
                     let look = |column: &str| {
-                        known_of_series(column, &candidate.measurement, field, &labels)
+                        known_of_series(column, &candidate.measurement, &field.name, &labels)
                     };
                     if self.filters.iter().all(|filter| filter.test(&look) != Some(false)) {
-                        sink(&candidate.measurement, field, &labels)?;
+                        sink(&candidate.measurement, &field.name, &labels)?;
                     }
                 }
             }
@@ -155,11 +184,10 @@ impl Scan {
         bounds: (i64, i64),
         sink: &mut Sink<'_>,
     ) -> Result<()> {
-        let place = self.place(&candidate.measurement, bounds);
         let mut sets = Vec::with_capacity(candidate.fields.len());
         let mut order: Vec<(Labels, usize, usize)> = Vec::new();
-        for (at, (field, _)) in candidate.fields.iter().enumerate() {
-            let set = evaluation.source.select(&place, field, &candidate.matchers)?;
+        for (at, field) in candidate.fields.iter().enumerate() {
+            let set = self.select(evaluation, candidate, field, bounds)?;
             let tags = set.tags(None)?;
             order.extend(tags.into_iter().enumerate().map(|(idx, tags)| (tags, at, idx)));
             sets.push(set);
@@ -167,7 +195,7 @@ impl Scan {
         order.sort();
         for (tags, at, idx) in order {
             evaluation.check_time()?;
-            let (field, kind) = &candidate.fields[at];
+            let Field { name: field, kind, .. } = &candidate.fields[at];
             let series = Series { measurement: &candidate.measurement, field, tags: &tags };
             let look = |column: &str| known_of_series(column, series.measurement, field, &tags);
             let truths = self.filters.iter().map(|filter| (filter, filter.test(&look)));

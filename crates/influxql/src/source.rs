@@ -95,6 +95,25 @@ pub trait Source: Sync {
         matchers: &[Matcher],
     ) -> Result<Box<dyn SeriesSet + '_>, EvalError>;
 
+    /// Whether a field of numbers or booleans has strings besides, which `::string` reads.
+    fn has_texts_beside(&self, database: &str, measurement: &str, field: &str) -> bool {
+        let _ = (database, measurement, field);
+        false
+    }
+
+    /// As [`Source::select`], the strings that a field of numbers or booleans has besides.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn select_texts_beside(
+        &self,
+        place: &Place<'_>,
+        field: &str,
+        matchers: &[Matcher],
+    ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
+        self.select(place, field, matchers)
+    }
+
     /// The same of several fields, in their order: some sources look for all of them at once.
     ///
     /// # Errors

@@ -7,13 +7,14 @@
 //!
 //! ```text
 //! \0influx \0 database \0 measurement \0 field   unit: float | integer | long | boolean | string | gone
+//! \0influx \0 database \0 measurement \0 field:text     unit: string | gone, of one that has numbers, too
 //! \0influx \0 database                           unit: empty | gone
 //! ```
 
 use crate::texts::TextLimits;
 use model::Metadata;
 use std::collections::hash_map::DefaultHasher;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Asks, Need, Store};
@@ -48,6 +49,8 @@ pub trait Lender: Send + Sync {
 struct State {
     databases: BTreeMap<String, Measurements>,
     fields: usize,
+    /// Fields of numbers or booleans that have strings besides: database, measurement, field.
+    beside: BTreeSet<(String, String, String)>,
     /// Hashes of kinds of lines all of whose fields are in `databases`.
     kinds: HashSet<u64>,
     /// How often something was forgotten.
@@ -81,6 +84,11 @@ impl MeasurementTable {
                 continue;
             };
             match (measurement, field, type_of(&note.unit)) {
+                (Some(measurement), Some(field), Some(FieldType::String))
+                    if field.ends_with(TEXT_SUFFIX) =>
+                {
+                    state.put_beside(database, measurement, field);
+                }
                 (Some(measurement), Some(field), Some(kind)) => {
                     has_longs |= kind == FieldType::Long;
                     state.put(database, measurement, field, kind);
@@ -179,33 +187,17 @@ impl MeasurementTable {
             expect_longs(store)?;
         }
         let mut state = self.exclusive();
-        let known = state.databases.get(database).and_then(|all| all.get(&line.measurement));
-        let mut news = Vec::new();
-        let mut left = FIELDS_MAX.saturating_sub(state.fields);
-        let is_kept = |kind: FieldType| kind != FieldType::String || self.keeps_texts;
-        for (field, written) in line.fields.iter().filter(|(_, kind)| is_kept(*kind)) {
-            let before = known.and_then(|fields| fields.get(field)).copied();
-            let together = before.map_or(*written, |before| joined(before, *written));
-            let has_zero = [database, &line.measurement, field].iter().any(|n| n.contains('\0'));
-            if before == Some(together) || has_zero {
-                continue;
-            }
-            match (before, left) {
-                (None, 0) => continue,
-                (None, _) => left -= 1,
-                // Another type takes no room.
-                (Some(_), _) => {}
-            }
-            news.push((field.clone(), together));
-        }
-        if !news.is_empty() {
-            let notes: Vec<Metadata> = news
-                .iter()
-                .map(|(field, kind)| note(&[database, &line.measurement, field], word_of(*kind)))
-                .collect();
-            store.put_metadata(&notes)?;
-            for (field, kind) in news {
+        let News { fields, beside } = state.news_of(database, line, self.keeps_texts);
+        if !fields.is_empty() || !beside.is_empty() {
+            let name = |field: &str, word| note(&[database, &line.measurement, field], word);
+            let of_fields = fields.iter().map(|(field, kind)| name(field, word_of(*kind)));
+            let of_texts = beside.iter().map(|field| name(field, word_of(FieldType::String)));
+            store.put_metadata(&of_fields.chain(of_texts).collect::<Vec<Metadata>>())?;
+            for (field, kind) in fields {
                 state.put(database, &line.measurement, &field, kind);
+            }
+            for field in beside {
+                state.put_beside(database, &line.measurement, &field);
             }
         }
         if KINDS_MAX <= state.kinds.len() {
@@ -249,6 +241,12 @@ impl MeasurementTable {
         {
             notes.extend(fields.keys().map(|field| note(&[database, name, field], GONE)));
         }
+        let is_gone = |(of, name, _): &(String, String, String)| {
+            of == database && measurement.is_none_or(|m| m == name)
+        };
+        for (_, name, field) in state.beside.iter().filter(|field| is_gone(field)) {
+            notes.push(note(&[database, name, &text_name(field)], GONE));
+        }
         if measurement.is_none() {
             notes.push(note(&[database], GONE));
         }
@@ -263,6 +261,7 @@ impl MeasurementTable {
                 gone.values().map(BTreeMap::len).sum()
             }
         };
+        state.beside.retain(|field| !is_gone(field));
         state.fields = state.fields.saturating_sub(gone);
         state.forgotten += 1;
         state.kinds.clear();
@@ -303,6 +302,27 @@ impl MeasurementTable {
             return self.fields(database, measurement, asks)?.get(field).copied();
         }
         self.shared().databases.get(database)?.get(measurement)?.get(field).copied()
+    }
+
+    /// Whether a field that is one of numbers or booleans, to who asks, has strings besides, here.
+    pub fn has_texts_beside(
+        &self,
+        database: &str,
+        measurement: &str,
+        field: &str,
+        asks: Asks,
+    ) -> bool {
+        let own = || self.field(database, measurement, field, Asks::Own);
+        if self.lenders(asks).next().is_some() && own() == Some(FieldType::String) {
+            return self.field(database, measurement, field, asks) != Some(FieldType::String);
+        }
+        let state = self.shared();
+        // Hardly any has, and three strings are made to look for one.
+        if state.beside.is_empty() {
+            return false;
+        }
+        let key = (database.to_string(), measurement.to_string(), field.to_string());
+        state.beside.contains(&key)
     }
 
     /// The fields of a measurement; with those of legacy backends, where they are asked.
@@ -348,7 +368,58 @@ fn join_fields(fields: &mut Fields, others: Fields, keeps_texts: bool) {
     }
 }
 
+/// What a line says that was not known.
+#[derive(Default)]
+struct News {
+    fields: Vec<(String, FieldType)>,
+    /// Names of strings beside numbers, as notes have them.
+    beside: Vec<String>,
+}
+
+/// What the strings of a field of numbers are called among the notes: no field of numbers is called so.
+fn text_name(field: &str) -> String {
+    format!("{field}{TEXT_SUFFIX}")
+}
+
 impl State {
+    /// What there is to be noted of a line.
+    fn news_of(&self, database: &str, line: &TypedFields, keeps_texts: bool) -> News {
+        let known = self.databases.get(database).and_then(|all| all.get(&line.measurement));
+        let mut news = News::default();
+        let mut left = FIELDS_MAX.saturating_sub(self.fields);
+        let is_kept = |kind: FieldType| kind != FieldType::String || keeps_texts;
+        for (field, written) in line.fields.iter().filter(|(_, kind)| is_kept(*kind)) {
+            let has_zero = [database, &line.measurement, field].iter().any(|n| n.contains('\0'));
+            if has_zero {
+                continue;
+            }
+            let before = known.and_then(|fields| fields.get(field)).copied();
+            let is_both = before.is_some_and(|before| {
+                (before == FieldType::String) != (*written == FieldType::String)
+            });
+            let key = || (database.to_string(), line.measurement.clone(), field.clone());
+            if is_both && !self.beside.contains(&key()) {
+                news.beside.push(text_name(field));
+            }
+            let together = before.map_or(*written, |before| joined(before, *written));
+            match (before, left) {
+                (Some(before), _) if before == together => continue,
+                (None, 0) => continue,
+                (None, _) => left -= 1,
+                // Another type takes no room.
+                (Some(_), _) => {}
+            }
+            news.fields.push((field.clone(), together));
+        }
+        news
+    }
+
+    /// Remembers strings beside numbers, under their name among the notes.
+    fn put_beside(&mut self, database: &str, measurement: &str, name: &str) {
+        let field = name.strip_suffix(TEXT_SUFFIX).unwrap_or(name);
+        self.beside.insert((database.to_string(), measurement.to_string(), field.to_string()));
+    }
+
     fn put(&mut self, database: &str, measurement: &str, field: &str, kind: FieldType) {
         let measurements = self.databases.entry(database.to_string()).or_default();
         let fields = measurements.entry(measurement.to_string()).or_default();

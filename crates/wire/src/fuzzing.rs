@@ -152,7 +152,7 @@ pub fn fuzz_influx(data: &[u8]) {
         drain(data, |start| influx::decode(data, start, &options, &hasher, &keys));
     }
     let options = influx::Options { precision: influx::Precision::Hour, now: i64::MAX };
-    let keys = keys.with_texts(Some(std::sync::Arc::new(ShortTexts)));
+    let keys = keys.with_texts(Some(std::sync::Arc::new(ShortTexts))).with_long_integers();
     drain(data, |start| influx::decode(data, start, &options, &hasher, &keys));
     if let Ok(decoded) = influx::decode(data, Start::default(), &options, &hasher, &keys) {
         let text = influx::error_text(data, &decoded.errors, &[], 0, 1);

@@ -87,7 +87,7 @@ fn field_keys(call: Call<'_>) -> Result<Value> {
         let has_tags = !candidate.matchers.is_empty() || !candidate.is_simple;
         if !has_tags || scan.filters.iter().all(|filter| filter.values_of("_measurement").is_some())
         {
-            names.extend(candidate.fields.into_iter().map(|(field, _)| field));
+            names.extend(candidate.fields.into_iter().map(|field| field.name));
             continue;
         }
         scan.series(call.evaluation, &mut |_, field, _| {
@@ -166,7 +166,7 @@ fn tag_values(call: Call<'_>) -> Result<Value> {
             let mut names = BTreeSet::new();
             for candidate in scan.candidates(call.evaluation)? {
                 match &*tag {
-                    "_field" => names.extend(candidate.fields.into_iter().map(|(field, _)| field)),
+                    "_field" => names.extend(candidate.fields.into_iter().map(|field| field.name)),
                     _ => drop(names.insert(candidate.measurement.to_string())),
                 }
             }

@@ -252,8 +252,10 @@ impl<'a> Evaluator<'a> {
         }
         let conditions = scan.rest.as_ref().map(variables).unwrap_or_default();
         for (name, kind) in &conditions {
-            if !is_tag(name, *kind, &fields) && fields.contains_key(name) {
-                self.field_set(&mut scan, name, place, &matchers)?;
+            if !is_tag(name, *kind, &fields)
+                && let Some(read) = self.kind_read(&fields, name, *kind, place)
+            {
+                self.field_set(&mut scan, (name, read), place, &matchers)?;
             }
         }
         let selected = scan.sets.iter().filter(|set| set.is_selected).count();
@@ -330,8 +332,9 @@ impl<'a> Evaluator<'a> {
         if wanted.kind == DataType::Tag {
             return Ok(Column::Tag(wanted.name.clone()));
         }
-        let Some(&from) = scan.fields.get(&wanted.name) else { return Ok(Column::Missing) };
         let to = wanted.kind;
+        let from = self.kind_read(&scan.fields, &wanted.name, to, place);
+        let Some(from) = from else { return Ok(Column::Missing) };
         let can = match (from, to) {
             (_, DataType::Unknown | DataType::AnyField) => true,
             (from, to) => from == to || (from.is_number() && to.is_number()),
@@ -339,25 +342,43 @@ impl<'a> Evaluator<'a> {
         if !can {
             return Ok(Column::Missing);
         }
-        let set = self.field_set(scan, &wanted.name, place, matchers)?;
+        let set = self.field_set(scan, (&wanted.name, from), place, matchers)?;
         scan.sets[set].is_selected = true;
         Ok(Column::Field { set, from, to })
     }
 
-    /// The place of a field's series, which are selected if they were not.
+    /// The type of what is read for a variable: a field of numbers may have strings besides.
+    fn kind_read(
+        &self,
+        fields: &Fields,
+        name: &str,
+        wanted: DataType,
+        place: &Place<'_>,
+    ) -> Option<DataType> {
+        let Place { database, measurement, .. } = place;
+        let kind = *fields.get(name)?;
+        let is_beside = wanted == DataType::String
+            && kind != DataType::String
+            && self.source.has_texts_beside(database, measurement, name);
+        Some(if is_beside { DataType::String } else { kind })
+    }
+
+    /// The place of a field's series of a type, which are selected if they were not.
     fn field_set(
         &self,
         scan: &mut Scan<'a>,
-        name: &str,
+        (name, kind): (&str, DataType),
         place: &Place<'_>,
         matchers: &[Matcher],
     ) -> Result<usize> {
-        if let Some(at) = scan.sets.iter().position(|set| set.name == name) {
+        if let Some(at) = scan.sets.iter().position(|set| set.name == name && set.kind == kind) {
             return Ok(at);
         }
         let fields = scan.fields.clone();
-        let set = self.series_of(place, (name, &fields), matchers)?;
-        let kind = scan.fields.get(name).copied().unwrap_or_default();
+        let set = match fields.get(name) == Some(&kind) {
+            true => self.series_of(place, (name, &fields), matchers)?,
+            false => self.source.select_texts_beside(place, name, matchers)?.into(),
+        };
         scan.sets.push(FieldSet {
             name: name.to_string(),
             kind,
@@ -663,6 +684,14 @@ impl<'s> Scan<'s> {
         }
     }
 
+    /// Where the samples for a variable of a condition are.
+    fn set_of(&self, name: &str, kind: DataType) -> Option<usize> {
+        let of =
+            |kind: DataType| self.sets.iter().position(|set| set.name == name && set.kind == kind);
+        let texts = if kind == DataType::String { of(kind) } else { None };
+        texts.or_else(|| of(*self.fields.get(name)?))
+    }
+
     /// Whether a series with these tags may have rows that are wanted.
     fn may_hold(&self, labels: &Labels) -> bool {
         let lookup = |name: &str, _: DataType| Value::text(labels.get(name).unwrap_or(""));
@@ -731,7 +760,7 @@ impl<'s> Scan<'s> {
                 if is_tag(name, kind, &self.fields) {
                     return Value::text(tags.get(name).unwrap_or(""));
                 }
-                let at = self.sets.iter().position(|set| set.name == name);
+                let at = self.set_of(name, kind);
                 let sample = at.and_then(|at| Some((at, (*row.get(at)?)?)));
                 sample.map_or(Value::Null, |(at, sample)| {
                     self.sets[at].value(sample).cast(self.sets[at].kind, kind)

@@ -6,7 +6,7 @@ use super::inputs::paged;
 use super::{Evaluator, Result};
 use crate::answer::{Answer, Series};
 use crate::ast::{
-    Counted, Expr, KeyFilter, Listing, MeasurementName, Page, Select, Source, Statement,
+    Counted, DataType, Expr, KeyFilter, Listing, MeasurementName, Page, Select, Source, Statement,
 };
 use crate::source::{EvalError, Place};
 use crate::time::{TIME_MAX, TIME_MIN};
@@ -297,10 +297,15 @@ impl Evaluator<'_> {
         let mut series = Vec::new();
         for listed in self.listed(listing, Databases::Named)? {
             let fields = self.fields(&listed.database, &listed.measurement)?;
-            let rows = fields
-                .iter()
-                .map(|(name, kind)| vec![Value::text(name), Value::text(kind.as_str())]);
-            let rows = page_rows(rows.collect(), listing.page);
+            let mut rows = Vec::with_capacity(fields.len());
+            for (name, kind) in fields.iter() {
+                rows.push(vec![Value::text(name), Value::text(kind.as_str())]);
+                if self.source.has_texts_beside(&listed.database, &listed.measurement, name) {
+                    let kind = DataType::String.as_str();
+                    rows.push(vec![Value::text(name), Value::text(kind)]);
+                }
+            }
+            let rows = page_rows(rows, listing.page);
             if !rows.is_empty() {
                 series.push(list(&listed.measurement, &["fieldKey", "fieldType"], rows));
             }

@@ -256,7 +256,7 @@ impl<'a> Lines<'a, '_> {
             }
         }
         let key = self.body.get(start..key_end).unwrap_or_default();
-        let row = Row {
+        let mut row = Row {
             hash: self.hasher.hash(key, shape.hash),
             timestamp,
             key_offset: to_u32(start),
@@ -267,7 +267,7 @@ impl<'a> Lines<'a, '_> {
         };
         let is_first = self.grown.rows.is_empty();
         if !self.longs.is_empty() {
-            self.low_row(idx, key, &row)?;
+            self.low_row(idx, key, &mut row)?;
         }
         self.grown.rows.push(row);
         if is_first {
@@ -279,7 +279,7 @@ impl<'a> Lines<'a, '_> {
     /// Appends the row of the low bits of a line's integers, before the line's own: who sees the one
     /// sees the other.
     #[cold]
-    fn low_row(&mut self, idx: u32, key: &[u8], own: &Row) -> Result<(), Fault> {
+    fn low_row(&mut self, idx: u32, key: &[u8], own: &mut Row) -> Result<(), Fault> {
         let Some(list) = self.shapes.get(idx) else { return Ok(()) };
         // Of several fields with one name the last counts, and has its low bits.
         self.longs.retain(|(place, _)| list.keeps(*place));
@@ -288,10 +288,12 @@ impl<'a> Lines<'a, '_> {
             return Ok(());
         }
         let low = self.shapes.of_longs(idx, places, &mut self.grown.shapes)?;
-        let values_start = to_u32(self.grown.values.len());
-        self.grown.values.extend(self.longs.iter().map(|(_, bits)| *bits));
+        // Values stand in the order of their rows.
+        let start = own.values_start as usize;
+        self.grown.values.splice(start..start, self.longs.iter().map(|(_, bits)| *bits));
         let hash = self.hasher.hash(key, low.hash);
-        self.grown.rows.push(Row { hash, shape: low.shape, values_start, ..*own });
+        self.grown.rows.push(Row { hash, shape: low.shape, ..*own });
+        own.values_start += to_u32(self.longs.len());
         Ok(())
     }
 

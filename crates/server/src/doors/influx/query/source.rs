@@ -83,7 +83,14 @@ impl StoreSource<'_> {
     pub fn metrics(&self, database: &str, measurement: &str) -> Vec<String> {
         match self.written(database, measurement) {
             Some(fields) => {
-                fields.iter().map(|(field, kind)| metric_of(measurement, field, *kind)).collect()
+                let mut names = Vec::with_capacity(fields.len());
+                for (field, kind) in &fields {
+                    names.push(metric_of(measurement, field, *kind));
+                    if self.has_texts_beside(database, measurement, field) {
+                        names.push(metric_of(measurement, field, FieldType::String));
+                    }
+                }
+                names
             }
             None => vec![measurement.to_string()],
         }
@@ -126,8 +133,8 @@ impl StoreSource<'_> {
     pub fn shared_metric(&self, database: &str, measurement: &str) -> Option<(String, String)> {
         let all = self.measurements_of(database);
         let own: BTreeSet<String> = self.metrics(database, measurement).into_iter().collect();
-        for (other, fields) in all.iter().filter(|(other, _)| *other != measurement) {
-            let mut metrics = fields.iter().map(|(field, kind)| metric_of(other, field, *kind));
+        for other in all.keys().filter(|other| *other != measurement) {
+            let mut metrics = self.metrics(database, other).into_iter();
             if let Some(metric) = metrics.find(|metric| own.contains(metric)) {
                 return Some((metric, other.clone()));
             }
@@ -266,6 +273,8 @@ impl Source for StoreSource<'_> {
                 of_metric.entry(name).or_default().push(measurement);
                 // Low bits are no measurement, and have none without their samples.
                 of_metric.entry(low_metric_of(measurement, field)).or_default();
+                let texts = metric_of(measurement, field, FieldType::String);
+                of_metric.entry(texts).or_default().push(measurement);
             }
         }
         let mut found: BTreeSet<String> = BTreeSet::new();
@@ -345,6 +354,23 @@ impl Source for StoreSource<'_> {
         let all = 0..selection.len();
         let series = self.selected(Arc::new(selection), vec![all], kind);
         self.exact(place, (field, kind), matchers, series)
+    }
+
+    fn has_texts_beside(&self, database: &str, measurement: &str, field: &str) -> bool {
+        let (table, asks) = (table_name(self.app, database), self.questions.asks());
+        self.app.measurements.has_texts_beside(table, measurement, field, asks)
+    }
+
+    fn select_texts_beside(
+        &self,
+        place: &Place<'_>,
+        field: &str,
+        matchers: &[Matcher],
+    ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
+        let name = metric_of(place.measurement, field, FieldType::String);
+        let selection = self.series_named(place, &[name], matchers, &self.limits)?;
+        let all = 0..selection.len();
+        Ok(Box::new(self.selected(Arc::new(selection), vec![all], Some(FieldType::String))))
     }
 
     fn select_together(
