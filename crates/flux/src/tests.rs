@@ -93,6 +93,18 @@ fn filters() {
 }
 
 #[test]
+fn windows_end_where_time_does() {
+    let count = |range: &str| {
+        format!(
+            "from(bucket: \"db\") |> range({range}) |> filter(fn: (r) => r._field == \"f\" and r.host == \"a\") \
+             |> window(every: 1y, createEmpty: true) |> count() |> group() |> count()"
+        )
+    };
+    check(&count("start: -400y"), ",result,table,_value\n,_result,0,294");
+    check(&count("start: 2262-01-01T00:00:00Z, stop: time(v: 9223372036854775807)"), "");
+}
+
+#[test]
 fn windows_and_aggregates() {
     let field = r#"RANGE |> filter(fn: (r) => r._field == "f" and r.host == "a")"#;
     check_rows(

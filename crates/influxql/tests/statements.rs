@@ -163,6 +163,13 @@ fn selectors_and_transformations() {
             "max(m) FROM (SELECT mean(n) AS m FROM cpu GROUP BY host)",
             &["cpu,,0,109.16666666666667"],
         ),
+        // Each of several subqueries has series of its own.
+        ("count(n) FROM cpu WHERE host = 'a'", &["cpu,,0,6"]),
+        (
+            "sum(n) FROM (SELECT n FROM cpu WHERE host = 'a'), (SELECT n FROM cpu WHERE host = 'b')",
+            &["cpu,,0,710"],
+        ),
+        ("sum(n) FROM (SELECT n FROM cpu WHERE host = 'a'), cpu", &["cpu,,0,765"]),
     ] {
         let found = answer(&format!("SELECT {text}"));
         assert_eq!(found.lines().skip(1).collect::<Vec<_>>(), rows, "{text}");

@@ -184,17 +184,21 @@ impl Cut {
         bounds: (i64, i64),
         found: &mut BTreeMap<i64, Vec<usize>>,
     ) -> Result<()> {
-        let mut start = windows.start_of(bounds.0);
-        while bounds.0 < windows.stop_of(windows.previous(start)) {
-            start = windows.previous(start);
+        let first = windows.start_of(bounds.0);
+        // There is no window before the first moment of all, nor behind the last one.
+        let before = std::iter::successors(Some(first), |start| {
+            Some(windows.previous(*start)).filter(|before| before < start)
+        });
+        for start in before.skip(1).take_while(|start| bounds.0 < windows.stop_of(*start)) {
             found.insert(start, Vec::new());
             too_many(found.len())?;
         }
-        start = windows.start_of(bounds.0);
-        while start < bounds.1 {
+        let behind = std::iter::successors(Some(first), |start| {
+            Some(windows.next(*start)).filter(|behind| start < behind)
+        });
+        for start in behind.take_while(|start| *start < bounds.1) {
             found.insert(start, Vec::new());
             too_many(found.len())?;
-            start = windows.next(start);
         }
         Ok(())
     }

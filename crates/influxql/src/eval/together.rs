@@ -20,12 +20,15 @@ struct Found<'a> {
     measurement: String,
     range: TimeRange,
     field: String,
+    matchers: Vec<Matcher>,
     set: SharedSet<'a>,
 }
 
 impl<'a> Found<'a> {
-    fn is_of(&self, place: &Place<'_>, field: &str) -> bool {
+    fn is_of(&self, place: &Place<'_>, field: &str, matchers: &[Matcher]) -> bool {
         self.field == field
+            // A subquery may ask for other series of the same.
+            && self.matchers == matchers
             && self.range == place.range
             && self.measurement == place.measurement
             && self.database == place.database
@@ -70,7 +73,8 @@ impl<'a> Evaluator<'a> {
         matchers: &[Matcher],
     ) -> Result<SharedSet<'a>> {
         let mut together = self.together.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = together.found.iter().find(|found| found.is_of(place, field)) {
+        if let Some(found) = together.found.iter().find(|found| found.is_of(place, field, matchers))
+        {
             return Ok(found.set.clone());
         }
         let fields: Vec<String> =
@@ -86,6 +90,7 @@ impl<'a> Evaluator<'a> {
             measurement: place.measurement.to_string(),
             range: place.range,
             field,
+            matchers: matchers.to_vec(),
             set,
         }));
         match set {

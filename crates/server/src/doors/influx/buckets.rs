@@ -53,6 +53,12 @@ fn parsed(text: &str) -> Result<Vec<Statement>, Failure> {
 pub fn create(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let json = json(app, request)?;
     let name = text(&json, "name")?;
+    if name.contains(['/', '\0']) {
+        // Lines for `a/b` are lines for the retention policy `b` of the database `a`.
+        return Err(Failure::bad_input(format!(
+            "a bucket's name has no slash and no zero byte: {name:?}"
+        )));
+    }
     if super::query::databases(app, request)?.iter().any(|other| other == name) {
         return Err(Failure::bad_input(format!("bucket with name {name} already exists")));
     }
@@ -67,19 +73,36 @@ pub fn delete(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let named = request.params.filled("bucket").or_else(|| request.params.filled("bucketID"));
     let named = named.ok_or_else(|| Failure::bad_input("the request has no \"bucket\""))?;
     let all = super::query::databases(app, request)?;
-    let found = all.iter().find(|name| *name == named || flux::bucket_id(name) == *named);
-    let database =
-        found.ok_or_else(|| Failure::not_found(format!("bucket {named:?} not found")))?;
+    let database = database_of(&all, named)
+        .ok_or_else(|| Failure::not_found(format!("bucket {named:?} not found")))?;
     let time = |name: &str| {
         let text = text(&json, name)?;
         let words = || Failure::bad_input(format!("invalid {name}: {text:?} is no RFC 3339"));
         flux::parse_time(text).ok_or_else(words)
     };
     let (start, stop) = (time("start")?, time("stop")?);
-    let predicate = json.get("predicate").and_then(Value::as_str).unwrap_or_default();
+    if stop < start {
+        return Err(Failure::bad_input("invalid time range: stop is before start"));
+    }
+    let predicate = match json.get("predicate") {
+        None | Some(Value::Null) => "",
+        Some(Value::String(text)) => text,
+        // To be taken for no predicate would delete everything.
+        Some(other) => {
+            return Err(Failure::bad_input(format!("invalid predicate: {other} is no string")));
+        }
+    };
     let statement = statement(predicate, (start, stop)).map_err(Failure::bad_input)?;
     run_one(app, request, database, &parsed(&statement)?)?;
     Ok(Answer::no_content())
+}
+
+/// The database of a bucket: by its name, by `name/policy` as lines and Flux say it, else by its number.
+fn database_of<'d>(all: &'d [String], bucket: &str) -> Option<&'d String> {
+    let plain = bucket.split_once('/').map_or(bucket, |(database, _)| database);
+    let named = |name: &str| all.iter().find(|other| *other == name);
+    let numbered = || all.iter().find(|name| flux::bucket_id(name) == bucket);
+    named(bucket).or_else(|| named(plain)).or_else(numbered)
 }
 
 fn identifier(name: &str) -> String {
@@ -128,6 +151,9 @@ fn conditions_of(predicate: &str) -> Result<Vec<(String, &'static str, String)>,
         }
         let (key, behind) = word(rest)?;
         let (op, behind) = match behind.trim_start() {
+            text if text.starts_with("=~") || text.starts_with("!~") => {
+                return Err(format!("predicate: patterns are not supported: {text:?}"));
+            }
             text if text.starts_with("!=") => ("!=", &text[2..]),
             text if text.starts_with("==") => ("=", &text[2..]),
             text if text.starts_with('=') => ("=", &text[1..]),
@@ -173,6 +199,17 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_is_found_by_its_name_before_its_number() {
+        let id = flux::bucket_id("x");
+        let all = ["x".to_string(), "y".to_string(), id.clone()];
+        let found = |bucket: &str| database_of(&all, bucket).map(String::as_str);
+        assert_eq!(found("y/autogen"), Some("y"));
+        assert_eq!(found(&id), Some(id.as_str()));
+        assert_eq!(found(&flux::bucket_id("y")), Some("y"));
+        assert_eq!(found("z"), None);
+    }
+
+    #[test]
     fn predicates_are_deletes() {
         let time = "time >= 1 AND time <= 2";
         check("", Ok(&format!("DELETE WHERE {time}")));
@@ -185,6 +222,7 @@ mod tests {
             Err("predicate: _field = is not supported: _measurement = once, and tags"),
         );
         check("a=1 OR b=2", Err("predicate: expected AND before \"OR b=2\""));
+        check("a=~/b/", Err("predicate: patterns are not supported: \"=~/b/\""));
         check("a>1", Err("predicate: expected = or != before \"\""));
         check(r#"a="b"#, Err("predicate: \"\\\"b\" has no end"));
         check(r#"it's=1"#, Err("predicate: expected = or != before \"'s=1\""));

@@ -111,8 +111,11 @@ impl Changes<'_, '_> {
             let message = format!("the database {name} is all that was written without one");
             return Ok(Answer::failed(message));
         };
-        let series = app.store.delete(&[vec![matcher]], EVER)?;
+        let set = vec![matcher];
+        let series = app.store.delete(std::slice::from_ref(&set), EVER)?;
         app.measurements.forget(&app.store, name, None).map_err(Failure::of_write)?;
+        // Lines that were stored between the two are noted nowhere.
+        app.store.delete(&[set], EVER)?;
         tracing::info!(database = name, series, "dropped a database on request");
         Ok(Answer::default())
     }
@@ -132,9 +135,11 @@ impl Changes<'_, '_> {
             return Ok(refused);
         }
         let set = self.source.stored_series_of(self.database, name, &[]);
-        let series = app.store.delete(&[set], EVER)?;
+        let series = app.store.delete(std::slice::from_ref(&set), EVER)?;
         let table = table_name(app, self.database);
         app.measurements.forget(&app.store, table, Some(name)).map_err(Failure::of_write)?;
+        // Lines that were stored between the two are noted nowhere.
+        app.store.delete(&[set], EVER)?;
         tracing::info!(measurement = name, series, "dropped a measurement on request");
         Ok(Answer::default())
     }
@@ -156,6 +161,13 @@ impl Changes<'_, '_> {
             Ok(deletions) => deletions,
             Err(error) => return Ok(Answer::failed(error.to_string())),
         };
+        let label = &self.source.app.config.insert.database_label;
+        let sets = || deletions.iter().flat_map(|deletion| &deletion.sets).flatten();
+        if !label.is_empty() && sets().any(|matcher| matcher.name == *label) {
+            return Ok(Answer::failed(format!(
+                "{label} is no tag but the label of databases: nothing is deleted"
+            )));
+        }
         let mut refused = deletions.iter().map(|deletion| &deletion.measurement);
         if let Some(refused) = refused.find_map(|name| self.refuse_shared(name)) {
             return Ok(refused);
