@@ -6,8 +6,9 @@ use e2e::influx::start_influx;
 use e2e::migration::{lines, migrate, must};
 use e2e::{Client, Launch, Server, percent};
 use flate2::Compression;
+use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 /// 2026-08-30 00:00:00 UTC in nanoseconds.
@@ -340,6 +341,44 @@ fn files_of_lines_are_copied_with_their_contexts() -> Result<()> {
     check_large_file(directory)
 }
 
+/// How many bytes a packed file may be cut to, so that its last line looks whole and has another time.
+fn cut_within_a_time(packed: &[u8]) -> Result<usize> {
+    for size in (packed.len() / 3..packed.len() / 2).rev() {
+        let mut text = Vec::new();
+        let _ = GzDecoder::new(&packed[..size]).read_to_end(&mut text);
+        let last = text.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+        let time = last.rsplit(|byte| *byte == b' ').next().unwrap_or_default();
+        let is_line = last.starts_with(b"once,") && 4 < time.len() && time.len() < 19;
+        if is_line && time.iter().all(u8::is_ascii_digit) {
+            return Ok(size);
+        }
+    }
+    anyhow::bail!("no cut within a time")
+}
+
+/// A packed file that is cut within a time: the half line is none, and the whole file brings the rest.
+fn check_cut_line(directory: &Path) -> Result<()> {
+    let server = Launch::new(&directory.join("cut-quipu")).start()?;
+    let line =
+        |row: i64| format!("once,host=h{} v={} {}\n", row % 7, row * row, START + row * 1_000_003);
+    let text: String = (0..40_000).map(line).collect();
+    gzip(&directory.join("all.gz"), text.as_bytes())?;
+    let packed = std::fs::read(directory.join("all.gz"))?;
+    std::fs::write(directory.join("once.gz"), &packed[..cut_within_a_time(&packed)?])?;
+    let said = migrate(&server, directory, &["influx-lines", "once.gz"])?;
+    ensure!(said.code == 1, "{}", said.text);
+    let samples = |server: &Server| -> Result<usize> {
+        let early = server.get("/api/v1/export?match[]=once_v&start=0&end=1700000000")?.export()?;
+        ensure!(early.len() == 0, "{early:?}: nobody wrote them");
+        Ok(server.export("once_v")?.len())
+    };
+    ensure!(1_000 < samples(&server)?, "the first part");
+    std::fs::rename(directory.join("all.gz"), directory.join("once.gz"))?;
+    must(&server, directory, &["influx-lines", "once.gz"])?;
+    ensure!(samples(&server)? == 40_000, "{} of 40,000", samples(&server)?);
+    server.stop()
+}
+
 /// A file of several pieces, in one of which a line is bad: the others are done, and stay so.
 fn check_large_file(directory: &Path) -> Result<()> {
     let mut text = String::new();
@@ -376,6 +415,7 @@ fn check_large_file(directory: &Path) -> Result<()> {
     let said = migrate(&server, directory, &["influx-lines", "short.gz"])?;
     ensure!(said.code == 1 && said.text.contains("short.gz@"), "{}", said.text);
     ensure!(100 < server.export("plain_value")?.len(), "the first half");
+    check_cut_line(directory)?;
     std::fs::write(directory.join("cut.gz"), [0x1f, 0x8b, 8, 0, 0])?;
     let said = migrate(&server, directory, &["influx-lines", "cut.gz"])?;
     ensure!(said.code == 1 && said.text.contains("cut.gz"), "{}", said.text);

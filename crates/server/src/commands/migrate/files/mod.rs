@@ -43,6 +43,11 @@ pub trait Format: Send {
     /// When the file cannot be read any further.
     fn cut(&mut self, coming: &[u8], behind: Behind) -> anyhow::Result<Cut>;
 
+    /// Whether a record ends with its line, so that the beginning of one may look like another.
+    fn is_of_lines(&self) -> bool {
+        true
+    }
+
     /// Hands on what a piece has.
     ///
     /// # Errors
@@ -199,6 +204,9 @@ impl Files {
         let (mut wanted, mut first) = (PIECE_SIZE + LOOKAHEAD, 1u32);
         loop {
             coming.fill(&mut open.reader, wanted);
+            if coming.failed.is_some() && open.format.is_of_lines() {
+                coming.forget_open_line();
+            }
             let piece = |cut: Cut, broken| Piece {
                 file,
                 offset: open.at,
@@ -267,6 +275,14 @@ impl Coming {
                 self.behind = Behind::Nothing;
             }
         }
+    }
+}
+
+impl Coming {
+    /// Takes away what stands behind the last end of a line.
+    fn forget_open_line(&mut self) {
+        let end = self.bytes.iter().rposition(|byte| *byte == b'\n');
+        self.bytes.truncate(end.map_or(0, |at| at + 1));
     }
 }
 
@@ -350,7 +366,8 @@ impl Source for Files {
                 if range.is_empty() || seen.samples + seen.faults == 0 {
                     continue;
                 }
-                let name = format!("{shown}@{}", piece.offset);
+                // With its size: where a file was cut short, the whole one has another piece there.
+                let name = format!("{shown}@{}+{}", piece.offset, piece.size);
                 windows.push(Window { name: name.clone(), range, samples: Some(seen.samples) });
                 self.pieces.insert(name, piece);
             }

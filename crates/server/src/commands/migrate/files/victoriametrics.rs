@@ -68,6 +68,10 @@ struct Native {
 }
 
 impl Format for Native {
+    fn is_of_lines(&self) -> bool {
+        false
+    }
+
     fn cut(&mut self, coming: &[u8], behind: Behind) -> anyhow::Result<Cut> {
         if !self.is_begun {
             self.is_begun = true;
