@@ -176,7 +176,20 @@ fn integers_move_in_with_every_digit() -> Result<()> {
     let other = Launch::new(&root.path().join("other")).start()?;
     let second = root.path().join("second");
     std::fs::create_dir_all(&second)?;
-    must(&other, &second, &["influxdb", server.url(), "--database", "x"])?;
+    must(
+        &other,
+        &second,
+        &[
+            "influxdb",
+            server.url(),
+            "--database",
+            "x",
+            "--start",
+            "2020-09-01",
+            "--end",
+            "2020-10-01",
+        ],
+    )?;
     check_all(&other);
     other.stop()?;
     server.stop()
