@@ -16,6 +16,7 @@ mod golden;
 mod graphite;
 mod hosts;
 mod influx_client;
+mod influx_long_strings;
 mod influx_sockets;
 mod influx_strings;
 mod influx_v3;
