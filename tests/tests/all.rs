@@ -17,6 +17,7 @@ mod graphite;
 mod hosts;
 mod influx_client;
 mod influx_integers;
+mod influx_long_strings;
 mod influx_sockets;
 mod influx_strings;
 mod influx_v3;

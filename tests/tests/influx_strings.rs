@@ -454,6 +454,7 @@ fn limits_name_line_and_field() -> Result<()> {
         [START + 3, 4, null],
     ]);
     ensure!(found == expected, "{found}");
+    check_import_limits(&server)?;
     server.stop()?;
     // Without room for any they are left out, as they always were.
     let other = tempfile::tempdir()?;
@@ -461,5 +462,52 @@ fn limits_name_line_and_field() -> Result<()> {
     let answer = server.client().send("POST", "/write?db=x", &[], body.as_bytes())?;
     ensure!(answer.status == 204, "{}", answer.excerpt());
     check(&server, "SHOW FIELD KEYS FROM m", json!([["v", "float"]]));
+    Ok(())
+}
+
+/// The same of JSON lines, on a server whose dictionary is full of "one" and "two".
+fn check_import_limits(server: &Server) -> Result<()> {
+    let line = |field: &str, strings: &[&str]| {
+        let times: Vec<i64> =
+            (0..).take(strings.len()).map(|at| (START + 100 + at) * 1000).collect();
+        let metric = json!({ "__name__": format!("n_{field}:text"), "db": "x", "host": "a" });
+        // Only what is written so is a line of strings.
+        format!(
+            "{{\"metric\":{metric},\"measurement\":\"n\",\"field\":\"{field}\",\"strings\":{},\"timestamps\":{}}}\n",
+            json!(strings),
+            json!(times)
+        )
+    };
+    let body = [
+        line("s", &["two", "much too long", "three", "one", "also too long", "two"]),
+        line("all", &["three", "four"]),
+        line("good", &["one"]),
+        "{\"metric\":{\"__name__\":\"v\",\"db\":\"x\"},\"values\":[7],\"timestamps\":[1600000100000]}\n".to_string(),
+    ];
+    let answer = server.post("/api/v1/import", body.concat())?;
+    let expected = "5 samples stored, 5 lines or samples refused:\n\
+        line 1: field \"s\" of \"n\": 3 of 6 strings are left out: \
+        2: a string of 13 bytes, the limit is 8 (influx.max-string-size); \
+        1: there are 2 different strings already (influx.max-strings)\n\
+        line 2: field \"all\" of \"n\": 2 of 2 strings are left out: \
+        2: there are 2 different strings already (influx.max-strings)\n";
+    ensure!(answer.status == 400 && answer.text() == expected, "{}", answer.text());
+    let found = rows(server, "SELECT good, s FROM n")?;
+    let expected = json!([
+        [START + 100, "one", "two"],
+        [START + 103, null, "one"],
+        [START + 105, null, "two"]
+    ]);
+    ensure!(found == expected, "{found}");
+    check(server, "SELECT value FROM v", json!([[START + 100, 7]]));
+    let left_out = server.metric("quipu_insert_lossy_total{kind=\"influx_string_dropped\"}")?;
+    ensure!(left_out == 7.0, "two of line protocol and five of these, not {left_out}");
+    // Who sends a file learns it, and what is there stays.
+    let file = tempfile::NamedTempFile::new()?;
+    std::fs::write(file.path(), line("s", &["three"]))?;
+    let path = file.path().display().to_string();
+    let (is_ok, said) = run(server, &["import", &path])?;
+    let words = "1 of 1 strings are left out";
+    ensure!(!is_ok && said.contains(words) && said.contains("1 requests had lines"), "{said}");
     Ok(())
 }

@@ -1,9 +1,18 @@
 //! Rows to JSON and CSV, byte for byte as InfluxDB writes them.
+//!
+//! ```text
+//! rows ─► text ─ a piece at a time ─► whoever sends it
+//! ```
+//!
+//! Texts of rows are shared, and may be long: an answer as text may be many times what its rows are. So
+//! it is never there as a whole.
 
 use crate::time::format_time;
 use crate::value::Value;
 use jiff::tz::TimeZone;
 use std::fmt::Write;
+use std::io;
+use std::ops::{Deref, DerefMut};
 
 /// Rows with one name and one set of tags.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -73,7 +82,8 @@ impl Epoch {
 const CELL_SIZE: usize = 12;
 /// Bytes that a body has room for from the beginning.
 const BODY_SIZE_MIN: usize = 256;
-const BODY_SIZE_FIRST_MAX: usize = 1 << 20;
+/// Bytes that are collected before they are written: no more of an answer is there as text.
+const PIECE_SIZE: usize = 32 << 10;
 
 /// Writes answers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,78 +94,137 @@ pub struct Writer {
     pub indent: usize,
 }
 
-/// What of an answer is written, of a longer one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Piece {
-    /// Whether the last series goes on in the next piece.
-    pub is_series_cut: bool,
-    /// Whether more of the statement's answer follows.
-    pub is_cut: bool,
+/// What of an answer is written.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    /// All of it.
+    Whole,
+    /// Only what stands beside its series, of which there are none.
+    NoSeries,
+    /// Some rows of one series.
+    Rows {
+        series: &'a Series,
+        rows: &'a [Vec<Value>],
+        /// Whether the series goes on in the next piece.
+        is_series_cut: bool,
+        /// Whether more of the statement's answer follows.
+        is_cut: bool,
+    },
 }
 
 impl Writer {
-    /// One answer as a whole body: `{"results":[...]}` and a newline.
-    pub fn body(&self, answers: &[Answer]) -> String {
-        let mut json = Json::new(self.indent);
+    /// All answers as one body: `{"results":[...]}` and a newline.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn body(&self, answers: &[Answer], out: &mut dyn io::Write) -> io::Result<()> {
+        let mut json = Json::new(self.indent, out);
         let series = answers.iter().flat_map(|answer| &answer.series);
         let size = series.map(|one| one.rows.len() * (1 + one.columns.len()) * CELL_SIZE);
-        json.out.reserve(size.sum::<usize>().clamp(BODY_SIZE_MIN, BODY_SIZE_FIRST_MAX));
+        json.out.reserve(size.sum::<usize>().clamp(BODY_SIZE_MIN, PIECE_SIZE));
         json.open('{');
         json.key("results");
         json.open('[');
         for (idx, answer) in answers.iter().enumerate() {
             json.item();
-            self.answer(&mut json, idx, answer, Piece::default());
+            self.answer(&mut json, idx, answer, Part::Whole)?;
         }
         json.close(']');
         json.close('}');
-        json.out.push('\n');
-        json.out
+        json.end()
     }
 
-    /// A piece of one statement's answer as a body of its own.
-    pub fn piece(&self, idx: usize, answer: &Answer, piece: Piece) -> String {
-        let mut json = Json::new(self.indent);
+    /// A body for each series, and for so many rows of one.
+    ///
+    /// # Errors
+    /// What `out` says.
+    pub fn chunks(
+        &self,
+        answers: &[Answer],
+        rows_max: usize,
+        out: &mut dyn io::Write,
+    ) -> io::Result<()> {
+        for (idx, answer) in answers.iter().enumerate() {
+            if answer.series.is_empty() {
+                self.chunk(idx, answer, Part::NoSeries, out)?;
+            }
+            for (at, series) in answer.series.iter().enumerate() {
+                let mut left = series.rows.as_slice();
+                loop {
+                    let (rows, rest) = left.split_at(rows_max.max(1).min(left.len()));
+                    let is_series_cut = !rest.is_empty();
+                    let is_cut = is_series_cut || at + 1 < answer.series.len();
+                    let part = Part::Rows { series, rows, is_series_cut, is_cut };
+                    self.chunk(idx, answer, part, out)?;
+                    left = rest;
+                    if !is_series_cut {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A part of one statement's answer as a body of its own.
+    fn chunk(
+        &self,
+        idx: usize,
+        answer: &Answer,
+        part: Part<'_>,
+        out: &mut dyn io::Write,
+    ) -> io::Result<()> {
+        let mut json = Json::new(self.indent, out);
         json.open('{');
         json.key("results");
         json.open('[');
         json.item();
-        self.answer(&mut json, idx, answer, piece);
+        self.answer(&mut json, idx, answer, part)?;
         json.close(']');
         json.close('}');
-        json.out.push('\n');
-        json.out
+        json.end()
     }
 
-    fn answer(&self, json: &mut Json, idx: usize, answer: &Answer, piece: Piece) {
+    fn answer(
+        &self,
+        json: &mut Json<'_>,
+        idx: usize,
+        answer: &Answer,
+        part: Part<'_>,
+    ) -> io::Result<()> {
         json.open('{');
         json.key("statement_id");
         let _ = write!(json.out, "{idx}");
-        if !answer.series.is_empty() {
-            json.key("series");
-            json.open('[');
-            for (at, series) in answer.series.iter().enumerate() {
-                json.item();
-                let is_cut = piece.is_series_cut && at + 1 == answer.series.len();
-                self.series(json, series, answer.zone.as_ref(), is_cut);
+        let zone = answer.zone.as_ref();
+        let mut is_cut = false;
+        match part {
+            Part::Whole if !answer.series.is_empty() => {
+                json.key("series");
+                json.open('[');
+                for series in &answer.series {
+                    json.item();
+                    self.series(json, series, &series.rows, zone)?;
+                    json.close('}');
+                }
+                json.close(']');
             }
-            json.close(']');
-        }
-        if !answer.messages.is_empty() {
-            json.key("messages");
-            json.open('[');
-            for message in &answer.messages {
+            Part::Whole | Part::NoSeries => {}
+            Part::Rows { series, rows, is_series_cut, is_cut: is_answer_cut } => {
+                is_cut = is_answer_cut;
+                json.key("series");
+                json.open('[');
                 json.item();
-                json.open('{');
-                json.key("level");
-                json.string("warning");
-                json.key("text");
-                json.string(message);
+                self.series(json, series, rows, zone)?;
+                if is_series_cut {
+                    json.key("partial");
+                    json.out.push_str("true");
+                }
                 json.close('}');
+                json.close(']');
             }
-            json.close(']');
         }
-        if piece.is_cut {
+        json.messages(&answer.messages);
+        if is_cut {
             json.key("partial");
             json.out.push_str("true");
         }
@@ -164,9 +233,17 @@ impl Writer {
             json.string(error);
         }
         json.close('}');
+        Ok(())
     }
 
-    fn series(&self, json: &mut Json, series: &Series, zone: Option<&TimeZone>, is_cut: bool) {
+    /// A series with these rows, but for its last bracket.
+    fn series(
+        &self,
+        json: &mut Json<'_>,
+        series: &Series,
+        rows: &[Vec<Value>],
+        zone: Option<&TimeZone>,
+    ) -> io::Result<()> {
         json.open('{');
         if !series.name.is_empty() {
             json.key("name");
@@ -188,34 +265,35 @@ impl Writer {
             json.string(column);
         }
         json.close(']');
-        if !series.rows.is_empty() {
+        if !rows.is_empty() {
             json.key("values");
             json.open('[');
-            for row in &series.rows {
+            for row in rows {
                 json.item();
                 json.open('[');
                 for value in row {
                     json.item();
-                    self.value(json, value, zone);
+                    self.value(json, value, zone)?;
                 }
                 json.close(']');
+                json.spill()?;
             }
             json.close(']');
         }
-        if is_cut {
-            json.key("partial");
-            json.out.push_str("true");
-        }
-        json.close('}');
+        json.spill()
     }
 
-    fn value(&self, json: &mut Json, value: &Value, zone: Option<&TimeZone>) {
+    fn value(&self, json: &mut Json<'_>, value: &Value, zone: Option<&TimeZone>) -> io::Result<()> {
         match value {
             Value::Null => json.out.push_str("null"),
             Value::Float(value) => push_float(&mut json.out, *value),
             Value::Integer(value) => json.out.push_str(itoa::Buffer::new().format(*value)),
             Value::Boolean(value) => json.out.push_str(if *value { "true" } else { "false" }),
-            Value::Text(text) => json.string(text),
+            Value::Text(text) => {
+                json.string(text);
+                // A row may have thousands of them.
+                json.spill()?;
+            }
             Value::Time(nanos) => match self.epoch {
                 Epoch::Units(unit) => {
                     json.out.push_str(itoa::Buffer::new().format(nanos / unit));
@@ -227,12 +305,16 @@ impl Writer {
                 }
             },
         }
+        Ok(())
     }
 
     /// All answers as CSV, one table after the other.
-    pub fn csv(&self, answers: &[Answer]) -> String {
-        let mut out = String::new();
-        let mut columns: Option<Vec<String>> = None;
+    ///
+    /// # Errors
+    /// What `sink` says.
+    pub fn csv(&self, answers: &[Answer], sink: &mut dyn io::Write) -> io::Result<()> {
+        let mut out = Text { out: String::new(), sink };
+        let mut columns: Option<&[String]> = None;
         let mut last = None;
         for (statement, answer) in answers.iter().enumerate() {
             if let Some(error) = &answer.error {
@@ -244,7 +326,7 @@ impl Writer {
             // Each statement has a table of its own.
             for series in &answer.series {
                 let is_new = last.replace(statement) != Some(statement);
-                if is_new || columns.as_ref() != Some(&series.columns) {
+                if is_new || columns != Some(&series.columns) {
                     if columns.is_some() {
                         out.push('\n');
                     }
@@ -254,15 +336,15 @@ impl Writer {
                         push_csv(&mut out, column);
                     }
                     out.push('\n');
-                    columns = Some(series.columns.clone());
+                    columns = Some(&series.columns);
                 }
-                self.csv_rows(&mut out, series);
+                self.csv_rows(&mut out, series)?;
             }
         }
-        out
+        out.end()
     }
 
-    fn csv_rows(&self, out: &mut String, series: &Series) {
+    fn csv_rows(&self, out: &mut Text<'_>, series: &Series) -> io::Result<()> {
         let escape = |text: &str| text.replace(',', "\\,").replace(' ', "\\ ").replace('=', "\\=");
         let tags: Vec<String> = series
             .tags
@@ -282,7 +364,10 @@ impl Writer {
                     Value::Float(value) => push_float(out, *value),
                     Value::Integer(value) => out.push_str(itoa::Buffer::new().format(*value)),
                     Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
-                    Value::Text(text) => push_csv(out, text),
+                    Value::Text(text) => {
+                        push_csv(out, text);
+                        out.spill()?;
+                    }
                     Value::Time(nanos) => {
                         let unit = if let Epoch::Units(unit) = self.epoch { unit } else { 1 };
                         out.push_str(itoa::Buffer::new().format(nanos / unit));
@@ -290,7 +375,46 @@ impl Writer {
                 }
             }
             out.push('\n');
+            out.spill()?;
         }
+        Ok(())
+    }
+}
+
+/// A text that is written while it grows.
+struct Text<'o> {
+    out: String,
+    sink: &'o mut dyn io::Write,
+}
+
+impl Deref for Text<'_> {
+    type Target = String;
+
+    fn deref(&self) -> &String {
+        &self.out
+    }
+}
+
+impl DerefMut for Text<'_> {
+    fn deref_mut(&mut self) -> &mut String {
+        &mut self.out
+    }
+}
+
+impl Text<'_> {
+    /// Writes what there is once it is a piece.
+    fn spill(&mut self) -> io::Result<()> {
+        if self.out.len() < PIECE_SIZE {
+            return Ok(());
+        }
+        self.sink.write_all(self.out.as_bytes())?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Writes what is left.
+    fn end(self) -> io::Result<()> {
+        self.sink.write_all(self.out.as_bytes())
     }
 }
 
@@ -330,16 +454,44 @@ fn push_float(out: &mut String, value: f64) {
 }
 
 /// JSON, on one line or indented.
-struct Json {
-    out: String,
+struct Json<'o> {
+    out: Text<'o>,
     indent: usize,
     depth: usize,
     is_first: bool,
 }
 
-impl Json {
-    fn new(indent: usize) -> Json {
-        Json { out: String::new(), indent, depth: 0, is_first: true }
+impl<'o> Json<'o> {
+    fn new(indent: usize, sink: &'o mut dyn io::Write) -> Json<'o> {
+        Json { out: Text { out: String::new(), sink }, indent, depth: 0, is_first: true }
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        self.out.spill()
+    }
+
+    /// A newline, and all that is left.
+    fn end(mut self) -> io::Result<()> {
+        self.out.push('\n');
+        self.out.end()
+    }
+
+    fn messages(&mut self, messages: &[String]) {
+        if messages.is_empty() {
+            return;
+        }
+        self.key("messages");
+        self.open('[');
+        for message in messages {
+            self.item();
+            self.open('{');
+            self.key("level");
+            self.string("warning");
+            self.key("text");
+            self.string(message);
+            self.close('}');
+        }
+        self.close(']');
     }
 
     fn line(&mut self) {
@@ -444,8 +596,127 @@ mod tests {
 
     #[test]
     fn strings_are_those_of_go() {
-        let mut json = Json::new(0);
+        let mut nowhere = io::sink();
+        let mut json = Json::new(0, &mut nowhere);
         json.string("a\"b\\<\u{2028}\u{1}\n\tä>");
-        assert_eq!(json.out, "\"a\\\"b\\\\\\u003c\\u2028\\u0001\\n\\tä\\u003e\"");
+        assert_eq!(*json.out, "\"a\\\"b\\\\\\u003c\\u2028\\u0001\\n\\tä\\u003e\"");
+    }
+
+    /// Takes what is written, and knows how much came at once.
+    #[derive(Default)]
+    struct Pieces {
+        text: Vec<u8>,
+        longest: usize,
+        count: usize,
+    }
+
+    impl io::Write for Pieces {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.text.extend_from_slice(bytes);
+            self.longest = self.longest.max(bytes.len());
+            self.count += 1;
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// Two series of rows with a long text, of which there is one.
+    fn long_texts(rows: usize, texts: usize) -> Vec<Answer> {
+        let text: std::sync::Arc<str> = "<tör>\n".repeat(150).into();
+        let row = |at: usize| {
+            let mut row = vec![Value::Time(at as i64)];
+            row.extend((0..texts).map(|_| Value::Text(text.clone())));
+            row
+        };
+        let series = |host: &str| Series {
+            name: "m".to_string(),
+            tags: vec![("host".to_string(), host.to_string())],
+            columns: (0..=texts).map(|at| format!("c{at}")).collect(),
+            rows: (0..rows).map(row).collect(),
+        };
+        let answer = Answer { messages: vec!["careful".to_string()], ..Answer::default() };
+        vec![Answer { series: vec![series("a"), series("b")], ..answer }, Answer::failed("no")]
+    }
+
+    #[test]
+    fn long_texts_are_never_there_as_a_whole() {
+        // Many rows, and a few of many columns.
+        for answers in [long_texts(1000, 1), long_texts(2, 1000)] {
+            for writer in [Writer::default(), Writer { epoch: Epoch::Units(1), indent: 4 }] {
+                let mut written: Vec<Pieces> = Vec::new();
+                let mut to = |write: &dyn Fn(&mut Pieces) -> io::Result<()>| {
+                    let mut pieces = Pieces::default();
+                    write(&mut pieces).expect("memory takes every byte");
+                    written.push(pieces);
+                };
+                to(&|out| writer.body(&answers, out));
+                to(&|out| writer.csv(&answers, out));
+                to(&|out| writer.chunks(&answers, usize::MAX, out));
+                for pieces in written {
+                    assert!(2_000_000 < pieces.text.len(), "{}", pieces.text.len());
+                    assert!(pieces.longest < 2 * PIECE_SIZE, "{}", pieces.longest);
+                    assert!(PIECE_SIZE / 2 < pieces.text.len() / pieces.count, "pieces are large");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_are_the_whole() {
+        let answers = long_texts(100, 2);
+        let mut pieces = Pieces::default();
+        Writer::default().body(&answers, &mut pieces).expect("memory takes every byte");
+        let body: serde_json::Value = serde_json::from_slice(&pieces.text).expect("JSON");
+        let rows = |host: usize| body.pointer(&format!("/results/0/series/{host}/values"));
+        for values in [rows(0), rows(1)] {
+            let values = values.and_then(|values| values.as_array()).expect("rows");
+            assert_eq!(values.len(), 100);
+            assert!(values.iter().all(|row| row[1] == row[2] && row[2] == "<tör>\n".repeat(150)));
+        }
+        assert_eq!(body.pointer("/results/1/error"), Some(&"no".into()));
+        let mut pieces = Pieces::default();
+        Writer::default().chunks(&answers, 60, &mut pieces).expect("memory takes every byte");
+        let text = String::from_utf8(pieces.text).expect("UTF-8");
+        let chunks: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let told = |chunk: &serde_json::Value| {
+            let of = |path: &str| chunk.pointer(path).cloned().unwrap_or_default();
+            let values = of("/results/0/series/0/values");
+            let count = values.as_array().map_or(0, |values| values.len());
+            let series_partial = of("/results/0/series/0/partial") == true;
+            (count, series_partial, of("/results/0/partial") == true)
+        };
+        let told: Vec<(usize, bool, bool)> = chunks.iter().map(told).collect();
+        let expected = [
+            (60, true, true),
+            (40, false, true),
+            (60, true, true),
+            (40, false, false),
+            (0, false, false),
+        ];
+        assert_eq!(told, expected);
+        assert!(chunks.iter().take(4).all(|one| one.pointer("/results/0/messages").is_some()));
+    }
+
+    #[test]
+    fn who_takes_nothing_more_ends_it() {
+        struct Gone;
+        impl io::Write for Gone {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let answers = long_texts(1000, 1);
+        let writer = Writer::default();
+        assert!(writer.body(&answers, &mut Gone).is_err());
+        assert!(writer.csv(&answers, &mut Gone).is_err());
+        assert!(writer.chunks(&answers, 10, &mut Gone).is_err());
     }
 }

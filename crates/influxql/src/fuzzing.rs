@@ -32,8 +32,11 @@ pub fn fuzz_influxql(data: &[u8]) {
         }
         let evaluator = Evaluator::new(&source, "db", 1_000, Limits { points_max: 10_000 });
         if let Some(answer) = evaluator.run(statement) {
-            let body = Writer::default().body(&[answer]);
-            assert!(serde_json::from_str::<serde_json::Value>(&body).is_ok(), "{body}");
+            let mut body = Vec::new();
+            let written = Writer::default().body(&[answer], &mut body);
+            let text = String::from_utf8_lossy(&body);
+            let is_json = serde_json::from_slice::<serde_json::Value>(&body).is_ok();
+            assert!(written.is_ok() && is_json, "{text}");
         }
     }
 }

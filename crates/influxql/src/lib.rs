@@ -21,7 +21,7 @@ mod time;
 pub mod token;
 mod value;
 
-pub use answer::{Answer, Epoch, Piece, Series, Writer};
+pub use answer::{Answer, Epoch, Series, Writer};
 pub use error::ParseError;
 pub use eval::{Deletion, Evaluator, Limits};
 pub use into::LineSink;

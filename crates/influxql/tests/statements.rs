@@ -43,7 +43,9 @@ fn answer_of(source: &MemorySource, text: &str) -> String {
     let answers: Vec<Answer> =
         statements.iter().map(|statement| evaluator.run(statement).unwrap_or_default()).collect();
     let writer = Writer { epoch: Epoch::Units(SECOND), indent: 0 };
-    writer.csv(&answers)
+    let mut text = Vec::new();
+    writer.csv(&answers, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
 }
 
 #[track_caller]

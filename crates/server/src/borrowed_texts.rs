@@ -73,8 +73,11 @@ impl BorrowedTexts {
         Some(texts.iter().map(|text| state.number(text) as f64).collect())
     }
 
-    /// The text that a number stands for.
+    /// The text that a number stands for; none of a sample that is no whole number.
     pub fn text(&self, sample: f64) -> Option<Arc<str>> {
+        if sample.fract() != 0.0 {
+            return None;
+        }
         let at = usize::try_from((sample as u64).checked_sub(FIRST)?).ok()?;
         self.0.read().unwrap_or_else(PoisonError::into_inner).texts.get(at).cloned()
     }
@@ -114,7 +117,7 @@ mod tests {
         let text = |number: f64| all.text(number);
         assert_eq!(text(first[0]).as_deref(), Some("a"));
         assert_eq!(text(first[1]).as_deref(), Some("b"));
-        for other in [0.0, 1.0, -1.0, f64::NAN, 1e300, (FIRST + 2) as f64] {
+        for other in [0.0, 1.0, -1.0, f64::NAN, 1e300, first[0] + 0.5, (FIRST + 2) as f64] {
             assert_eq!(all.text(other), None, "{other}");
         }
     }

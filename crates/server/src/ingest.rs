@@ -166,7 +166,7 @@ impl Outcome {
 
     /// What was refused, for answers that are plain text; `unit` is `line` or `series`.
     pub fn report(&self, unit: &str) -> String {
-        let refused = self.errors.count() + self.rejected;
+        let refused = self.errors.refused() + self.rejected;
         let stored = self.samples + self.histograms;
         let units = if unit.ends_with('s') { unit.to_string() } else { format!("{unit}s") };
         let mut text = format!("{stored} samples stored, {refused} {units} or samples refused:");
@@ -177,7 +177,7 @@ impl Outcome {
         for (position, reason) in all.iter().take(LINES_SHOWN_MAX) {
             text.push_str(&format!("\n{unit} {position}: {reason}"));
         }
-        if (LINES_SHOWN_MAX as u64) < refused {
+        if (LINES_SHOWN_MAX as u64) < self.errors.count() + self.rejected {
             text.push_str("\n...");
         }
         text

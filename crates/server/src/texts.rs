@@ -115,8 +115,12 @@ impl TextTable {
         self.limits.count_max != 0
     }
 
-    /// The text that a sample stands for.
+    /// The text that a sample stands for; none of what is no number that was given out, as a mean of
+    /// several is.
     pub fn text(&self, sample: f64) -> Option<Arc<str>> {
+        if sample.fract() != 0.0 {
+            return None;
+        }
         let slot = (sample as usize).checked_sub(1)?;
         let own = self.shared().texts.get(slot).cloned().flatten();
         own.or_else(|| self.borrowed.text(sample))
@@ -262,6 +266,30 @@ mod tests {
     use std::path::Path;
     use store::StoreConfig;
     use vfs::SimVfs;
+
+    #[test]
+    fn a_sample_that_is_no_number_stands_for_no_text() {
+        let disk = Arc::new(SimVfs::new(1));
+        let store =
+            Store::open(disk, Path::new("/data"), StoreConfig::standard()).expect("a store");
+        let table = TextTable::read(&store, TextLimits { count_max: 9, size_max: 9 });
+        for text in ["a", "b"] {
+            table.number(text).expect("a number");
+        }
+        let mut loan = Loan::default();
+        table.borrow(&mut loan, "theirs").expect("room");
+        let theirs = table.lend(&loan).expect("room").0[0];
+        for (sample, text) in [(1.0, "a"), (2.0, "b"), (theirs, "theirs")] {
+            assert_eq!(table.text(sample).as_deref(), Some(text), "{sample}");
+        }
+        let beyond_u32 = f64::from(u32::MAX) + 2.0;
+        for none in [1.5, 2.000_000_1, 0.0, -0.0, 0.5, -1.0, -1.5, 3.0, beyond_u32, theirs + 0.5] {
+            assert_eq!(table.text(none), None, "{none}");
+        }
+        for none in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, theirs + 1.0] {
+            assert_eq!(table.text(none), None, "{none}");
+        }
+    }
 
     #[test]
     fn who_has_a_number_that_was_taken_back_is_refused_whoever_asked_for_it() {

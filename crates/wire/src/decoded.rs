@@ -84,6 +84,8 @@ pub struct LineError {
 pub struct LineErrors {
     kept: Vec<LineError>,
     count: u64,
+    /// Refused samples of lines that were taken otherwise, but for the first of each line.
+    further: u64,
 }
 
 impl LineErrors {
@@ -95,14 +97,30 @@ impl LineErrors {
         }
     }
 
+    /// Counts a line of which so many samples were refused; the others are taken.
+    pub(crate) fn push_samples(
+        &mut self,
+        position: u32,
+        samples: u64,
+        reason: impl FnOnce() -> String,
+    ) {
+        self.push(position, reason);
+        self.further += samples.saturating_sub(1);
+    }
+
     /// The first ones.
     pub fn kept(&self) -> &[LineError] {
         &self.kept
     }
 
-    /// How many there were.
+    /// How many lines there were.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// How many lines, and samples of lines that were taken otherwise, there were.
+    pub fn refused(&self) -> u64 {
+        self.count + self.further
     }
 
     /// Whether nothing was refused.
@@ -113,6 +131,7 @@ impl LineErrors {
     /// Takes over the errors of a later batch of the same request.
     pub fn append(&mut self, other: LineErrors) {
         self.count += other.count;
+        self.further += other.further;
         let room = ERRORS_KEPT_MAX.saturating_sub(self.kept.len());
         self.kept.extend(other.kept.into_iter().take(room));
     }

@@ -183,20 +183,20 @@ fn percentile(args: &[Expr], points: &[Point]) -> Option<Picked> {
 }
 
 /// A value's own bits, so that it can be looked up.
-fn bits(value: &Value) -> (u8, u64, String) {
+fn bits(value: &Value) -> (u8, u64, &str) {
     match value {
-        Value::Null => (0, 0, String::new()),
+        Value::Null => (0, 0, ""),
         // Both zeros are one.
-        Value::Float(value) => (1, (value + 0.0).to_bits(), String::new()),
-        Value::Integer(value) | Value::Time(value) => (2, *value as u64, String::new()),
-        Value::Boolean(value) => (3, u64::from(*value), String::new()),
-        Value::Text(text) => (4, 0, text.to_string()),
+        Value::Float(value) => (1, (value + 0.0).to_bits(), ""),
+        Value::Integer(value) | Value::Time(value) => (2, *value as u64, ""),
+        Value::Boolean(value) => (3, u64::from(*value), ""),
+        Value::Text(text) => (4, 0, text),
     }
 }
 
 /// Each value once, in the order in which they came first.
 fn distinct(points: &[Point]) -> Vec<Picked> {
-    let mut first: HashMap<(u8, u64, String), &Point> = HashMap::new();
+    let mut first: HashMap<(u8, u64, &str), &Point> = HashMap::new();
     for point in points {
         first.entry(bits(&point.value)).or_insert(point);
     }

@@ -71,7 +71,7 @@ pub(super) fn unable_to_parse(line: &[u8], fault: &impl Display) -> String {
 }
 
 /// The text, its end cut away when it is long.
-pub(super) fn shorten(text: &[u8]) -> String {
+pub(crate) fn shorten(text: &[u8]) -> String {
     let text = text.strip_suffix(b"\r").unwrap_or(text);
     match text.get(..ERROR_LINE_SIZE_MAX) {
         Some(start) => format!("{}...", String::from_utf8_lossy(start)),

@@ -3,7 +3,7 @@
 use super::histograms::histogram;
 use super::keys::JsonKeys;
 use super::scan::{Fault, Scan};
-use super::strings::StringLine;
+use super::strings::{RefusedTexts, StringLine};
 use super::value::value;
 use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, SAMPLES_PER_LINE_MAX};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
@@ -127,8 +127,8 @@ impl Lines<'_, '_> {
             let size = key_end - key_start;
             return Err(format!("metric of {size} bytes, the limit is {KEY_SIZE_MAX}").into());
         }
-        if self.is_of_strings {
-            self.push_strings(text, values_start)?;
+        if self.is_of_strings && !self.push_strings(text, values_start, line)? {
+            return Ok(());
         }
         let value_count = self.grown.values.len() - values_start;
         if value_count != self.timestamps.len() {
@@ -170,9 +170,15 @@ impl Lines<'_, '_> {
         Ok(())
     }
 
-    /// Takes a line of strings: the numbers of its texts.
+    /// Takes a line of strings: the numbers of its texts. Those that get none are left out of it, and
+    /// said. Whether some are left.
     #[cold]
-    fn push_strings(&mut self, text: &[u8], values_start: usize) -> Result<(), Cow<'static, str>> {
+    fn push_strings(
+        &mut self,
+        text: &[u8],
+        values_start: usize,
+        position: u32,
+    ) -> Result<bool, Cow<'static, str>> {
         if self.grown.values.len() != values_start || !self.histograms.is_empty() {
             return Err("strings and other values in one line".into());
         }
@@ -183,10 +189,28 @@ impl Lines<'_, '_> {
                     .into(),
             );
         };
-        for (_, text) in &line.samples {
-            self.grown.values.push(f64::from(texts.number(text)?));
+        // A start timestamp that belongs to no sample is not to be taken for another's.
+        check_starts("", &self.starts, &self.timestamps)?;
+        let mut refused = RefusedTexts::default();
+        let mut kept = 0;
+        for (idx, (_, text)) in line.samples.iter().enumerate() {
+            match texts.number(text) {
+                Ok(number) => {
+                    self.grown.values.push(f64::from(number));
+                    keep(&mut self.timestamps, idx, kept);
+                    keep(&mut self.starts, idx, kept);
+                    kept += 1;
+                }
+                Err(reason) => refused.add(reason),
+            }
         }
-        Ok(())
+        self.timestamps.truncate(kept);
+        self.starts.truncate(kept);
+        if refused.count != 0 {
+            self.grown.counts.strings += refused.count;
+            self.grown.errors.push_samples(position, refused.count, || refused.words(&line));
+        }
+        Ok(kept != 0)
     }
 
     #[cold]
@@ -340,6 +364,15 @@ fn start_ms(scan: &mut Scan<'_>) -> Result<i64, Fault> {
     };
     scan.at += digits.count;
     Ok(if is_negative { -magnitude } else { magnitude })
+}
+
+/// Moves what is kept of a line's samples forward.
+fn keep<T: Copy>(all: &mut [T], from: usize, to: usize) {
+    if let Some(one) = all.get(from).copied()
+        && let Some(slot) = all.get_mut(to)
+    {
+        *slot = one;
+    }
 }
 
 /// Each sample of a line has a start timestamp, 0 for none, or none has.

@@ -5,14 +5,16 @@
 //!  "strings":["open","shut"],"timestamps":[1549891472010,1549891487010]}
 //! ```
 
-use super::SAMPLES_PER_LINE_MAX;
 use super::decode::timestamp;
 use super::encode::push_timestamp;
 use super::scan::{Fault, Scan};
+use super::{KEY_SIZE_MAX, SAMPLES_PER_LINE_MAX};
 use crate::Error;
-use crate::influx::TEXT_SUFFIX;
+use crate::influx::report::shorten;
+use crate::influx::{STRING_SIZE_MAX, TEXT_SUFFIX};
 use crate::prom_json::string::{push_labels, push_string};
 use memchr::memmem;
+use model::limits::LINE_SIZE_MAX;
 use model::{Labels, LabelsBuilder, Timestamp};
 use std::sync::Arc;
 
@@ -38,32 +40,51 @@ pub fn has_strings(text: &[u8]) -> bool {
 }
 
 impl StringLine {
-    /// Appends the line; nothing where there are no samples.
+    /// Appends all samples, as lines that are no longer than a line may be; nothing where there are none.
     pub fn push(&self, out: &mut Vec<u8>) {
-        for samples in self.samples.chunks(SAMPLES_PER_LINE) {
-            out.extend_from_slice(b"{\"metric\":");
-            push_labels(out, &self.labels);
-            out.extend_from_slice(b",\"measurement\":");
-            push_string(out, &self.measurement);
-            out.extend_from_slice(b",\"field\":");
-            push_string(out, &self.field);
-            out.push(b',');
-            out.extend_from_slice(STRINGS);
-            for (idx, (_, text)) in samples.iter().enumerate() {
-                if 0 < idx {
-                    out.push(b',');
-                }
-                push_string(out, text);
-            }
-            out.extend_from_slice(b"],\"timestamps\":[");
-            for (idx, (time, _)) in samples.iter().enumerate() {
-                if 0 < idx {
-                    out.push(b',');
-                }
-                push_timestamp(out, *time);
-            }
-            out.extend_from_slice(b"]}\n");
+        let mut next = 0;
+        while next < self.samples.len() {
+            next += self.push_some(next, out);
         }
+    }
+
+    /// Appends one line with the samples from `first` on, up to what a line takes; says how many. None
+    /// where there are no more.
+    pub fn push_some(&self, first: usize, out: &mut Vec<u8>) -> usize {
+        let samples = self.samples.get(first..).unwrap_or_default();
+        let samples = samples.get(..SAMPLES_PER_LINE).unwrap_or(samples);
+        if samples.is_empty() {
+            return 0;
+        }
+        out.extend_from_slice(b"{\"metric\":");
+        push_labels(out, &self.labels);
+        out.extend_from_slice(b",\"measurement\":");
+        push_string(out, &self.measurement);
+        out.extend_from_slice(b",\"field\":");
+        push_string(out, &self.field);
+        out.push(b',');
+        out.extend_from_slice(STRINGS);
+        let start = out.len();
+        let mut count = 0;
+        for (_, text) in samples {
+            if STRINGS_SIZE_MAX <= out.len() - start {
+                break;
+            }
+            if 0 < count {
+                out.push(b',');
+            }
+            push_string(out, text);
+            count += 1;
+        }
+        out.extend_from_slice(b"],\"timestamps\":[");
+        for (idx, (time, _)) in samples.iter().take(count).enumerate() {
+            if 0 < idx {
+                out.push(b',');
+            }
+            push_timestamp(out, *time);
+        }
+        out.extend_from_slice(b"]}\n");
+        count
     }
 
     /// Reads one.
@@ -81,9 +102,52 @@ impl StringLine {
     }
 }
 
+/// The texts of a line that get no numbers: by the limit that each is over, how many and why the first of
+/// them.
+#[derive(Debug, Default)]
+pub(super) struct RefusedTexts {
+    /// All of them.
+    pub count: u64,
+    of_limit: Vec<(String, u64)>,
+}
+
+impl RefusedTexts {
+    /// Counts one.
+    pub fn add(&mut self, reason: String) {
+        self.count += 1;
+        match self.of_limit.iter_mut().find(|(known, _)| limit_of(known) == limit_of(&reason)) {
+            Some((_, count)) => *count += 1,
+            None => self.of_limit.push((reason, 1)),
+        }
+    }
+
+    /// What is said of them.
+    pub fn words(&self, line: &StringLine) -> String {
+        let StringLine { measurement, field, samples, .. } = line;
+        let [measurement, field] = [measurement, field].map(|name| shorten(name.as_bytes()));
+        let of_limit = self.of_limit.iter().map(|(reason, count)| format!("{count}: {reason}"));
+        let reasons: Vec<String> = of_limit.collect();
+        format!(
+            "field {field:?} of {measurement:?}: {} of {} strings are left out: {}",
+            self.count,
+            samples.len(),
+            reasons.join("; ")
+        )
+    }
+}
+
+/// The limit that words name, at their end; what stands before it is of one text.
+fn limit_of(words: &str) -> &str {
+    words.rfind('(').and_then(|at| words.get(at..)).unwrap_or_default()
+}
+
 /// Samples of one line.
-const SAMPLES_PER_LINE: usize = 10_000;
+pub const SAMPLES_PER_LINE: usize = 10_000;
 const _: () = assert!(SAMPLES_PER_LINE <= SAMPLES_PER_LINE_MAX);
+/// Bytes of the strings of a line, behind which comes no other: with the longest one, each byte of which
+/// may take six, there is room for labels in what a line may have.
+const STRINGS_SIZE_MAX: usize = 1 << 20;
+const _: () = assert!(STRINGS_SIZE_MAX + 8 * STRING_SIZE_MAX + 4 * KEY_SIZE_MAX <= LINE_SIZE_MAX);
 
 fn read(scan: &mut Scan<'_>) -> Result<StringLine, Fault> {
     let mut line = StringLine::default();
@@ -137,6 +201,10 @@ fn read(scan: &mut Scan<'_>) -> Result<StringLine, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::influx::Texts;
+    use crate::json_lines::{JsonKeys, decode};
+    use crate::{ExtraLabels, Start};
+    use std::sync::Mutex;
 
     fn line() -> StringLine {
         let pairs = [("__name__", "door_a_b:text"), ("host", "\"strings\":[")];
@@ -169,6 +237,93 @@ mod tests {
         let mut text = Vec::new();
         push_labels(&mut text, &none.labels);
         assert!(!has_strings(&text), "{}", String::from_utf8_lossy(&text));
+    }
+
+    /// A dictionary of two texts, each of at most four bytes.
+    #[derive(Debug, Default)]
+    struct Few(Mutex<Vec<String>>);
+
+    impl Texts for Few {
+        fn number(&self, text: &str) -> Result<u32, String> {
+            let mut all = self.0.lock().expect("nobody panics");
+            if let Some(at) = all.iter().position(|known| known == text) {
+                return Ok(at as u32 + 1);
+            }
+            if 4 < text.len() {
+                return Err(format!("a string of {} bytes (max-size)", text.len()));
+            }
+            if all.len() == 2 {
+                return Err("2 strings (max-strings)".to_string());
+            }
+            all.push(text.to_string());
+            Ok(all.len() as u32)
+        }
+    }
+
+    #[test]
+    fn only_the_texts_over_a_limit_are_left_out() {
+        let keys = JsonKeys::new(ExtraLabels::none()).with_texts(Some(Arc::new(Few::default())));
+        let line = |rest: &str| {
+            let metric = r#"{"metric":{"__name__":"a_b:text"},"measurement":"a","field":"b""#;
+            format!("{metric},{rest}}}\n")
+        };
+        let body = [
+            line(
+                r#""strings":["longer","one","two","full","one","longest"],"timestamps":[1,2,3,4,5,6],"start_timestamps":[1,2,0,4,5,6]"#,
+            ),
+            line(r#""strings":["full","new"],"timestamps":[7,8]"#),
+            line(r#""timestamps":[9],"strings":["two"]"#),
+            line(r#""strings":["longer","one"],"timestamps":[1,2],"start_timestamps":[1]"#),
+        ];
+        let body = body.concat();
+        let hasher = model::KeyHasher::new(1);
+        let decoded = decode(body.as_bytes(), Start::default(), &hasher, &keys).expect("lines");
+        let rows = decoded.batch.rows.iter();
+        let found: Vec<(i64, f64, u32)> = rows
+            .map(|row| (row.timestamp / 1_000_000, decoded.batch.row_values(row)[0], row.position))
+            .collect();
+        assert_eq!(found, [(2, 1.0, 1), (3, 2.0, 1), (5, 1.0, 1), (9, 2.0, 3)]);
+        let starts: Vec<(i64, i64)> =
+            decoded.starts.iter().map(|row| (row.timestamp / 1_000_000, row.start_ms)).collect();
+        assert_eq!(starts, [(2, 2), (5, 5)], "each of its own sample");
+        let told: Vec<(u32, &str)> =
+            decoded.errors.kept().iter().map(|one| (one.position, one.reason.as_str())).collect();
+        let expected = [
+            (
+                1,
+                "field \"b\" of \"a\": 3 of 6 strings are left out: 2: a string of 6 bytes (max-size); \
+                 1: 2 strings (max-strings)",
+            ),
+            (2, "field \"b\" of \"a\": 2 of 2 strings are left out: 2: 2 strings (max-strings)"),
+            (4, "cannot parse JSON line: 1 start_timestamps but 2 timestamps"),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((decoded.errors.count(), decoded.errors.refused()), (3, 6));
+        assert_eq!(decoded.counts.strings, 5);
+    }
+
+    #[test]
+    fn lines_are_no_longer_than_lines_may_be() {
+        // Each byte of the longest text takes six.
+        let long: Arc<str> = "\u{1}".repeat(STRING_SIZE_MAX).into();
+        let short: Arc<str> = "ok".into();
+        for (text, count, lines) in [(&long, 100, 34), (&short, 25_000, 3), (&short, 1, 1)] {
+            let samples = (0..count).map(|time| (time, text.clone())).collect();
+            let all = StringLine { samples, ..line() };
+            let mut out = Vec::new();
+            all.push(&mut out);
+            let mut found = StringLine::default();
+            let mut line_count = 0;
+            for text in out.split_inclusive(|byte| *byte == b'\n') {
+                assert!(text.len() < LINE_SIZE_MAX / 4, "{}", text.len());
+                let samples = std::mem::take(&mut found.samples);
+                found = StringLine::read(text.trim_ascii_end()).expect("a line");
+                found.samples.splice(0..0, samples);
+                line_count += 1;
+            }
+            assert_eq!((found == all, line_count), (true, lines));
+            assert_eq!(all.push_some(all.samples.len(), &mut out), 0);
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::commands::client::{Asked, Client, encode};
 use anyhow::bail;
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
+use wire::json_lines::StringLine;
 use wire::remote_write::encode::RequestV1;
 
 /// Bytes of a request before it is compressed, about.
@@ -79,11 +80,8 @@ impl Packer<'_> {
             Given::Points(points) if self.push_points(&points, ship)? => return Ok(()),
             Given::Exact(exact) => return self.push_exact(exact, ship),
             Given::Strings(_) => {
-                for line in given.strings(self.filter) {
-                    line.push(&mut self.json);
-                    self.json_samples += line.samples.len() as u64;
-                }
-                return self.ship_json_if(REQUEST_SIZE, ship);
+                let all = given.strings(self.filter);
+                return all.iter().try_for_each(|line| self.push_strings(line, ship));
             }
             Given::Mark(mark) => {
                 // Of what goes by several doors nobody knows what is sent first.
@@ -117,6 +115,17 @@ impl Packer<'_> {
         exact.push_lines(&mut self.json);
         self.json_samples += exact.len() as u64;
         self.ship_json_if(REQUEST_SIZE, ship)
+    }
+
+    fn push_strings(&mut self, line: &StringLine, ship: &mut Ship<'_>) -> anyhow::Result<()> {
+        let mut next = 0;
+        while next < line.samples.len() {
+            let count = line.push_some(next, &mut self.json);
+            next += count;
+            self.json_samples += count as u64;
+            self.ship_json_if(REQUEST_SIZE, ship)?;
+        }
+        Ok(())
     }
 
     fn ship_json_if(&mut self, size: usize, ship: &mut Ship<'_>) -> anyhow::Result<()> {

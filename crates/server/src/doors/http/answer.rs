@@ -5,6 +5,10 @@ use crate::failure::{Failure, Kind};
 use hyper::StatusCode;
 use std::io::{self, Write};
 
+/// Bytes of an answer that is made whole before it is sent, at most: so it has a length, and is packed
+/// only if that is worth it. What is longer is sent as it is written.
+const WHOLE_SIZE_MAX: usize = 32 << 10;
+
 /// Writes an answer piece by piece; called once, on a worker thread.
 pub type StreamFn = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
@@ -70,10 +74,47 @@ impl Answer {
         Answer { status: StatusCode::OK, content_type, headers: Vec::new(), content }
     }
 
+    /// 200 with what `write` writes: whole if that is short, else as it is made. It is called twice then.
+    pub fn written(
+        content_type: &'static str,
+        write: impl Fn(&mut dyn Write) -> io::Result<()> + Send + 'static,
+    ) -> Answer {
+        match whole(WHOLE_SIZE_MAX, &write) {
+            Some(bytes) => Answer::bytes(StatusCode::OK, content_type, bytes),
+            None => Answer::stream(content_type, Box::new(write)),
+        }
+    }
+
     /// The same with one more header.
     pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Answer {
         self.headers.push((name, value.into()));
         self
+    }
+}
+
+/// What `write` writes, unless it is more than so many bytes.
+pub fn whole(size_max: usize, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> Option<Vec<u8>> {
+    let mut short = Short { bytes: Vec::new(), size_max };
+    write(&mut short).ok().map(|()| short.bytes)
+}
+
+/// Takes so many bytes and no more.
+struct Short {
+    bytes: Vec<u8>,
+    size_max: usize,
+}
+
+impl Write for Short {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.size_max - self.bytes.len() < bytes.len() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -219,6 +260,34 @@ mod tests {
         let answer = Wording::Plain.answer(&Failure::new(Kind::Damaged, "x"));
         assert_eq!((answer.status.as_u16(), answer.headers.len()), (503, 0));
         assert_eq!(status_of(Kind::Canceled).as_u16(), 499);
+    }
+
+    /// The size of a whole answer, or of one that is streamed.
+    fn size_of(size: usize) -> (bool, usize) {
+        let written = Answer::written(TEXT, move |out| {
+            (0..size)
+                .step_by(1000)
+                .try_for_each(|at| out.write_all(&vec![b'x'; (size - at).min(1000)]))
+        });
+        match written.content {
+            Content::Bytes(bytes) => (true, bytes.len()),
+            Content::Static(_) => panic!("written"),
+            Content::Stream(write) => {
+                let mut bytes = Vec::new();
+                write(&mut bytes).expect("memory takes every byte");
+                (false, bytes.len())
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_long_is_sent_as_it_is_written() {
+        for size in [0, 1, WHOLE_SIZE_MAX - 1, WHOLE_SIZE_MAX] {
+            assert_eq!(size_of(size), (true, size));
+        }
+        for size in [WHOLE_SIZE_MAX + 1, 1 << 20] {
+            assert_eq!(size_of(size), (false, size));
+        }
     }
 
     const RETRY: std::time::Duration = std::time::Duration::from_secs(7);

@@ -16,6 +16,7 @@ use hyper::StatusCode;
 use hyper::header::CONTENT_TYPE;
 use influxql::{Answer as Rows, Parameters, Series, Value};
 use serde_json::{Map, Value as Json, json};
+use std::io::{self, Write};
 use std::sync::Arc;
 use store::Durability;
 use wire::influx::{BadLine, Escapes, Precision, bad_lines};
@@ -131,7 +132,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     if let Some(error) = rows.error {
         return Err(Failure::bad_input(error));
     }
-    partial.finish(app, form.written(&rows))
+    partial.finish(app, form.answer(rows))
 }
 
 /// How rows are written.
@@ -157,21 +158,30 @@ impl Form {
         })
     }
 
-    fn written(self, rows: &Rows) -> Answer {
+    fn content_type(self) -> &'static str {
+        match self {
+            Form::Json => JSON,
+            Form::JsonLines => "application/jsonl",
+            Form::Csv => "text/csv",
+            Form::Pretty => TEXT,
+        }
+    }
+
+    /// The answer, of which no more than a piece is there as text.
+    fn answer(self, rows: Rows) -> Answer {
         let columns = columns(&rows.series);
-        let (kind, text) = match self {
-            Form::Json => {
-                let all: Vec<String> = objects(&rows.series, &columns).collect();
-                (JSON, format!("[{}]", all.join(",")))
+        let widths = if self == Form::Pretty { widths(&rows.series, &columns) } else { Vec::new() };
+        Answer::written(self.content_type(), move |out| {
+            let all = &rows.series;
+            match self {
+                Form::Json => json_array(all, &columns, out),
+                Form::JsonLines => {
+                    objects(all, &columns).try_for_each(|object| writeln!(out, "{object}"))
+                }
+                Form::Csv => csv(all, &columns, out),
+                Form::Pretty => pretty(all, &columns, &widths, out),
             }
-            Form::JsonLines => {
-                let lines = objects(&rows.series, &columns).map(|object| object + "\n");
-                ("application/jsonl", lines.collect())
-            }
-            Form::Csv => ("text/csv", csv(&rows.series, &columns)),
-            Form::Pretty => (TEXT, pretty(&rows.series, &columns)),
-        };
-        Answer::bytes(StatusCode::OK, kind, text.into_bytes())
+        })
     }
 }
 
@@ -265,44 +275,80 @@ fn objects<'a>(all: &'a [Series], columns: &'a [String]) -> impl Iterator<Item =
     })
 }
 
-fn csv(all: &[Series], columns: &[String]) -> String {
-    let quoted = |text: String| match text.contains([',', '"', '\r', '\n']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
-    };
-    let line = |cells: Vec<String>| {
-        cells.into_iter().map(quoted).collect::<Vec<String>>().join(",") + "\n"
-    };
-    if columns.is_empty() {
-        return String::new();
+fn json_array(all: &[Series], columns: &[String], out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"[")?;
+    for (idx, object) in objects(all, columns).enumerate() {
+        write!(out, "{}{object}", if idx == 0 { "" } else { "," })?;
     }
-    let body = rows(all, columns).map(|cells| line(cells.iter().map(text_of).collect()));
-    line(columns.to_vec()) + &body.collect::<String>()
+    out.write_all(b"]")
+}
+
+fn csv(all: &[Series], columns: &[String], out: &mut dyn Write) -> io::Result<()> {
+    if columns.is_empty() {
+        return Ok(());
+    }
+    csv_line(columns.iter().cloned(), out)?;
+    rows(all, columns).try_for_each(|cells| csv_line(cells.iter().map(text_of), out))
+}
+
+fn csv_line(cells: impl Iterator<Item = String>, out: &mut dyn Write) -> io::Result<()> {
+    for (idx, text) in cells.enumerate() {
+        let separator = if idx == 0 { "" } else { "," };
+        match text.contains([',', '"', '\r', '\n']) {
+            true => write!(out, "{separator}\"{}\"", text.replace('"', "\"\""))?,
+            false => write!(out, "{separator}{text}")?,
+        }
+    }
+    out.write_all(b"\n")
+}
+
+/// Characters of the longest cell of each column, its name among them.
+fn widths(all: &[Series], columns: &[String]) -> Vec<usize> {
+    let width = |text: &str| text.chars().count();
+    let mut widths: Vec<usize> = columns.iter().map(|name| width(name)).collect();
+    for cells in rows(all, columns) {
+        for (widest, cell) in widths.iter_mut().zip(&cells) {
+            *widest = width(&text_of(cell)).max(*widest);
+        }
+    }
+    widths
 }
 
 /// A table in a frame.
-fn pretty(all: &[Series], columns: &[String]) -> String {
-    let texts: Vec<Vec<String>> =
-        rows(all, columns).map(|cells| cells.iter().map(text_of).collect()).collect();
-    let width = |at: usize| {
-        let of_rows = texts.iter().filter_map(|row| row.get(at)).map(|text| text.chars().count());
-        of_rows.chain([columns[at].chars().count()]).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
-    let rule: String =
-        widths.iter().map(|width| format!("+{}", "-".repeat(width + 2))).collect::<String>()
-            + "+\n";
-    let line = |cells: &[String]| {
-        let padded = cells.iter().zip(&widths);
-        padded.map(|(cell, width)| format!("| {cell:<width$} ")).collect::<String>() + "|\n"
-    };
-    let body: String = texts.iter().map(|row| line(row)).collect();
-    format!("{rule}{}{rule}{body}{}", line(columns), if texts.is_empty() { "" } else { &rule })
+fn pretty(
+    all: &[Series],
+    columns: &[String],
+    widths: &[usize],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    frame(widths, out)?;
+    framed(columns.iter().cloned(), widths, out)?;
+    frame(widths, out)?;
+    rows(all, columns).try_for_each(|cells| framed(cells.iter().map(text_of), widths, out))?;
+    match all.iter().all(|series| series.rows.is_empty()) {
+        true => Ok(()),
+        false => frame(widths, out),
+    }
+}
+
+fn frame(widths: &[usize], out: &mut dyn Write) -> io::Result<()> {
+    widths.iter().try_for_each(|width| write!(out, "+{}", "-".repeat(width + 2)))?;
+    out.write_all(b"+\n")
+}
+
+fn framed(
+    cells: impl Iterator<Item = String>,
+    widths: &[usize],
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    cells.zip(widths).try_for_each(|(cell, width)| write!(out, "| {cell:<width$} "))?;
+    out.write_all(b"|\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doors::http::answer::Content;
 
     fn sample() -> Vec<Series> {
         vec![Series {
@@ -316,21 +362,55 @@ mod tests {
         }]
     }
 
+    fn text(form: Form, all: Vec<Series>) -> String {
+        let Content::Bytes(bytes) = form.answer(Rows::of(all)).content else { panic!("bytes") };
+        String::from_utf8(bytes).expect("UTF-8")
+    }
+
     #[test]
     fn forms() {
-        let all = sample();
-        let columns = columns(&all);
-        assert_eq!(columns, ["iox::measurement", "time", "host", "v"]);
+        assert_eq!(columns(&sample()), ["iox::measurement", "time", "host", "v"]);
         assert_eq!(
-            csv(&all, &columns),
+            text(Form::Csv, sample()),
             "iox::measurement,time,host,v\ncpu,1970-01-01T00:00:01.5,\"a,b\",2.0\n\
              cpu,1970-01-01T00:00:02,\"a,b\",\n"
         );
-        let objects: Vec<String> = objects(&all, &columns).collect();
+        let first =
+            r#"{"host":"a,b","iox::measurement":"cpu","time":"1970-01-01T00:00:01.5","v":2.0}"#;
+        let second = r#"{"host":"a,b","iox::measurement":"cpu","time":"1970-01-01T00:00:02"}"#;
+        assert_eq!(text(Form::Json, sample()), format!("[{first},{second}]"));
+        assert_eq!(text(Form::JsonLines, sample()), format!("{first}\n{second}\n"));
         assert_eq!(
-            objects[1],
-            r#"{"host":"a,b","iox::measurement":"cpu","time":"1970-01-01T00:00:02"}"#
+            text(Form::Pretty, sample()),
+            "+------------------+-----------------------+------+-----+\n\
+             | iox::measurement | time                  | host | v   |\n\
+             +------------------+-----------------------+------+-----+\n\
+             | cpu              | 1970-01-01T00:00:01.5 | a,b  | 2.0 |\n\
+             | cpu              | 1970-01-01T00:00:02   | a,b  |     |\n\
+             +------------------+-----------------------+------+-----+\n"
         );
-        assert!(pretty(&all, &columns).starts_with("+------------------+---"));
+    }
+
+    #[test]
+    fn forms_without_rows() {
+        assert_eq!(text(Form::Json, Vec::new()), "[]");
+        assert_eq!(text(Form::JsonLines, Vec::new()), "");
+        assert_eq!(text(Form::Csv, Vec::new()), "");
+        assert_eq!(text(Form::Pretty, Vec::new()), "+\n|\n+\n");
+    }
+
+    #[test]
+    fn long_texts_are_streamed() {
+        for form in [Form::Json, Form::JsonLines, Form::Csv, Form::Pretty] {
+            let mut all = sample();
+            let row = vec![Value::Time(0), Value::text(&"x".repeat(1 << 10))];
+            all[0].rows = vec![row; 100];
+            let Content::Stream(write) = form.answer(Rows::of(all)).content else {
+                panic!("a stream: {form:?}")
+            };
+            let mut out = Vec::new();
+            write(&mut out).expect("memory takes every byte");
+            assert!(100 << 10 < out.len(), "{form:?}");
+        }
     }
 }

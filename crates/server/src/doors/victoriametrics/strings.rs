@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::{Asks, SelectLimits, Selection};
 use wire::influx::{FieldType, TEXT_SUFFIX, TypedFields};
-use wire::json_lines::{StringLine, has_strings};
+use wire::json_lines::{SAMPLES_PER_LINE, StringLine, has_strings};
 
 /// Series read at once.
 const SERIES_PER_READ: usize = 128;
@@ -106,23 +106,36 @@ impl Strings {
             else {
                 return;
             };
-            let text = |(time, number): (&i64, &f64)| Some((*time, self.app.texts.text(*number)?));
-            let line = StringLine {
+            let mut line = StringLine {
                 labels: labels.clone(),
                 measurement: measurement.clone(),
                 field: field.clone(),
-                samples: times.iter().zip(numbers).filter_map(text).collect(),
+                samples: Vec::new(),
             };
-            line.push(&mut buffer);
-            if PIECE_SIZE <= buffer.len() {
-                written = out.write_all(&buffer);
-                buffer.clear();
-            }
+            let text = |(time, number): (&i64, &f64)| Some((*time, self.app.texts.text(*number)?));
+            let mut pieces = times.chunks(SAMPLES_PER_LINE).zip(numbers.chunks(SAMPLES_PER_LINE));
+            written = pieces.try_for_each(|(times, numbers)| {
+                line.samples = times.iter().zip(numbers).filter_map(text).collect();
+                write_line(&line, &mut buffer, out)
+            });
         });
         written?;
         read.map_err(io::Error::other)?;
         out.write_all(&buffer)
     }
+}
+
+/// Adds a line to the buffer; whenever that is a piece, `out` takes it.
+fn write_line(line: &StringLine, buffer: &mut Vec<u8>, out: &mut dyn Write) -> io::Result<()> {
+    let mut next = 0;
+    while next < line.samples.len() {
+        next += line.push_some(next, buffer);
+        if PIECE_SIZE <= buffer.len() {
+            out.write_all(buffer)?;
+            buffer.clear();
+        }
+    }
+    Ok(())
 }
 
 /// What the table of measurements calls the database of a series.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! q ─ influxql::parse ─► statements ─┬─ readers: influxql::Evaluator over `source` ─┐
-//!                                    └─ others: `changes`                           ├─► JSON, CSV
+//!                                    └─ others: `changes`                           ├─► `form`: JSON, CSV
 //!                                                                                   ┘
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! executed. A text that is no query is 400.
 
 mod changes;
+mod form;
 mod longs;
 pub(super) mod source;
 
@@ -19,25 +20,21 @@ use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
 use crate::failure::Failure;
+use form::Form;
 use hyper::{Method, StatusCode};
 use influxql::ast::Statement;
-use influxql::{Answer as Rows, Epoch, Evaluator, Limits, Parameters, Piece, Source as _, Writer};
+use influxql::{Answer as Rows, Evaluator, Limits, Parameters, Source as _};
 use serde_json::json;
 use source::StoreSource;
 pub use source::{NAMELESS_DATABASE, table_name};
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use store::SelectLimits;
 
 use super::write::VERSION;
 
-/// Rows of a piece of a chunked answer, unless the client says another number.
-const CHUNK_ROWS: usize = 10_000;
 /// Bytes of memory that a point of an answer takes, about.
 const POINT_SIZE: u64 = 64;
-/// Spaces of a level of a pretty answer.
-const INDENT: usize = 4;
 
 /// What the selections of a request may cost all together, in samples read, to be answered without a
 /// worker thread: half a millisecond, as of PromQL (decision 7).
@@ -48,13 +45,17 @@ const BRIEF_TEXT_MAX: usize = 2048;
 const BRIEF_TIME_MAX: Duration = Duration::from_millis(5);
 /// Points in memory of what is little work; a row of an answer counts as three or more.
 const BRIEF_POINTS_MAX: usize = 16 << 10;
+/// Bytes of its answer, which is there as a whole: more than so many points take as numbers, but texts
+/// may be long.
+const BRIEF_SIZE_MAX: usize = 512 << 10;
 
 /// `GET` and `POST /query?q=...&db=...&epoch=...`
 pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     match statements_of(request) {
         Ok(statements) => {
             let bounds = Bounds::of(app, request)?;
-            answer(app, request, answers(app, request, &statements, &bounds)?)
+            let (rows, partial) = answers(app, request, &statements, &bounds)?;
+            partial.finish(app, Form::of(request).answer(noted(rows, &partial)))
         }
         Err(error) => Ok(refused(&error)),
     }
@@ -68,12 +69,13 @@ pub fn query_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
     }
     let statements = statements_of(request).ok()?;
     let bounds = Bounds::of(app, request).ok()?.brief(request, &statements)?;
-    let found = answers(app, request, &statements, &bounds).ok()?;
-    match found.0.iter().any(|rows| rows.error.is_some()) {
+    let (rows, partial) = answers(app, request, &statements, &bounds).ok()?;
+    if rows.iter().any(|rows| rows.error.is_some()) {
         // It may be no more than that the bounds are too narrow.
-        true => None,
-        false => answer(app, request, found).ok(),
+        return None;
     }
+    let answer = Form::of(request).whole(&noted(rows, &partial), BRIEF_SIZE_MAX)?;
+    partial.finish(app, answer).ok()
 }
 
 /// What the statements of a request may cost.
@@ -141,18 +143,15 @@ fn answers(
     Ok((rows, partial))
 }
 
-fn answer(
-    app: &Arc<App>,
-    request: &Request,
-    (mut rows, partial): (Vec<Rows>, Partial),
-) -> Result<Answer, Failure> {
+/// The answers, each with what the request could not read.
+fn noted(mut rows: Vec<Rows>, partial: &Partial) -> Vec<Rows> {
     let mut notes = wire::prom_json::Notes::default();
     partial.note(&mut notes);
     // Clients take statements apart, and nobody knows any more which of them asked.
     for one in &mut rows {
         one.messages.extend(notes.warnings.iter().cloned());
     }
-    partial.finish(app, written(request, rows))
+    rows
 }
 
 /// The names of all databases.
@@ -212,57 +211,6 @@ pub(super) fn run(
 /// Whether a parameter says yes.
 fn is_on(request: &Request, name: &str) -> bool {
     matches!(request.params.get(name), Some("true" | "1" | "t" | "T" | "TRUE" | "True"))
-}
-
-fn written(request: &Request, rows: Vec<Rows>) -> Answer {
-    let epoch = request.params.filled("epoch").map_or(Epoch::Text, Epoch::parse);
-    let indent = if is_on(request, "pretty") { INDENT } else { 0 };
-    let writer = Writer { epoch, indent };
-    let accept = request.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or("");
-    let answer = if accept.starts_with("application/csv") || accept.starts_with("text/csv") {
-        let kind = if accept.starts_with("text") { "text/csv" } else { "application/csv" };
-        Answer::bytes(StatusCode::OK, kind, writer.csv(&rows).into_bytes())
-    } else if is_on(request, "chunked") {
-        let size = request.params.get("chunk_size").and_then(|text| text.parse().ok());
-        let size = size.filter(|size| *size != 0).unwrap_or(CHUNK_ROWS);
-        Answer::stream(JSON, Box::new(move |out: &mut dyn Write| chunked(writer, rows, size, out)))
-    } else {
-        Answer::bytes(StatusCode::OK, JSON, writer.body(&rows).into_bytes())
-    };
-    answer.with_header("x-influxdb-version", VERSION).with_header("x-influxdb-build", "OSS")
-}
-
-/// A body for each series, or for so many rows of one.
-fn chunked(
-    writer: Writer,
-    answers: Vec<Rows>,
-    size: usize,
-    out: &mut dyn Write,
-) -> std::io::Result<()> {
-    for (idx, answer) in answers.into_iter().enumerate() {
-        let Rows { series, messages, error, zone } = answer;
-        let count = series.len();
-        let rest = Rows { series: Vec::new(), messages, error, zone };
-        if count == 0 {
-            out.write_all(writer.piece(idx, &rest, Piece::default()).as_bytes())?;
-        }
-        for (at, mut series) in series.into_iter().enumerate() {
-            let rows = std::mem::take(&mut series.rows);
-            let mut left = rows.into_iter().peekable();
-            loop {
-                series.rows = left.by_ref().take(size).collect();
-                let is_series_cut = left.peek().is_some();
-                let is_cut = is_series_cut || at + 1 < count;
-                let piece = Rows { series: vec![series.clone()], ..rest.clone() };
-                let body = writer.piece(idx, &piece, Piece { is_series_cut, is_cut });
-                out.write_all(body.as_bytes())?;
-                if !is_series_cut {
-                    break;
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Whether a statement may come with this method: what destroys anything may not come as a link.
