@@ -30,6 +30,14 @@ HOSTS, FIELDS = 6, 4
 START = 1_788_048_000
 
 
+class Ended(Exception):
+    """A binary that ended instead of getting ready: its status, and the last line that it said."""
+
+    def __init__(self, status, words):
+        super().__init__(f"status {status}: {words}")
+        self.status, self.words = status, words
+
+
 class Server:
     """The binary as a child."""
 
@@ -46,14 +54,18 @@ class Server:
             flags += ["--postgres-listen", f"127.0.0.1:{self.ports[2]}"]
         if "--self-scrape-interval" in known:
             flags += ["--self-scrape-interval", "0"]
-        self.child = subprocess.Popen([binary, "serve", *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(600):
+        self.said = tempfile.TemporaryFile()
+        self.child = subprocess.Popen([binary, "serve", *flags], stdout=subprocess.DEVNULL, stderr=self.said)
+        for _ in range(1200):
+            if self.child.poll() is not None:
+                raise Ended(self.child.returncode, self.last_line())
             try:
                 self.get("/-/ready")
                 return
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.05)
-        sys.exit("the server does not come up")
+        self.stop(signal.SIGKILL)
+        raise Ended(None, "it does not get ready")
 
     def get(self, path):
         with urllib.request.urlopen(self.url + path) as answer:
@@ -68,9 +80,17 @@ class Server:
             print(f"  {path}: {error.code} {error.read().decode()[:120]}")
             return error.code
 
+    def last_line(self):
+        """What it said last, when it has ended."""
+        with self.said as said:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
     def stop(self, how):
         self.child.send_signal(how)
         self.child.wait()
+        self.said.close()
 
 
 def free_port():

@@ -270,20 +270,19 @@ fn mean_of(column: &Column, rows: std::ops::Range<usize>) -> Value {
     if count == 0 { Value::Null } else { Value::Float(sum / count as f64) }
 }
 
-fn moving_average(call: Call<'_>) -> Result<Value> {
+/// An average of each row and some before it, from the first row on that has as many, or from the last one.
+fn averages(
+    call: &Call<'_>,
+    of: fn(&Call<'_>, &Column, Averaged) -> Result<Vec<Value>>,
+) -> Result<Value> {
     let stream = call.tables()?;
-    let count = rows_of_average(&call)?;
+    let count = rows_of_average(call)?;
     call.done()?;
     let mut out = call.evaluation.collector();
     call.evaluation.each(&stream, &mut |table| {
         let column = table.column("_value").ok_or_else(|| no_column("_value"))?;
         let first = count.min(table.rows).saturating_sub(1);
-        let mut cells = Vec::new();
-        for row in first..table.rows {
-            call.evaluation.tick(row)?;
-            // A window slides; sums that grow and shrink would lose digits.
-            cells.push(mean_of(column, (row + 1).saturating_sub(count)..row + 1));
-        }
+        let cells = of(call, column, Averaged { count, first, rows: table.rows })?;
         let rows: Vec<usize> = (first..table.rows).collect();
         let mut made = table.picked(&rows);
         made.set(Column::values("_value", Kind::Float, cells));
@@ -292,18 +291,34 @@ fn moving_average(call: Call<'_>) -> Result<Value> {
     Ok(Value::Stream(out.finish().stream()))
 }
 
+/// What averages are made of.
+#[derive(Clone, Copy)]
+struct Averaged {
+    /// Rows of one.
+    count: usize,
+    /// The first row that has one.
+    first: usize,
+    /// Rows of the table.
+    rows: usize,
+}
+
+fn moving_average(call: Call<'_>) -> Result<Value> {
+    averages(&call, |call, column, Averaged { count, first, rows }| {
+        let mean = |row: usize| {
+            call.evaluation.tick(row)?;
+            // A window slides; sums that grow and shrink would lose digits.
+            Ok(mean_of(column, (row + 1).saturating_sub(count)..row + 1))
+        };
+        (first..rows).map(mean).collect()
+    })
+}
+
 fn exponential_moving_average(call: Call<'_>) -> Result<Value> {
-    let stream = call.tables()?;
-    let count = rows_of_average(&call)?;
-    call.done()?;
-    let mut out = call.evaluation.collector();
-    call.evaluation.each(&stream, &mut |table| {
-        let column = table.column("_value").ok_or_else(|| no_column("_value"))?;
-        let first = count.min(table.rows).saturating_sub(1);
+    averages(&call, |_, column, Averaged { count, first, rows }| {
         let weight = 2.0 / (count as f64 + 1.0);
         let mut last = mean_of(column, 0..first + 1);
         let mut cells = vec![last.clone()];
-        for row in first + 1..table.rows {
+        for row in first + 1..rows {
             last = match (column.number(row), last.as_f64()) {
                 (Some(value), Some(old)) => Value::Float(value * weight + old * (1.0 - weight)),
                 (Some(value), None) => Value::Float(value),
@@ -311,13 +326,10 @@ fn exponential_moving_average(call: Call<'_>) -> Result<Value> {
             };
             cells.push(last.clone());
         }
-        let rows: Vec<usize> = (first..table.rows).collect();
-        cells.truncate(rows.len());
-        let mut made = table.picked(&rows);
-        made.set(Column::values("_value", Kind::Float, cells));
-        out.push(made)
-    })?;
-    Ok(Value::Stream(out.finish().stream()))
+        // Of no rows there is none.
+        cells.truncate(rows - first);
+        Ok(cells)
+    })
 }
 
 fn elapsed(call: Call<'_>) -> Result<Value> {

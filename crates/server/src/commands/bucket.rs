@@ -11,12 +11,13 @@ use bytes::Bytes;
 use clap::{ArgMatches, Command};
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::path::Path as ObjectPath;
+use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore as _};
+use object_store::path::{Error as PathError, Path as ObjectPath};
 use object_store::{
     BackoffConfig, ClientOptions, Error, ObjectMeta, ObjectStore as _, ObjectStoreExt as _,
     RetryConfig,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
@@ -35,6 +36,10 @@ const RETRY_TIMEOUT: Duration = Duration::from_secs(180);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(600);
 /// Small objects that are asked for at the same time.
 const AT_ONCE: usize = 16;
+/// Names of a piece of a list.
+const NAMES_AT_ONCE: usize = 1000;
+/// Names of a folder that are no path; each takes some requests.
+const ODD_MAX: usize = 100;
 /// Bytes of a file of credentials.
 const CREDENTIALS_SIZE_MAX: u64 = 1 << 20;
 /// Variables of the environment that a file of credentials stands for.
@@ -71,6 +76,17 @@ pub struct Found {
     pub size: u64,
     /// When it was put, in nanoseconds since 1970 by the clock of the store.
     pub modified: i64,
+}
+
+/// What stands in a folder itself.
+#[derive(Debug, Default)]
+pub struct Level {
+    /// Its objects.
+    pub objects: Vec<Found>,
+    /// The names of the folders in it.
+    pub folders: BTreeSet<String>,
+    /// Objects and folders whose names are no path, as `s3://bucket/a//`: nothing of them can be had.
+    pub odd: BTreeSet<String>,
 }
 
 /// Why a bucket did not give what it was asked for.
@@ -416,17 +432,47 @@ impl Bucket {
         })
     }
 
-    /// What stands in a folder itself, and the names of the folders in it.
+    /// What stands in a folder itself.
     ///
     /// # Errors
     /// When it cannot be listed whole.
-    pub fn level(&self, folder: &str) -> anyhow::Result<(Vec<Found>, Vec<String>)> {
+    pub fn level(&self, folder: &str) -> anyhow::Result<Level> {
         let path = self.path(folder);
-        let listed = self.runtime.block_on(self.store.list_with_delimiter(Some(&path)));
-        let listed = listed.map_err(|error| self.failed(folder, &error))?;
-        let name = |path: &ObjectPath| path.filename().map(str::to_owned);
-        let folders = listed.common_prefixes.iter().filter_map(name).collect();
-        Ok((listed.objects.iter().filter_map(|found| self.found(found)).collect(), folders))
+        let prefix = (!path.as_ref().is_empty()).then(|| format!("{path}/"));
+        let mut level = Level::default();
+        let mut asked = PaginatedListOptions {
+            delimiter: Some("/".into()),
+            max_keys: Some(NAMES_AT_ONCE),
+            ..PaginatedListOptions::default()
+        };
+        loop {
+            let count = asked.max_keys.unwrap_or(NAMES_AT_ONCE);
+            let page = self.store.list_paginated(prefix.as_deref(), asked.clone());
+            match self.runtime.block_on(page) {
+                Ok(page) => {
+                    asked.page_token = level.add(self, page);
+                    if asked.page_token.is_none() {
+                        return Ok(level);
+                    }
+                    asked.max_keys = Some((2 * count).min(NAMES_AT_ONCE));
+                }
+                Err(error) => {
+                    let odd = odd_name(&error).map(str::to_owned);
+                    let odd = odd.ok_or_else(|| self.failed(folder, &error))?;
+                    // Of its piece nothing is told: what is before it comes in smaller ones.
+                    if 1 < count {
+                        asked.max_keys = Some(count / 2);
+                        continue;
+                    }
+                    (asked.offset, asked.page_token) = (Some(behind(&odd)), None);
+                    // A store that does not go on behind a name would give it for ever.
+                    let shown = format!("s3://{}/{odd}", self.bucket);
+                    if !level.odd.insert(shown) || ODD_MAX < level.odd.len() {
+                        return Err(self.failed(folder, &error));
+                    }
+                }
+            }
+        }
     }
 
     /// Gets many small objects, some at a time, in their order; as [`Bucket::get`] of each.
@@ -467,6 +513,34 @@ impl Bucket {
     }
 }
 
+impl Level {
+    /// Adds a piece; returns where the next one begins.
+    fn add(&mut self, bucket: &Bucket, page: PaginatedListResult) -> Option<String> {
+        let name = |path: &ObjectPath| path.filename().map(str::to_owned);
+        self.folders.extend(page.result.common_prefixes.iter().filter_map(name));
+        self.objects.extend(page.result.objects.iter().filter_map(|found| bucket.found(found)));
+        page.page_token
+    }
+}
+
+/// The name that an error says is no path.
+fn odd_name(error: &Error) -> Option<&str> {
+    match error {
+        Error::InvalidPath {
+            source: PathError::EmptySegment { path } | PathError::BadSegment { path, .. },
+        } => Some(path),
+        _ => None,
+    }
+}
+
+/// Where a list goes on behind a name; behind all that is below it, where that is a folder.
+fn behind(name: &str) -> String {
+    match name.ends_with('/') {
+        true => format!("{name}{}", char::MAX),
+        false => name.to_owned(),
+    }
+}
+
 /// Whether an object is not there, in a bucket that is.
 fn is_not_there(error: &Error) -> bool {
     matches!(error, Error::NotFound { source, .. } if !source.to_string().contains("NoSuchBucket"))
@@ -494,6 +568,19 @@ mod tests {
         ] {
             assert_eq!(path_of(prefix, key).as_ref(), path);
         }
+    }
+
+    #[test]
+    fn a_list_goes_on_behind_what_is_no_path() {
+        let source = ObjectPath::parse("a//").expect_err("no path");
+        assert_eq!(odd_name(&Error::InvalidPath { source }), Some("a//"));
+        let source = ObjectPath::parse("a/./").expect_err("no path");
+        assert_eq!(odd_name(&Error::InvalidPath { source }), Some("a/./"));
+        for below in ["a//b", "a//z/z", "a//\u{fffd}"] {
+            assert!(below < behind("a//").as_str(), "{below}");
+        }
+        assert!(behind("a//").as_str() < "a/0");
+        assert_eq!(behind("a/b"), "a/b");
     }
 
     #[test]

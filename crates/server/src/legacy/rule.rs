@@ -284,6 +284,14 @@ mod tests {
     }
 
     #[test]
+    fn help_names_every_word() {
+        let help = crate::flags::find("legacy").expect("a flag").help;
+        for word in WORDS.split(", ").map(|word| format!("{word}=")) {
+            assert!(help.contains(&word), "{word} is not in {help:?}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_named() {
         for (text, part) in [
             ("kind=prometheus until=1", "lacks url="),

@@ -5,11 +5,11 @@
 //!              "values":[[1451606400000000000,1.5]],"partial":true}],"partial":true}]}
 //! ```
 
-use super::long::LONG_MIN;
+use super::envelope::{self, Part};
+use super::long::is_long;
 use crate::Error;
 use crate::json_lines::scan::{Fault, Scan};
 use crate::narrow::to_u32;
-use crate::number;
 use std::sync::Arc;
 
 /// A part of a series.
@@ -46,59 +46,14 @@ pub enum AnswerValue {
 }
 
 /// What a line says of one statement.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct AnswerPart {
-    /// Which statement of the question it is.
-    pub statement: u64,
-    /// Parts of series.
-    pub series: Vec<AnswerSeries>,
-}
+pub type AnswerPart = Part<AnswerSeries>;
 
 /// Reads a line.
 ///
 /// # Errors
 /// When it is none, or says that something went wrong: then in the server's words.
 pub fn read_answer(line: &[u8]) -> Result<Vec<AnswerPart>, Error> {
-    let (mut parts, mut wrong, mut is_answer) = (Vec::new(), None, false);
-    let mut scan = Scan::new(line);
-    let read = scan.members(|scan, name| match name {
-        "results" => {
-            is_answer = true;
-            scan.elements(|scan| {
-                parts.push(part(scan, &mut wrong)?);
-                Ok(())
-            })
-        }
-        "error" => {
-            wrong = Some(scan.string()?.into_owned());
-            Ok(())
-        }
-        _ => scan.skip(0),
-    });
-    let bad = |Fault { offset, expected }| Error::malformed("answer of InfluxQL", offset, expected);
-    read.map_err(bad)?;
-    match wrong {
-        Some(words) => Err(Error::Invalid(words)),
-        None if !is_answer => Err(bad(Fault { offset: 0, expected: "results" })),
-        None => Ok(parts),
-    }
-}
-
-fn part(scan: &mut Scan<'_>, wrong: &mut Option<String>) -> Result<AnswerPart, Fault> {
-    let mut part = AnswerPart::default();
-    scan.members(|scan, name| {
-        match name {
-            "statement_id" => part.statement = u64::try_from(integer(scan)?).unwrap_or_default(),
-            "error" => *wrong = Some(scan.string()?.into_owned()),
-            "series" => scan.elements(|scan| {
-                part.series.push(series(scan)?);
-                Ok(())
-            })?,
-            _ => scan.skip(0)?,
-        }
-        Ok(())
-    })?;
-    Ok(part)
+    envelope::read(line, series)
 }
 
 fn series(scan: &mut Scan<'_>) -> Result<AnswerSeries, Fault> {
@@ -122,63 +77,30 @@ fn series(scan: &mut Scan<'_>) -> Result<AnswerSeries, Fault> {
 }
 
 fn row(scan: &mut Scan<'_>, texts: &mut Vec<Arc<str>>) -> Result<AnswerRow, Fault> {
-    let mut row = AnswerRow::default();
-    let mut is_first = true;
-    scan.elements(|scan| {
-        match std::mem::take(&mut is_first) {
-            true => row.time = integer(scan)?,
-            false => row.values.push(cell(scan, texts)?),
-        }
+    let mut values = Vec::new();
+    let time = envelope::row(scan, |scan, _| {
+        values.push(cell(scan, texts)?);
         Ok(())
     })?;
-    match is_first {
-        true => scan.fault("a row with a time"),
-        false => Ok(row),
-    }
-}
-
-/// A whole number.
-pub(super) fn integer(scan: &mut Scan<'_>) -> Result<i64, Fault> {
-    // Behind a comma there may be a space.
-    scan.peek();
-    let found = number::decimal(scan.text, scan.at);
-    let whole = found
-        .as_ref()
-        .and_then(|one| one.integer.and_then(|size| number::signed_of(size, one.is_negative)));
-    match (found, whole) {
-        (Some(found), Some(whole)) => {
-            scan.at = found.end;
-            Ok(whole)
-        }
-        _ => scan.fault("a whole number"),
-    }
+    Ok(AnswerRow { time, values })
 }
 
 fn cell(scan: &mut Scan<'_>, texts: &mut Vec<Arc<str>>) -> Result<Option<AnswerValue>, Fault> {
-    let words: [(&[u8], Option<f64>); 3] =
-        [(b"null", None), (b"true", Some(1.0)), (b"false", Some(0.0))];
     if scan.peek() == Some(b'"') {
         let text = scan.string()?;
         let at = to_u32(texts.len());
         texts.push(text.into());
         return Ok(Some(AnswerValue::Text(at)));
     }
-    let rest = scan.text.get(scan.at..).unwrap_or_default();
-    if let Some((word, value)) = words.iter().find(|(word, _)| rest.starts_with(word)) {
-        scan.at += word.len();
-        return Ok(value.map(AnswerValue::Number));
-    }
-    match number::decimal(scan.text, scan.at) {
-        Some(number) => {
-            scan.at = number.end;
-            let whole = number
-                .integer
-                .filter(|magnitude| LONG_MIN <= *magnitude)
-                .and_then(|magnitude| number::signed_of(magnitude, number.is_negative));
-            Ok(Some(whole.map_or(AnswerValue::Number(number.value), AnswerValue::Long)))
-        }
-        None => scan.fault("a number, a boolean, text or null"),
-    }
+    let start = scan.at;
+    let value = envelope::number_or_none(scan)?;
+    Ok(value.map(|value| whole_at(scan.text, start, value).unwrap_or(AnswerValue::Number(value))))
+}
+
+/// The whole number at a place, if its value is one of several that are so near.
+fn whole_at(text: &[u8], at: usize, value: f64) -> Option<AnswerValue> {
+    let written = Some(at).filter(|_| is_long(value)).and_then(|at| number::decimal(text, at))?;
+    number::signed_of(written.integer?, written.is_negative).map(AnswerValue::Long)
 }
 
 #[cfg(test)]

@@ -3,10 +3,9 @@
 //!
 //! The format is that of [`super::answer`]; `"partial":true` says that more of the same follows.
 
-use super::answer::integer;
+use super::envelope::{self, Part};
 use crate::Error;
 use crate::json_lines::scan::{Fault, Scan};
-use crate::number;
 
 /// Fields of a series.
 const COLUMNS_MAX: usize = 1024;
@@ -16,15 +15,7 @@ const TAGS_MAX: usize = 4096;
 const SERIES_MAX: usize = 64 << 10;
 
 /// What a line says of one statement.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ColumnsPart {
-    /// Which statement of the question it is.
-    pub statement: u64,
-    /// Whether more of it follows.
-    pub is_cut: bool,
-    /// Parts of series.
-    pub series: Vec<ColumnsSeries>,
-}
+pub type ColumnsPart = Part<ColumnsSeries>;
 
 /// A part of a series.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -80,60 +71,14 @@ pub type NumberOf<'a> = dyn FnMut(&str) -> Option<f64> + 'a;
 /// # Errors
 /// When it is none, or says that something went wrong: then in the server's words.
 pub fn read_columns(line: &[u8], number_of: &mut NumberOf<'_>) -> Result<Vec<ColumnsPart>, Error> {
-    let (mut parts, mut wrong, mut is_answer) = (Vec::new(), None, false);
-    let mut scan = Scan::new(line);
-    let mut series_left = SERIES_MAX;
-    let read = scan.members(|scan, name| match name {
-        "results" => {
-            is_answer = true;
-            scan.elements(|scan| {
-                if SERIES_MAX <= parts.len() {
-                    return scan.fault("fewer statements");
-                }
-                parts.push(part(scan, &mut series_left, &mut wrong, number_of)?);
-                Ok(())
-            })
+    let mut count = 0;
+    envelope::read(line, |scan| {
+        count += 1;
+        if SERIES_MAX < count {
+            return scan.fault("fewer series");
         }
-        "error" => {
-            wrong = Some(scan.string()?.into_owned());
-            Ok(())
-        }
-        _ => scan.skip(0),
-    });
-    let bad = |Fault { offset, expected }| Error::malformed("answer of InfluxQL", offset, expected);
-    read.map_err(bad)?;
-    match wrong {
-        Some(words) => Err(Error::Invalid(words)),
-        None if !is_answer => Err(bad(Fault { offset: 0, expected: "results" })),
-        None => Ok(parts),
-    }
-}
-
-fn part(
-    scan: &mut Scan<'_>,
-    series_left: &mut usize,
-    wrong: &mut Option<String>,
-    number_of: &mut NumberOf<'_>,
-) -> Result<ColumnsPart, Fault> {
-    let mut part = ColumnsPart::default();
-    scan.members(|scan, name| {
-        match name {
-            "statement_id" => part.statement = u64::try_from(integer(scan)?).unwrap_or(u64::MAX),
-            "error" => *wrong = Some(scan.string()?.into_owned()),
-            "partial" => part.is_cut = yes_or_no(scan)?,
-            "series" => scan.elements(|scan| {
-                let Some(left) = series_left.checked_sub(1) else {
-                    return scan.fault("fewer series");
-                };
-                *series_left = left;
-                part.series.push(series(scan, number_of)?);
-                Ok(())
-            })?,
-            _ => scan.skip(0)?,
-        }
-        Ok(())
-    })?;
-    Ok(part)
+        series(scan, number_of)
+    })
 }
 
 fn series(scan: &mut Scan<'_>, number_of: &mut NumberOf<'_>) -> Result<ColumnsSeries, Fault> {
@@ -148,7 +93,7 @@ fn series(scan: &mut Scan<'_>, number_of: &mut NumberOf<'_>) -> Result<ColumnsSe
                 Ok(())
             })?,
             "values" => scan.elements(|scan| row(scan, &mut series.columns, number_of))?,
-            "partial" => series.is_cut = yes_or_no(scan)?,
+            "partial" => series.is_cut = envelope::yes_or_no(scan)?,
             _ => scan.skip(0)?,
         }
         Ok(())
@@ -161,21 +106,13 @@ fn row(
     columns: &mut Vec<Column>,
     number_of: &mut NumberOf<'_>,
 ) -> Result<(), Fault> {
-    let (mut time, mut at) = (None, 0);
-    scan.elements(|scan| {
-        match time {
-            None => time = Some(integer(scan)?),
-            Some(time) => {
-                cell(scan, time, (columns, at), number_of)?;
-                at += 1;
-            }
-        }
+    let mut at = 0;
+    envelope::row(scan, |scan, time| {
+        cell(scan, time, (columns, at), number_of)?;
+        at += 1;
         Ok(())
     })?;
-    match time {
-        None => scan.fault("a row with a time"),
-        Some(_) => Ok(()),
-    }
+    Ok(())
 }
 
 /// Puts what stands at a place of a row into its column.
@@ -188,7 +125,7 @@ fn cell(
     let is_text = scan.peek() == Some(b'"');
     let value = match is_text {
         true => number_of(&scan.string()?),
-        false => number_or_none(scan)?,
+        false => envelope::number_or_none(scan)?,
     };
     let Some(value) = value else { return Ok(()) };
     if COLUMNS_MAX <= at {
@@ -202,31 +139,6 @@ fn cell(
         points.push(time, value);
     }
     Ok(())
-}
-
-fn number_or_none(scan: &mut Scan<'_>) -> Result<Option<f64>, Fault> {
-    let words: [(&[u8], Option<f64>); 3] =
-        [(b"null", None), (b"true", Some(1.0)), (b"false", Some(0.0))];
-    let rest = scan.text.get(scan.at..).unwrap_or_default();
-    if let Some((word, value)) = words.iter().find(|(word, _)| rest.starts_with(word)) {
-        scan.at += word.len();
-        return Ok(*value);
-    }
-    match number::decimal(scan.text, scan.at) {
-        Some(number) => {
-            scan.at = number.end;
-            Ok(Some(number.value))
-        }
-        None => scan.fault("a number, a boolean, text or null"),
-    }
-}
-
-fn yes_or_no(scan: &mut Scan<'_>) -> Result<bool, Fault> {
-    scan.peek();
-    match number_or_none(scan)? {
-        Some(value) => Ok(value != 0.0),
-        None => scan.fault("true or false"),
-    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod answer;
 pub mod columns;
 pub mod decode;
 pub mod encode;
+pub mod envelope;
 mod fault;
 pub mod keys;
 pub mod long;

@@ -243,7 +243,7 @@ impl InfluxDb {
         let body = Bytes::from(format!("q={question}"));
         let asked = Asked { method: Method::POST, path: &path, headers: FORM, body };
         let mut hand_on = |line: &[u8]| {
-            for AnswerPart { statement, series } in read_answer(line)? {
+            for AnswerPart { statement, series, .. } in read_answer(line)? {
                 let at = usize::try_from(statement).ok().and_then(|at| statements.get(at));
                 let statement = at.context("an answer to what was not asked")?;
                 for one in series {

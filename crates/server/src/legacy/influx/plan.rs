@@ -14,10 +14,14 @@ use crate::measurements::metric_of;
 use anyhow::ensure;
 use index::CompiledMatchers;
 use model::{Labels, METRIC_NAME, Matcher};
+use std::rc::Rc;
 use std::time::Instant;
 use wire::influx::FieldType;
 
-/// A measurement, and what is wanted of it.
+/// Names between two looks at the time.
+const LOOKS: usize = 1 << 12;
+
+/// A measurement, and what is wanted of it under one policy.
 #[derive(Debug)]
 pub struct Wanted<'c> {
     /// Where it is.
@@ -26,10 +30,12 @@ pub struct Wanted<'c> {
     pub policy: &'c Policy,
     /// Which it is.
     pub measurement: &'c Measurement,
-    /// Those of its fields that are wanted.
-    pub fields: Vec<&'c (String, FieldType)>,
+    /// Those of its fields that are wanted; all policies of the database have one list.
+    pub fields: Rc<[&'c (String, FieldType)]>,
     /// What tags have to be, as far as InfluxQL can say it.
-    pub condition: String,
+    pub condition: Rc<str>,
+    /// Whether that is all of its numbers.
+    is_whole: bool,
 }
 
 /// All that a question is about.
@@ -43,6 +49,28 @@ pub struct Plan<'c> {
     /// Fields of all of them.
     fields: usize,
     unsayable: Unsayable,
+    /// Names that were held against matchers: there may be as many as fields and policies together, and not
+    /// as both multiplied.
+    looked: usize,
+    deadline: Instant,
+}
+
+/// What a set of matchers wants.
+struct Set {
+    /// Of metrics' names.
+    names: CompiledMatchers,
+    /// Of what the label of databases says.
+    labels: CompiledMatchers,
+    condition: Rc<str>,
+}
+
+/// What is wanted of a measurement, whatever the policy.
+struct Pick<'c> {
+    measurement: &'c Measurement,
+    fields: Rc<[&'c (String, FieldType)]>,
+    /// Fields that are wanted and cannot be asked for: how many, and one.
+    others: (usize, Option<&'c str>),
+    is_whole: bool,
 }
 
 /// Fields that are wanted and cannot be asked for.
@@ -61,6 +89,20 @@ pub struct Naming<'a> {
     pub has_texts: bool,
 }
 
+impl Set {
+    fn new(set: &[&Matcher], naming: Naming<'_>, condition: String) -> anyhow::Result<Set> {
+        let is_of_label = |matcher: &&Matcher| naming.label == matcher.name;
+        let (labels, names): (Vec<&Matcher>, Vec<&Matcher>) =
+            set.iter().copied().partition(is_of_label);
+        let compile = |some: Vec<&Matcher>| {
+            let some: Vec<Matcher> = some.into_iter().cloned().collect();
+            CompiledMatchers::compile(&some)
+        };
+        let (names, labels) = (compile(names)?, compile(labels)?);
+        Ok(Set { names, labels, condition: condition.into() })
+    }
+}
+
 impl<'c> Plan<'c> {
     /// What matchers are about.
     pub fn new(
@@ -77,6 +119,8 @@ impl<'c> Plan<'c> {
             sets: Vec::new(),
             fields: 0,
             unsayable: Unsayable::default(),
+            looked: 0,
+            deadline,
         };
         for set in sets {
             let is_known = |matcher: &&Matcher| {
@@ -84,54 +128,114 @@ impl<'c> Plan<'c> {
                 is_label || matcher.name == METRIC_NAME
             };
             let (known, tags): (Vec<&Matcher>, Vec<&Matcher>) = set.iter().partition(is_known);
-            let known: Vec<Matcher> = known.into_iter().cloned().collect();
-            let known = CompiledMatchers::compile(&known)?;
             plan.is_of_any_tags &= tags.is_empty();
-            let condition = words::conditions(tags.into_iter());
+            let known = Set::new(&known, naming, words::conditions(tags.into_iter()))?;
             for database in &catalog.databases {
-                for policy in &database.policies {
-                    ensure!(Instant::now() < deadline, "not within its time");
-                    plan.add((database, policy), (&known, &condition), naming)?;
-                }
+                plan.add(database, &known, naming)?;
             }
             plan.sets.push(CompiledMatchers::compile(set)?);
         }
         Ok(plan)
     }
 
-    fn add(
-        &mut self,
-        (database, policy): (&'c Database, &'c Policy),
-        (known, condition): (&CompiledMatchers, &str),
-        naming: Naming<'_>,
-    ) -> anyhow::Result<()> {
+    /// Policies and fields are looked through one after the other, for each policy has the same fields.
+    fn add(&mut self, database: &'c Database, set: &Set, naming: Naming<'_>) -> anyhow::Result<()> {
+        ensure!(Instant::now() < self.deadline, "not within its time");
+        let mut policies = Vec::new();
+        for policy in &database.policies {
+            if naming.label.is_empty()
+                || self.takes_name(&set.labels, naming.label, &policy.label)?
+            {
+                policies.push(policy);
+            }
+        }
+        if policies.is_empty() {
+            return Ok(());
+        }
+        let mut picks = Vec::new();
         for measurement in &database.measurements {
-            let is_wanted = |field: &&(String, FieldType)| {
-                let (field, kind) = *field;
-                let is_kept = *kind != FieldType::String || naming.has_texts;
-                let metric = metric_of(&measurement.name, field, *kind);
-                let pairs = [(METRIC_NAME, metric.as_str()), (naming.label, &policy.label)];
-                let count = if naming.label.is_empty() { 1 } else { 2 };
-                is_kept && known.matches(&Labels::from_pairs(&pairs[..count]))
-            };
-            let wanted = measurement.fields.iter().filter(is_wanted);
-            let (fields, others): (Vec<_>, Vec<_>) =
-                wanted.partition(|(field, _)| can_be_asked(&measurement.name, field));
-            if let Some((field, _)) = others.first() {
-                self.unsayable.note(&measurement.name, field, others.len());
+            let pick = self.pick(measurement, set, naming)?;
+            if let (count, Some(field)) = pick.others {
+                self.unsayable.note(&measurement.name, field, count * policies.len());
             }
-            if !fields.is_empty() {
-                let condition = condition.to_string();
-                self.fields += fields.len();
-                self.list.push(Wanted { database, policy, measurement, fields, condition });
+            if !pick.fields.is_empty() {
+                picks.push(pick);
             }
+        }
+        policies.into_iter().try_for_each(|policy| self.want(database, policy, &picks, set))
+    }
+
+    /// What is wanted of a measurement.
+    fn pick(
+        &mut self,
+        measurement: &'c Measurement,
+        set: &Set,
+        naming: Naming<'_>,
+    ) -> anyhow::Result<Pick<'c>> {
+        let (mut fields, mut others) = (Vec::new(), (0, None));
+        // Numbers that can be asked for, and those of them that are wanted.
+        let (mut numbers, mut wanted_numbers) = (0, 0);
+        for one in &measurement.fields {
+            let (field, kind) = one;
+            let is_text = *kind == FieldType::String;
+            let can_be_asked = can_be_asked(&measurement.name, field);
+            let is_number = usize::from(!is_text && can_be_asked);
+            numbers += is_number;
+            let metric = metric_of(&measurement.name, field, *kind);
+            if (is_text && !naming.has_texts)
+                || !self.takes_name(&set.names, METRIC_NAME, &metric)?
+            {
+                continue;
+            }
+            if can_be_asked {
+                fields.push(one);
+                wanted_numbers += is_number;
+            } else {
+                others = (others.0 + 1, others.1.or(Some(field.as_str())));
+            }
+        }
+        let is_whole = wanted_numbers == numbers;
+        Ok(Pick { measurement, fields: fields.into(), others, is_whole })
+    }
+
+    /// Adds what is wanted under a policy.
+    fn want(
+        &mut self,
+        database: &'c Database,
+        policy: &'c Policy,
+        picks: &[Pick<'c>],
+        set: &Set,
+    ) -> anyhow::Result<()> {
+        for Pick { measurement, fields, is_whole, .. } in picks {
+            self.fields += fields.len();
             if FIELDS_MAX < self.fields {
                 let words =
                     format!("more than {FIELDS_MAX} fields of all policies are asked for at once");
                 return Err(refusal(words));
             }
+            self.list.push(Wanted {
+                database,
+                policy,
+                measurement,
+                fields: fields.clone(),
+                condition: set.condition.clone(),
+                is_whole: *is_whole,
+            });
         }
         Ok(())
+    }
+
+    /// Whether matchers of one label take a name; looks at the time now and then.
+    fn takes_name(
+        &mut self,
+        matchers: &CompiledMatchers,
+        label: &str,
+        name: &str,
+    ) -> anyhow::Result<bool> {
+        self.looked += 1;
+        let is_in_time = !self.looked.is_multiple_of(LOOKS) || Instant::now() < self.deadline;
+        ensure!(is_in_time, "not within its time");
+        Ok(matchers.matches(&Labels::from_pairs(&[(label, name)])))
     }
 
     /// What is wanted and not asked for, in words.
@@ -149,14 +253,7 @@ impl<'c> Plan<'c> {
     /// Whether its measurements are wanted with all of their numbers, whatever their tags: then lists of
     /// a whole measurement answer it.
     pub fn is_of_whole_measurements(&self) -> bool {
-        let is_whole = |wanted: &Wanted<'_>| {
-            let is_in = |field: &(String, FieldType)| {
-                let is_asked = can_be_asked(&wanted.measurement.name, &field.0);
-                field.1 == FieldType::String || !is_asked || wanted.fields.contains(&field)
-            };
-            wanted.measurement.fields.iter().all(is_in)
-        };
-        self.is_of_any_tags && self.list.iter().all(is_whole)
+        self.is_of_any_tags && self.list.iter().all(|wanted| wanted.is_whole)
     }
 }
 
@@ -253,7 +350,7 @@ mod tests {
         };
         let wide = plan(&[Matcher::equal("db", "y")]);
         assert_eq!(wide.list.len(), 1);
-        assert_eq!(wide.list[0].fields, [&("v".to_string(), FieldType::Float)]);
+        assert_eq!(*wide.list[0].fields, [&("v".to_string(), FieldType::Float)]);
         let words = wide.left_out().expect("what is left out");
         let expected =
             "4 fields whose names InfluxQL cannot say, as \"v\" of measurement \"a\\rb\"";
@@ -278,6 +375,42 @@ mod tests {
         let error = plan(&[]).expect_err("more than may be");
         assert!(error.to_string().contains("524288 fields"), "{error}");
         assert_eq!(plan(&[Matcher::equal(METRIC_NAME, "m_f7")]).expect("few").list.len(), 600);
+    }
+
+    #[test]
+    fn each_name_is_looked_at_once() {
+        let fields = |n: usize| (format!("f{n}"), FieldType::Float);
+        let policy = |n: usize| Policy { name: n.to_string(), label: format!("x.{n}") };
+        let measurement = |name: &str, count: usize| Measurement {
+            name: name.to_string(),
+            fields: (0..count).map(fields).collect(),
+        };
+        let database = Database {
+            name: "x".to_string(),
+            policies: (0..100).map(policy).collect(),
+            measurements: vec![measurement("m", 900), measurement("n", 100)],
+        };
+        let catalog = Catalog { databases: vec![database], ..Catalog::default() };
+        let naming = Naming { label: "db", has_texts: true };
+        let deadline = Instant::now() + std::time::Duration::from_secs(600);
+        let plan = |set: &[Matcher]| {
+            Plan::new(&catalog, &[set.to_vec()], naming, deadline).expect("a plan")
+        };
+        let (name, db) = (Matcher::equal(METRIC_NAME, "m_f7"), |db| Matcher::equal("db", db));
+        for (set, expected, looked) in [
+            (&[name.clone()][..], 100, 1100),
+            (&[name.clone(), db("x.7")], 1, 1100),
+            (&[name.clone(), db("y")], 0, 100),
+            (&[db("x.7")], 2, 1100),
+            (&[], 200, 1100),
+        ] {
+            let plan = plan(set);
+            assert_eq!((plan.list.len(), plan.looked), (expected, looked), "{set:?}");
+        }
+        let narrow = plan(std::slice::from_ref(&name));
+        let (first, last) = (&narrow.list[0], &narrow.list[99]);
+        assert!(Rc::ptr_eq(&first.fields, &last.fields), "policies have one list");
+        assert!(!narrow.is_of_whole_measurements() && plan(&[]).is_of_whole_measurements());
     }
 
     #[test]

@@ -3,8 +3,8 @@
 
 use super::reader::At;
 use super::shelf::{CHUNKS, DELETION_MARK, INDEX, Listed, META, Shelf, TOMBSTONES};
-use crate::commands::bucket::{Bucket, Coming, Failed, Found, OddKey};
-use anyhow::{Context as _, ensure};
+use crate::commands::bucket::{Bucket, Coming, Failed, Found, Level, OddKey};
+use anyhow::{Context as _, bail, ensure};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const BLOCKS_MAX: usize = 200_000;
 /// Folders that are named where there are no blocks.
 const FOLDERS_SHOWN: usize = 5;
+/// What to do about an object of whose kind nothing can be listed.
+const REMEDY: &str = "remove that object, or name a prefix that has none of its kind";
 /// Letters of a block's name.
 const NAME_SIZE: usize = 26;
 
@@ -22,6 +24,8 @@ pub struct InBucket {
     bucket: Arc<Bucket>,
     /// What the one block is called that the prefix is.
     alone: Option<String>,
+    /// Names right below the prefix that are no path.
+    odd: Vec<String>,
     /// Whether the last thing that went wrong was the bucket itself.
     is_away: Arc<AtomicBool>,
 }
@@ -29,7 +33,7 @@ pub struct InBucket {
 impl InBucket {
     /// Those below the prefix of a bucket.
     pub fn new(bucket: Bucket) -> InBucket {
-        InBucket { bucket: Arc::new(bucket), alone: None, is_away: Arc::default() }
+        InBucket { bucket: Arc::new(bucket), alone: None, odd: Vec::new(), is_away: Arc::default() }
     }
 
     fn key(&self, block: &str, file: &str) -> String {
@@ -41,29 +45,40 @@ impl InBucket {
 
     /// Looks where files of blocks are alone: what is odd elsewhere is not met.
     fn list_folders(&self, look: &mut Look) -> anyhow::Result<()> {
-        let remedy = "remove that object, or name a prefix that has none of its kind";
-        let (own, folders) = self.bucket.level("").context(remedy)?;
-        own.into_iter().try_for_each(|found| look.take(found))?;
+        let Level { objects, folders, odd } = self.bucket.level("").context(REMEDY)?;
+        objects.into_iter().try_for_each(|found| look.take(found))?;
+        // Right below the prefix nothing is a part of a block, unless the prefix is one.
+        let is_alone =
+            look.own.contains_key(META) && !folders.iter().any(|folder| is_block(folder));
+        if let Some(name) = odd.first().filter(|_| is_alone) {
+            bail!("{name} is no path: {REMEDY}");
+        }
+        look.odd = odd;
         for folder in folders {
-            let inside =
-                |file: &str| Found { key: format!("{folder}/{file}"), size: 0, modified: 0 };
-            look.take(inside(""))?;
-            for level in [folder.clone(), format!("{folder}/{CHUNKS}")] {
-                if !is_block(&folder) {
-                    break;
-                }
-                match self.bucket.level(&level) {
-                    Ok((found, _)) => found.into_iter().try_for_each(|one| look.take(one))?,
-                    // As one that is not whole: it is named, and not done.
-                    Err(error) if error.is::<OddKey>() => {
-                        eprintln!("quipu: {error}: {remedy}");
-                        look.blocks.insert(folder.clone(), BTreeMap::new());
-                        look.take(inside(META))?;
-                        break;
-                    }
-                    Err(error) => return Err(error),
-                }
+            look.take(inside(&folder, ""))?;
+            if is_block(&folder) {
+                self.list_block(&folder, look)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Looks at the files of a block. With one that is odd it is as one that is not whole: it is named, and
+    /// not done.
+    fn list_block(&self, block: &str, look: &mut Look) -> anyhow::Result<()> {
+        for folder in [block.to_string(), format!("{block}/{CHUNKS}")] {
+            let odd = match self.bucket.level(&folder) {
+                Ok(Level { objects, odd, .. }) if odd.is_empty() => {
+                    objects.into_iter().try_for_each(|one| look.take(one))?;
+                    continue;
+                }
+                Ok(Level { odd, .. }) => odd.into_iter().next().unwrap_or_default(),
+                Err(error) if error.is::<OddKey>() => error.to_string(),
+                Err(error) => return Err(error),
+            };
+            eprintln!("quipu: {odd} is no path: {REMEDY}");
+            look.blocks.insert(block.to_string(), BTreeMap::new());
+            return look.take(inside(block, META));
         }
         Ok(())
     }
@@ -72,6 +87,11 @@ impl InBucket {
         self.is_away.store(outcome.is_err(), Ordering::Relaxed);
         outcome
     }
+}
+
+/// A file of a folder.
+fn inside(folder: &str, file: &str) -> Found {
+    Found { key: format!("{folder}/{file}"), size: 0, modified: 0 }
 }
 
 /// Whether a folder is called as blocks are: a ULID.
@@ -96,6 +116,8 @@ struct Look {
     own: BTreeMap<String, u64>,
     /// Other folders.
     folders: BTreeSet<String>,
+    /// Names that are no path.
+    odd: BTreeSet<String>,
 }
 
 impl Look {
@@ -145,6 +167,7 @@ impl Shelf for InBucket {
             listed => listed,
         };
         self.noted(listed)?;
+        self.odd = look.odd.into_iter().collect();
         if look.blocks.is_empty() && look.own.contains_key(META) {
             let called = self.bucket.name().rsplit('/').next().unwrap_or_default().to_string();
             self.alone = Some(called.clone());
@@ -159,6 +182,10 @@ impl Shelf for InBucket {
             folders.join(", ")
         );
         Ok(look.blocks)
+    }
+
+    fn odd(&self) -> &[String] {
+        &self.odd
     }
 
     fn small(&self, files: &[(&str, &str)], size_max: u64) -> anyhow::Result<Vec<Option<Vec<u8>>>> {

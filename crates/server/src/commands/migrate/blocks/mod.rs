@@ -126,6 +126,9 @@ impl Blocks {
             "{}: no blocks, which are directories with a meta.json",
             self.shelf.name()
         );
+        if !self.shelf.odd().is_empty() {
+            self.left_out.insert(ODD, self.shelf.odd().to_vec());
+        }
         let mut found = BTreeMap::new();
         for (name, files) in listed {
             if files.contains_key(DELETION_MARK) {
@@ -231,6 +234,7 @@ fn last_of<'f>(fates: &'f BTreeMap<String, Fate>, name: &'f str) -> &'f str {
 const MARKED: &str = "blocks that are marked to be deleted";
 const UNFINISHED: &str =
     "blocks without a meta.json, which comes last: they are being put there, or that broke off";
+const ODD: &str = "objects or folders whose names are no path, with all that is below them";
 const JOINED: &str = "blocks whose samples are all in another, which was made of them";
 const REPLACED: &str =
     "blocks that cannot be read, whose samples came from those that they were made of";

@@ -42,6 +42,11 @@ pub trait Shelf: Send {
     /// When they cannot be listed.
     fn list(&mut self) -> anyhow::Result<Listed>;
 
+    /// What is there besides and cannot be listed, as it is called.
+    fn odd(&self) -> &[String] {
+        &[]
+    }
+
     /// Small files of blocks, all of them, in their order; nothing for those that are not there.
     ///
     /// # Errors
