@@ -10,6 +10,7 @@ use super::long::is_long;
 use crate::Error;
 use crate::json_lines::scan::{Fault, Scan};
 use crate::narrow::to_u32;
+use crate::number;
 use std::sync::Arc;
 
 /// A part of a series.
