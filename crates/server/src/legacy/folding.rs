@@ -7,7 +7,7 @@
 use super::backend::{Request, is_refusal};
 use super::lists::LabelsOf;
 use super::rule::{Aggregates, Kind, Rule};
-use super::selector;
+use super::{matrix, selector};
 use crate::commands::client::encode;
 use anyhow::{Context as _, bail, ensure};
 use model::sample::NANOS_PER_MILLI;
@@ -126,6 +126,12 @@ fn parse(
     fold: &Fold<'_>,
     take: &mut dyn FnMut(usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<FoldedRow>> {
+    // What it does not allow is read once more, for the reason.
+    let mut allows = |rows: usize| take(rows).is_ok();
+    let quick = std::str::from_utf8(text).ok();
+    if let Some(rows) = quick.and_then(|text| matrix::rows(text, fold, &mut allows)) {
+        return Ok(rows);
+    }
     let mut reading = Reading { fold, take, rows: Vec::new(), failed: None };
     let mut reply = Reply::default();
     let mut json = serde_json::Deserializer::from_slice(text);
@@ -272,7 +278,12 @@ fn last<'x, E: Error>(reading: &'x mut Reading<'_>) -> Result<&'x mut FoldedRow,
 
 /// The step of a time in seconds; `None` of one that is none.
 fn step_of(time: f64, fold: &Fold<'_>) -> Option<usize> {
-    let behind_ms = ((time * 1000.0).round() as i64).checked_sub(fold.start_ms)?;
+    step_at((time * 1000.0).round() as i64, fold)
+}
+
+/// The same of milliseconds.
+pub(super) fn step_at(millis: i64, fold: &Fold<'_>) -> Option<usize> {
+    let behind_ms = millis.checked_sub(fold.start_ms)?;
     let is_step = 0 <= behind_ms && behind_ms % fold.step_ms == 0;
     usize::try_from(behind_ms / fold.step_ms).ok().filter(|_| is_step)
 }
