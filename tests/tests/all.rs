@@ -27,6 +27,7 @@ mod legacy_faults;
 mod legacy_influx;
 mod legacy_influx_catalog;
 mod legacy_influx_faults;
+mod legacy_straddle;
 mod legacy_until;
 mod influxql;
 mod metricsql;

@@ -128,6 +128,7 @@ pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedPartition;
 pub use elsewhere::fold::{Fold, Folded, FoldedRow, SeriesFold, WindowFold};
 pub use elsewhere::moved::MovedUntil;
+pub use elsewhere::waiting::waiting;
 pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Grain, Lacks, Taken};
 pub use error::{Error, Limit};
 pub use exemplars::ExemplarSeries;

@@ -11,6 +11,7 @@ use random::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::ThreadId;
 use store::{
     Answer, Asked, Asks, Durability, Elsewhere, Error, Fault, Fold, Folded, FoldedRow, FoundSeries,
     Limit, Missing, SelectLimits, Selection, SeriesFold, Store, WindowFold,
@@ -35,11 +36,14 @@ struct Other {
     samples: Samples,
     fault: Mutex<Option<Fault>>,
     asked: AtomicUsize,
+    /// Threads that asked.
+    threads: Mutex<Vec<ThreadId>>,
 }
 
 impl Other {
     fn answer<T>(&self, made: impl FnOnce() -> T) -> Answer<T> {
         self.asked.fetch_add(1, Ordering::Relaxed);
+        self.threads.lock().unwrap().push(std::thread::current().id());
         match self.fault.lock().unwrap().clone() {
             Some(fault) => Err(fault),
             None => Ok(made()),
@@ -342,6 +346,21 @@ fn one_that_is_away_is_missing_or_an_error() {
     assert!(matches!(refused, Err(Error::LimitExceeded { limit: Limit::SelectionCost, .. })));
     assert_eq!(other.asked.load(Ordering::Relaxed), asked, "who must not wait does not");
     part.select(&[], late, &brief).expect("it is brief");
+}
+
+#[test]
+fn who_may_wait_asks_one_alone_by_itself() {
+    let Stores { part, other, .. } = stores(&mut Random(7), 20);
+    let range = TimeRange::new(START, END);
+    let ask = || part.strict().label_names(&[], range, &LIMITS).map(|names| names.len());
+    let asked_here = || other.threads.lock().unwrap().last() == Some(&std::thread::current().id());
+    let names = ask().unwrap();
+    assert!(!asked_here(), "this thread may not wait");
+    assert_eq!(store::waiting(ask).unwrap(), names);
+    assert!(asked_here());
+    let _ = std::panic::catch_unwind(|| store::waiting(|| panic!("on its way")));
+    assert_eq!(ask().unwrap(), names);
+    assert!(!asked_here(), "it may wait no longer");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use super::backend::{Request, is_refusal};
 use super::lists::LabelsOf;
 use super::rule::{Aggregates, Kind, Rule};
-use super::selector;
+use super::{matrix, selector};
 use crate::commands::client::encode;
 use anyhow::{Context as _, bail, ensure};
 use model::sample::NANOS_PER_MILLI;
@@ -35,7 +35,14 @@ struct Unfit;
 pub fn can(rule: &Rule, fold: &Fold<'_>, now: Timestamp) -> bool {
     let age_ms = (now / NANOS_PER_MILLI).saturating_sub(fold.at_ms(fold.len - 1));
     let is_there = rule.kind == Kind::VictoriaMetrics && rule.aggregates == Aggregates::There;
-    is_there && AGE_MIN_MS <= age_ms
+    let times = [fold.step_ms, fold.at_ms(0), fold.at_ms(fold.len - 1)];
+    is_there && AGE_MIN_MS <= age_ms && times.into_iter().all(is_said_exactly)
+}
+
+/// Whether a VictoriaMetrics takes a time in seconds for these milliseconds: it multiplies by a thousand
+/// and cuts, so that a step of 1.001 s is one of 1,000 ms.
+fn is_said_exactly(millis: i64) -> bool {
+    (millis as f64 / 1000.0 * 1000.0) as i64 == millis
 }
 
 /// The groups' rows; `None` where it cannot make them.
@@ -126,6 +133,12 @@ fn parse(
     fold: &Fold<'_>,
     take: &mut dyn FnMut(usize) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<FoldedRow>> {
+    // What it does not allow is read once more, for the reason.
+    let mut allows = |rows: usize| take(rows).is_ok();
+    let quick = std::str::from_utf8(text).ok();
+    if let Some(rows) = quick.and_then(|text| matrix::rows(text, fold, &mut allows)) {
+        return Ok(rows);
+    }
     let mut reading = Reading { fold, take, rows: Vec::new(), failed: None };
     let mut reply = Reply::default();
     let mut json = serde_json::Deserializer::from_slice(text);
@@ -272,7 +285,12 @@ fn last<'x, E: Error>(reading: &'x mut Reading<'_>) -> Result<&'x mut FoldedRow,
 
 /// The step of a time in seconds; `None` of one that is none.
 fn step_of(time: f64, fold: &Fold<'_>) -> Option<usize> {
-    let behind_ms = ((time * 1000.0).round() as i64).checked_sub(fold.start_ms)?;
+    step_at((time * 1000.0).round() as i64, fold)
+}
+
+/// The same of milliseconds.
+pub(super) fn step_at(millis: i64, fold: &Fold<'_>) -> Option<usize> {
+    let behind_ms = millis.checked_sub(fold.start_ms)?;
     let is_step = 0 <= behind_ms && behind_ms % fold.step_ms == 0;
     usize::try_from(behind_ms / fold.step_ms).ok().filter(|_| is_step)
 }
@@ -287,6 +305,16 @@ mod tests {
     fn fold(by: &[String]) -> Fold<'_> {
         let (window, series) = (WindowFold::Avg, SeriesFold::Max);
         Fold { window, window_ms: 90_000, series, by, start_ms: 1_500, step_ms: 500, len: 3 }
+    }
+
+    #[test]
+    fn steps_that_would_be_cut_are_told() {
+        for exact in [1, 999, 1000, 60_000, 300_000, 86_400_000, 1_700_000_000_000] {
+            assert!(is_said_exactly(exact), "{exact}");
+        }
+        for cut in [1001, 1003, 2002, 2006] {
+            assert!(!is_said_exactly(cut), "{cut}");
+        }
     }
 
     #[test]

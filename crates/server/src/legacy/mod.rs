@@ -20,6 +20,7 @@ mod counters;
 mod folding;
 mod influx;
 mod lists;
+mod matrix;
 pub mod rule;
 mod samples;
 mod selector;

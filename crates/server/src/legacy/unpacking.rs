@@ -12,14 +12,16 @@ use super::backend::{Bounds, Request};
 use super::samples::SAMPLE_SIZE;
 use crate::commands::migrate::days;
 use anyhow::Context as _;
+use hashbrown::HashMap;
 use model::sample::NANOS_PER_MILLI;
-use std::collections::{BTreeMap, HashMap};
+use model::{LabelError, Timestamp};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Scope, available_parallelism};
 use std::time::Instant;
 use store::{Asked, FoundSeries};
-use wire::vm_native::stream::{Block, Run, RunReader, Runs};
+use wire::vm_native::stream::{Block, Run, RunReader, Runs, labels_of_key};
 
 /// Runs that are unpacked where they arrive before helpers are called: what is small is done by then.
 const ALONE: usize = 2;
@@ -32,8 +34,10 @@ const AHEAD_MAX: usize = 64;
 
 /// A series' part of a run.
 struct Piece {
-    key: Vec<u8>,
-    series: FoundSeries,
+    /// What stands for its labels.
+    key: Box<[u8]>,
+    times: Vec<Timestamp>,
+    values: Vec<f64>,
 }
 
 /// A run and its number, and what has become of it.
@@ -82,12 +86,12 @@ impl Unpacker<'_> {
             let count = block.millis.len();
             let weight = count + block.key().len() / SAMPLE_SIZE;
             self.bounds.note_samples(count, weight, self.asked)?;
-            if pieces.last().is_none_or(|last| last.key != block.key()) {
-                let series = FoundSeries { labels: block.labels()?, ..FoundSeries::default() };
-                pieces.push(Piece { key: block.key().to_vec(), series });
+            if pieces.last().is_none_or(|last| *last.key != *block.key()) {
+                let (times, values) = (Vec::with_capacity(count), Vec::with_capacity(count));
+                pieces.push(Piece { key: block.key().into(), times, values });
             }
             let last = pieces.last_mut().context("a piece that is not there")?;
-            push(&mut last.series, &block);
+            push(last, &block);
             anyhow::Ok(())
         })?;
         Ok(pieces)
@@ -100,11 +104,10 @@ impl Unpacker<'_> {
     }
 }
 
-fn push(series: &mut FoundSeries, block: &Block<'_>) {
+fn push(Piece { times, values, .. }: &mut Piece, block: &Block<'_>) {
     let nanos = |millis: &i64| millis.saturating_mul(NANOS_PER_MILLI);
-    let FoundSeries { times, values, .. } = series;
     // Markers of where a series ended, which neither lines nor a copy have.
-    if block.values.iter().any(|value| value.is_nan()) {
+    if block.values.iter().fold(false, |found, value| found | value.is_nan()) {
         let all = block.millis.iter().zip(block.values);
         for (millis, value) in all.filter(|(_, value)| !value.is_nan()) {
             times.push(nanos(millis));
@@ -171,7 +174,7 @@ impl<'scope, 'env> Team<'scope, 'env> {
     }
 
     fn join(&mut self, number: usize, pieces: Vec<Piece>) -> anyhow::Result<()> {
-        self.joining.push(number, pieces);
+        self.joining.push(number, pieces)?;
         self.unpacker.bounds.check_series(self.joining.series.len(), self.unpacker.asked)
     }
 
@@ -244,37 +247,40 @@ struct Joining {
     next: usize,
     /// Pieces of later ones.
     early: BTreeMap<usize, Vec<Piece>>,
-    places: HashMap<Vec<u8>, usize>,
+    places: HashMap<Box<[u8]>, usize>,
     series: Vec<FoundSeries>,
 }
 
 impl Joining {
-    fn push(&mut self, number: usize, pieces: Vec<Piece>) {
+    fn push(&mut self, number: usize, pieces: Vec<Piece>) -> Result<(), LabelError> {
         if self.next < number {
             self.early.insert(number, pieces);
-            return;
+            return Ok(());
         }
-        self.join(pieces);
+        self.join(pieces)?;
         while let Some(pieces) = self.early.remove(&self.next) {
-            self.join(pieces);
+            self.join(pieces)?;
         }
+        Ok(())
     }
 
-    fn join(&mut self, pieces: Vec<Piece>) {
+    fn join(&mut self, pieces: Vec<Piece>) -> Result<(), LabelError> {
         self.next += 1;
-        for Piece { key, series } in pieces {
+        for Piece { key, times, values } in pieces {
             let place = self.places.get(&key).and_then(|place| self.series.get_mut(*place));
             match place {
                 Some(known) => {
-                    known.times.extend_from_slice(&series.times);
-                    known.values.extend_from_slice(&series.values);
+                    known.times.extend_from_slice(&times);
+                    known.values.extend_from_slice(&values);
                 }
                 None => {
+                    let labels = labels_of_key(&key)?;
                     self.places.insert(key, self.series.len());
-                    self.series.push(series);
+                    self.series.push(FoundSeries { labels, times, values, ..Default::default() });
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -282,19 +288,19 @@ impl Joining {
 mod tests {
     use super::*;
 
-    fn piece(key: &str, time: i64) -> Piece {
-        let series = FoundSeries { times: vec![time], values: vec![1.0], ..Default::default() };
-        Piece { key: key.into(), series }
+    fn piece(name: &str, time: i64) -> Piece {
+        let key = format!("{name}\u{1}").into_bytes().into_boxed_slice();
+        Piece { key, times: vec![time], values: vec![1.0] }
     }
 
     #[test]
     fn runs_are_joined_in_their_order() {
         let mut joining = Joining::default();
-        joining.push(2, vec![piece("b", 5)]);
-        joining.push(1, vec![piece("a", 3), piece("b", 4)]);
+        joining.push(2, vec![piece("b", 5)]).expect("labels");
+        joining.push(1, vec![piece("a", 3), piece("b", 4)]).expect("labels");
         assert!(joining.series.is_empty(), "the first is not there");
-        joining.push(0, vec![piece("a", 1), piece("a", 2)]);
-        joining.push(3, vec![piece("c", 6)]);
+        joining.push(0, vec![piece("a", 1), piece("a", 2)]).expect("labels");
+        joining.push(3, vec![piece("c", 6)]).expect("labels");
         let times: Vec<&[i64]> = joining.series.iter().map(|one| one.times.as_slice()).collect();
         assert_eq!(times, [&[1, 2, 3][..], &[4, 5], &[6]]);
         assert!(joining.early.is_empty());

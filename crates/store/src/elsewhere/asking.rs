@@ -2,13 +2,14 @@
 
 use super::fold::{Fold, FoldedRow, checked};
 use super::joined::tidy;
-use super::{Answer, Asked, Elsewhere, Fault, FoundSeries, Lacks, Taken};
+use super::{Answer, Asked, Elsewhere, Fault, FoundSeries, Lacks, Taken, waiting};
 use crate::changes::ChangeClock;
 use crate::histograms::names;
 use crate::missing::Missing;
 use crate::{Error, Result, SelectLimits};
 use index::CompiledMatchers;
 use model::{Labels, Matcher, TimeRange, Timestamp};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -130,7 +131,7 @@ impl Others {
     }
 }
 
-impl Concerned<'_> {
+impl<'a> Concerned<'a> {
     /// Series with their samples, each once, sorted by their labels.
     pub fn select(
         &self,
@@ -224,7 +225,8 @@ impl Concerned<'_> {
         Ok(())
     }
 
-    /// Asks all of them at once, each for its own time; what does not come is missing.
+    /// Asks all of them at once, each for its own time; what does not come is missing. On the caller's
+    /// thread only where that may wait.
     fn ask<T: Send>(
         &self,
         sets: &[Vec<Matcher>],
@@ -235,27 +237,18 @@ impl Concerned<'_> {
         // A quarter of the time that is left stays for what is here.
         let deadline = self.limits.deadline.map(|end| end - (end - Instant::now()) / 4);
         let series_max = self.limits.series_max;
-        let asked =
-            |range: TimeRange, lacks| Asked { sets, range, deadline, series_max, taken, lacks };
         let lacks: Vec<Lacks> = self.list.iter().map(|_| Lacks::default()).collect();
-        // Never on the caller's thread, which may be one that must not block on a socket.
-        let answers: Vec<Answer<T>> = std::thread::scope(|scope| {
-            let (ask, asked) = (&ask, &asked);
-            let threads: Vec<_> = self
-                .list
-                .iter()
-                .zip(&lacks)
-                .map(|((one, range), lacks)| {
-                    let named = std::thread::Builder::new().name("elsewhere".to_string());
-                    named.spawn_scoped(scope, move || ask(*one, &asked(*range, lacks)))
-                })
-                .collect();
-            let wait = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Answer<T>>>| {
-                let thread = thread.map_err(|error| Fault::Away(format!("no thread: {error}")))?;
-                thread.join().unwrap_or_else(|_| Err(Fault::Away("asking it panicked".into())))
-            };
-            threads.into_iter().map(wait).collect()
-        });
+        let asked = |((one, range), lacks): (&(&'a dyn Elsewhere, TimeRange), _)| {
+            (*one, Asked { sets, range: *range, deadline, series_max, taken, lacks })
+        };
+        let all: Vec<_> = self.list.iter().zip(&lacks).map(asked).collect();
+        let answers = match all.as_slice() {
+            [(one, asked)] if waiting::may_wait() => {
+                let ask = AssertUnwindSafe(|| ask(*one, asked));
+                vec![catch_unwind(ask).unwrap_or_else(|_| Err(panicked()))]
+            }
+            all => ask_at_once(all, &ask),
+        };
         let mut given = Vec::with_capacity(answers.len());
         for (((one, range), answer), lacks) in self.list.iter().zip(answers).zip(&lacks) {
             match answer {
@@ -301,6 +294,29 @@ impl Concerned<'_> {
             None => Err(Error::Away { what }),
         }
     }
+}
+
+/// Each is asked on a thread of its own.
+fn ask_at_once<T: Send>(
+    all: &[(&dyn Elsewhere, Asked<'_>)],
+    ask: &(impl Fn(&dyn Elsewhere, &Asked<'_>) -> Answer<T> + Sync),
+) -> Vec<Answer<T>> {
+    std::thread::scope(|scope| {
+        let mut threads = Vec::with_capacity(all.len());
+        for (one, asked) in all {
+            let named = std::thread::Builder::new().name("elsewhere".to_string());
+            threads.push(named.spawn_scoped(scope, move || ask(*one, asked)));
+        }
+        let wait = |thread: std::io::Result<std::thread::ScopedJoinHandle<'_, Answer<T>>>| {
+            let thread = thread.map_err(|error| Fault::Away(format!("no thread: {error}")))?;
+            thread.join().unwrap_or_else(|_| Err(panicked()))
+        };
+        threads.into_iter().map(wait).collect()
+    })
+}
+
+fn panicked() -> Fault {
+    Fault::Away("asking it panicked".to_string())
 }
 
 /// Series in the order of their labels, those of the same labels joined.

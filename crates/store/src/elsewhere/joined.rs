@@ -9,9 +9,11 @@
 use super::{FoundSeries, Grain};
 use crate::narrow::to_u32;
 use crate::{Result, Selection};
+use hashbrown::HashMap;
 use histogram::Histogram;
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange, Timestamp};
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Takes floats and histograms of a series.
@@ -42,6 +44,44 @@ struct Whence {
     found: u32,
 }
 
+/// Where a series that is here stands among those from elsewhere: before one of them, or as that one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    Before(u32),
+    At(u32),
+}
+
+impl Ord for Rank {
+    fn cmp(&self, other: &Rank) -> Ordering {
+        let key = |rank: &Rank| match *rank {
+            Rank::Before(at) => (at, 0),
+            Rank::At(at) => (at, 1),
+        };
+        key(self).cmp(&key(other))
+    }
+}
+
+impl PartialOrd for Rank {
+    fn partial_cmp(&self, other: &Rank) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The rank of each series among those found, which are sorted. Most are the same series: one is found by
+/// its hash sooner than by its place.
+fn ranks_among(found: &[FoundSeries], own: &[Labels]) -> Vec<Rank> {
+    if own.is_empty() {
+        return Vec::new();
+    }
+    let places: HashMap<&[u8], u32> =
+        found.iter().map(|series| series.labels.as_bytes()).zip(0u32..).collect();
+    let rank = |labels: &Labels| match places.get(labels.as_bytes()) {
+        Some(at) => Rank::At(*at),
+        None => Rank::Before(to_u32(found.partition_point(|series| series.labels < *labels))),
+    };
+    own.iter().map(rank).collect()
+}
+
 /// Buffers for a series that is in both places.
 #[derive(Default)]
 struct Both {
@@ -56,24 +96,28 @@ impl Joined {
     /// order that stands from now on.
     pub fn new(found: Vec<FoundSeries>, own: Vec<Labels>) -> (Joined, Vec<u32>) {
         debug_assert!(found.is_sorted_by(|a, b| a.labels < b.labels), "sorted, each once");
+        let ranks = ranks_among(&found, &own);
         let mut order: Vec<u32> = (0..to_u32(own.len())).collect();
-        order.sort_by(|a, b| own[*a as usize].cmp(&own[*b as usize]));
+        order.sort_by(|a, b| {
+            let [a, b] = [*a as usize, *b as usize];
+            ranks[a].cmp(&ranks[b]).then_with(|| own[a].cmp(&own[b]))
+        });
         let mut list = Vec::with_capacity(own.len().max(found.len()));
         let mut next = 0;
         for (own_before, idx) in (0u32..).zip(&order) {
-            let labels = &own[*idx as usize];
-            while next < found.len() && found[next].labels < *labels {
-                list.push(Whence { own_before, is_own: false, found: to_u32(next) });
-                next += 1;
+            let (at, is_both) = match ranks[*idx as usize] {
+                Rank::At(at) => (at, true),
+                Rank::Before(at) => (at, false),
+            };
+            for found in next..at {
+                list.push(Whence { own_before, is_own: false, found });
             }
-            let is_both = next < found.len() && found[next].labels == *labels;
-            let at = if is_both { to_u32(next) } else { NONE };
-            next += usize::from(is_both);
-            list.push(Whence { own_before, is_own: true, found: at });
+            next = at + u32::from(is_both);
+            list.push(Whence { own_before, is_own: true, found: if is_both { at } else { NONE } });
         }
         let own_before = to_u32(order.len());
-        let rest = next..found.len();
-        list.extend(rest.map(|at| Whence { own_before, is_own: false, found: to_u32(at) }));
+        let rest = next..to_u32(found.len());
+        list.extend(rest.map(|found| Whence { own_before, is_own: false, found }));
         let has_histograms = found.iter().any(|series| !series.histograms.is_empty());
         (Joined { list, found, has_histograms }, order)
     }

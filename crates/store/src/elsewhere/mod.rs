@@ -3,7 +3,7 @@
 //! ```text
 //! a question ── begins before `until`? ─ no ─► partitions alone
 //!                     │ yes
-//!                     ├─► each database, on a thread of its own ─► series, cut to its `until` ─┐
+//!                     ├─► each database, at once ────────────────► series, cut to its `until` ─┐
 //!                     └─► partitions ────────────────────────────────────────────► join ◄──────┘
 //! ```
 //!
@@ -21,6 +21,7 @@ pub(crate) mod asking;
 pub(crate) mod fold;
 pub(crate) mod joined;
 pub(crate) mod moved;
+pub(crate) mod waiting;
 
 use crate::Limit;
 use crate::locks::lock;

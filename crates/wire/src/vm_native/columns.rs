@@ -113,10 +113,11 @@ impl Steps<'_> {
         Ok(unzigzag(zigzag))
     }
 
-    /// Whether exactly so many are left; nobody needs to know which.
-    fn are(&self, count: usize) -> bool {
+    /// Checks that exactly so many are left; nobody needs to know which.
+    fn end_after(&self, count: usize) -> Result<(), &'static str> {
         let ends = self.bytes.iter().filter(|byte| **byte < 0x80).count();
-        ends == count && self.bytes.last().is_none_or(|byte| *byte < 0x80)
+        let is_whole = ends == count && self.bytes.last().is_none_or(|byte| *byte < 0x80);
+        if is_whole { Ok(()) } else { Err("as many numbers as it says, and no more") }
     }
 }
 
@@ -137,6 +138,52 @@ pub(super) struct Told {
     pub count: usize,
 }
 
+/// A column whose numbers rise by one step each, or are all the same.
+pub(super) struct Line {
+    told: Told,
+    step: i64,
+}
+
+/// The column as a line, where it is a rising one of numbers that are there.
+pub(super) fn rising_line(kind: u64, bytes: &[u8], told: Told) -> Option<Line> {
+    let mut steps = Steps { bytes };
+    let step = match u8::try_from(kind).ok()? {
+        ONE => 0,
+        STEPS => steps.next().ok()?,
+        _ => return None,
+    };
+    let length = i64::try_from(told.count.checked_sub(1)?).ok()?;
+    step.checked_mul(length)?.checked_add(told.first)?;
+    (0 <= step && steps.bytes.is_empty()).then_some(Line { told, step })
+}
+
+impl Line {
+    /// The number at a place.
+    pub fn at(&self, place: usize) -> i64 {
+        self.told.first.wrapping_add(self.step.wrapping_mul(place as i64))
+    }
+
+    /// The places of the numbers from a first to a last one.
+    pub fn places(&self, (first, last): (i64, i64)) -> Range<usize> {
+        let places =
+            self.places_until(|number| number < first)..self.places_until(|number| number <= last);
+        if places.is_empty() { 0..0 } else { places }
+    }
+
+    /// How many numbers there are from the start for which that holds.
+    fn places_until(&self, holds: impl Fn(i64) -> bool) -> usize {
+        let (mut done, mut end) = (0, self.told.count);
+        while done < end {
+            let middle = done + (end - done) / 2;
+            match holds(self.at(middle)) {
+                true => done = middle + 1,
+                false => end = middle,
+            }
+        }
+        done
+    }
+}
+
 /// The numbers of a column at some places; the others are passed over.
 ///
 /// # Errors
@@ -152,47 +199,108 @@ pub(super) fn decode(
     let kind = u8::try_from(kind).map_err(|_| KINDS)?;
     let is_compressed = kind == DELTAS[1] || kind == SECOND_DELTAS[1];
     let bytes = if is_compressed { unpacker.unpack(bytes, told.count)? } else { bytes };
-    let mut steps = Steps { bytes };
     numbers.clear();
     let Range { start, end } = places;
     let end = end.min(told.count);
     numbers.reserve(end.saturating_sub(start));
-    let mut number = told.first;
-    let mut left = told.count.saturating_sub(1);
-    if start == 0 && 0 < end {
-        numbers.push(number);
-    }
-    let taken = end.saturating_sub(1);
+    let (first, left) = (told.first, told.count.saturating_sub(1));
+    let wanted = Wanted { first, left, start, end };
+    // Most numbers are near the ones before: then each difference is a byte.
+    let is_short = bytes.len() == left && bytes.is_ascii();
     match kind {
-        ONE | STEPS => {
-            let step = if kind == STEPS { steps.next()? } else { 0 };
-            let at = |place: usize| number.wrapping_add(step.wrapping_mul(place as i64));
-            numbers.extend((start.max(1)..end).map(at));
-            left = 0;
-        }
+        ONE | STEPS => wanted.line(kind, bytes, numbers),
         _ if DELTAS.contains(&kind) => {
-            for place in 1..end {
-                number = number.wrapping_add(steps.next()?);
-                if start <= place {
-                    numbers.push(number);
-                }
+            let next = |_, difference| difference;
+            if is_short {
+                wanted.short(bytes, next, numbers)
+            } else {
+                wanted.any(bytes, next, numbers)
             }
-            left -= taken;
         }
         _ if SECOND_DELTAS.contains(&kind) => {
-            let mut step = 0i64;
-            for place in 1..end {
-                step = step.wrapping_add(steps.next()?);
-                number = number.wrapping_add(step);
-                if start <= place {
-                    numbers.push(number);
-                }
+            let next = i64::wrapping_add;
+            if is_short {
+                wanted.short(bytes, next, numbers)
+            } else {
+                wanted.any(bytes, next, numbers)
             }
-            left -= taken;
         }
-        _ => return Err(KINDS),
+        _ => Err(KINDS),
     }
-    if steps.are(left) { Ok(()) } else { Err("as many numbers as it says, and no more") }
+}
+
+/// Which numbers of a column are wanted.
+struct Wanted {
+    /// The column's first number.
+    first: i64,
+    /// How many stand behind it.
+    left: usize,
+    /// The place of the first that is wanted ...
+    start: usize,
+    /// ... and the one behind the last.
+    end: usize,
+}
+
+impl Wanted {
+    /// Those of a column whose numbers have one distance.
+    fn line(&self, kind: u8, bytes: &[u8], numbers: &mut Vec<i64>) -> Result<(), &'static str> {
+        let mut steps = Steps { bytes };
+        let step = if kind == STEPS { steps.next()? } else { 0 };
+        let at = |place: usize| self.first.wrapping_add(step.wrapping_mul(place as i64));
+        numbers.extend((self.start..self.end).map(at));
+        steps.end_after(0)
+    }
+
+    /// Those of a column of differences of a byte each, where `step` makes a step of the one before
+    /// and of what is told.
+    fn short(
+        &self,
+        bytes: &[u8],
+        step: impl Fn(i64, i64) -> i64,
+        numbers: &mut Vec<i64>,
+    ) -> Result<(), &'static str> {
+        if self.end <= self.start {
+            return Ok(());
+        }
+        if self.start == 0 {
+            numbers.push(self.first);
+        }
+        let (mut number, mut last) = (self.first, 0i64);
+        let mut next = |byte: &u8| {
+            last = step(last, unzigzag(u64::from(*byte)));
+            number = number.wrapping_add(last);
+            number
+        };
+        let passed = self.start.saturating_sub(1);
+        let (passed, rest) = bytes.split_at(passed);
+        for byte in passed {
+            next(byte);
+        }
+        numbers.extend(rest[..self.end - self.start.max(1)].iter().map(next));
+        Ok(())
+    }
+
+    /// The same of differences of any size.
+    fn any(
+        &self,
+        bytes: &[u8],
+        step: impl Fn(i64, i64) -> i64,
+        numbers: &mut Vec<i64>,
+    ) -> Result<(), &'static str> {
+        let mut steps = Steps { bytes };
+        let (mut number, mut last) = (self.first, 0i64);
+        if self.start == 0 && 0 < self.end {
+            numbers.push(number);
+        }
+        for place in 1..self.end {
+            last = step(last, steps.next()?);
+            number = number.wrapping_add(last);
+            if self.start <= place {
+                numbers.push(number);
+            }
+        }
+        steps.end_after(self.left - self.end.saturating_sub(1))
+    }
 }
 
 const FEWER: &str = "as many numbers as it says";
@@ -209,4 +317,57 @@ pub(super) fn put_name(out: &mut Vec<u8>, text: &str) {
         }
     }
     out.push(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use random::Random;
+
+    /// Numbers whose differences have a byte, or more; a line; one number.
+    fn column(random: &mut Random, shape: u64) -> Vec<i64> {
+        let count = 1 + random.below(400) as usize;
+        let mut number = random.next() as i64 >> random.below(64);
+        let (mut step, reach) = (0i64, [1, 60, 1000, i64::MAX][shape as usize % 4]);
+        let mut next = |_| {
+            let change = random.next() as i64 % reach;
+            step = if shape < 4 { change } else { step.wrapping_add(change % 8) };
+            number = number.wrapping_add(step);
+            number
+        };
+        (0..count).map(&mut next).collect()
+    }
+
+    #[test]
+    fn numbers_at_some_places_are_those_of_the_whole_column() {
+        let (mut random, mut unpacker) = (Random::seeded(3), Unpacker::default());
+        let mut kinds = [0; 7];
+        for round in 0..2000 {
+            let numbers = column(&mut random, round % 8);
+            let (kind, bytes) = encode(&numbers);
+            kinds[usize::from(kind)] += 1;
+            let told = Told { first: numbers[0], count: numbers.len() };
+            let mut places = [0; 2].map(|_| random.below(numbers.len() as u64 + 1) as usize);
+            places.sort_unstable();
+            let mut found = Vec::new();
+            for places in [places[0]..places[1], 0..numbers.len(), 0..0] {
+                let kind = u64::from(kind);
+                decode(kind, &bytes, told, places.clone(), &mut unpacker, &mut found).unwrap();
+                assert_eq!(found, numbers[places.clone()], "{kind} {places:?}");
+            }
+            if let Some(line) = rising_line(u64::from(kind), &bytes, told) {
+                assert!((0..numbers.len()).all(|place| line.at(place) == numbers[place]));
+                let span = (numbers[places[0].min(numbers.len() - 1)], random.next() as i64 >> 8);
+                let within = |number: &&i64| span.0 <= **number && **number <= span.1;
+                let expected = numbers.iter().filter(within).count();
+                assert_eq!(line.places(span).len(), expected, "{numbers:?} {span:?}");
+            }
+            let fewer = Told { count: numbers.len() + 1, ..told };
+            let is_line = kind == ONE || kind == STEPS;
+            let read = decode(u64::from(kind), &bytes, fewer, 0..0, &mut unpacker, &mut found);
+            assert_eq!(read.is_ok(), is_line, "a number is missing");
+        }
+        assert!([ONE, STEPS].iter().chain(&DELTAS).all(|kind| 0 < kinds[usize::from(*kind)]));
+        assert!(SECOND_DELTAS.iter().any(|kind| 0 < kinds[usize::from(*kind)]), "{kinds:?}");
+    }
 }

@@ -5,6 +5,7 @@ use super::columns::{self, Told, Unpacker, unzigzag};
 use super::decimal::Scale;
 use super::encode::Heads;
 use crate::protobuf::Message;
+use std::ops::Range;
 
 /// Rows of a block that are read: VictoriaMetrics reads twice as many as it writes.
 pub(super) const ROWS_MAX: usize = 2 * BLOCK_ROWS_MAX;
@@ -55,32 +56,45 @@ impl ContentReader {
 
     fn read_as(&mut self, content: &[u8], heads: Heads, span: Span) -> Result<(), &'static str> {
         let head = Head::read(content, heads)?;
-        let Head { first_ms: first, count, .. } = head;
+        let places = self.read_times(&head, span)?;
         let Self { unpacker, millis, numbers: whole, values } = self;
-        columns::decode(
-            head.kinds.0,
-            head.times,
-            Told { first, count },
-            0..count,
-            unpacker,
-            millis,
-        )?;
-        let is_last = head.last_ms.is_none_or(|last| millis.last() == Some(&last));
-        if !millis.is_sorted() || !is_last {
-            return Err("times that rise to the last that it tells");
-        }
-        let places = millis.partition_point(|one| *one < span.0)
-            ..millis.partition_point(|one| *one <= span.1);
-        let places = if places.is_empty() { 0..0 } else { places };
-        millis.truncate(places.end);
-        millis.drain(..places.start);
+        let count = head.count;
         let told = Told { first: head.first, count };
         columns::decode(head.kinds.1, head.numbers, told, places, unpacker, whole)?;
         Scale::new(i32::from(head.scale)).meanings(whole, values);
         debug_assert_eq!(millis.len(), values.len());
         Ok(())
     }
+
+    /// Reads the times that are wanted; returns their places.
+    fn read_times(&mut self, head: &Head<'_>, span: Span) -> Result<Range<usize>, &'static str> {
+        let Self { unpacker, millis, .. } = self;
+        let (kind, bytes) = (head.kinds.0, head.times);
+        let told = Told { first: head.first_ms, count: head.count };
+        let is_last = |last: i64| head.last_ms.is_none_or(|told| told == last);
+        if let Some(line) = columns::rising_line(kind, bytes, told) {
+            if !is_last(line.at(head.count - 1)) {
+                return Err(RISING);
+            }
+            let places = line.places(span);
+            millis.clear();
+            millis.extend(places.clone().map(|place| line.at(place)));
+            return Ok(places);
+        }
+        columns::decode(kind, bytes, told, 0..told.count, unpacker, millis)?;
+        if !millis.is_sorted() || !millis.last().is_some_and(|last| is_last(*last)) {
+            return Err(RISING);
+        }
+        let places = millis.partition_point(|one| *one < span.0)
+            ..millis.partition_point(|one| *one <= span.1);
+        let places = if places.is_empty() { 0..0 } else { places };
+        millis.truncate(places.end);
+        millis.drain(..places.start);
+        Ok(places)
+    }
 }
+
+const RISING: &str = "times that rise to the last that it tells";
 
 impl<'a> Head<'a> {
     fn read(content: &'a [u8], heads: Heads) -> Result<Head<'a>, &'static str> {

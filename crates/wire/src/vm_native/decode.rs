@@ -149,7 +149,7 @@ impl KeyDecoder for NativeKeys {
 }
 
 /// The metric of a name.
-pub(super) fn name_of(key: &[u8]) -> Result<String, LabelError> {
+pub(super) fn name_of(key: &[u8]) -> Result<Cow<'_, str>, LabelError> {
     let name = texts(key).next().ok_or(LabelError::MissingMetricName)??;
     if name.is_empty() { Err(LabelError::MissingMetricName) } else { Ok(name) }
 }
@@ -174,14 +174,18 @@ fn refused(words: &str) -> LabelError {
 }
 
 /// The texts of a name: the metric, then names and values of its labels in turn.
-fn texts(key: &[u8]) -> impl Iterator<Item = Result<String, LabelError>> {
+fn texts<'a>(key: &'a [u8]) -> impl Iterator<Item = Result<Cow<'a, str>, LabelError>> {
     // Each ends with a byte, so behind the last there is nothing.
     let (whole, is_ended) = match key.split_last() {
         Some((1, rest)) => (rest, true),
         _ => (key, false),
     };
     let cut = (!is_ended).then(|| Err(refused("a text without its end")));
-    let text = |piece: &[u8]| {
+    let no_text = |_| refused("bytes that are no UTF-8");
+    let text = move |piece: &'a [u8]| {
+        if !piece.contains(&0) {
+            return std::str::from_utf8(piece).map(Cow::Borrowed).map_err(no_text);
+        }
         let mut bytes = Vec::with_capacity(piece.len());
         let mut rest = piece.iter();
         while let Some(&byte) = rest.next() {
@@ -191,7 +195,7 @@ fn texts(key: &[u8]) -> impl Iterator<Item = Result<String, LabelError>> {
                 (_, Some(_)) => return Err(refused("an escape that is not known")),
             }
         }
-        String::from_utf8(bytes).map_err(|_| refused("bytes that are no UTF-8"))
+        String::from_utf8(bytes).map(Cow::Owned).map_err(|error| no_text(error.utf8_error()))
     };
     let pieces = is_ended.then(|| whole.split(|byte| *byte == 1).map(text));
     cut.into_iter().chain(pieces.into_iter().flatten())

@@ -64,21 +64,21 @@ impl<'a> Block<'a> {
     pub fn key(&self) -> &'a [u8] {
         self.key
     }
+}
 
-    /// Whose samples they are. A series may have no name.
-    ///
-    /// # Errors
-    /// Bytes that are no labels.
-    pub fn labels(&self) -> Result<Labels, LabelError> {
-        let mut labels = LabelsBuilder::new();
-        match name_of(self.key) {
-            Ok(name) => labels.push(METRIC_NAME, &name),
-            Err(LabelError::MissingMetricName) => {}
-            Err(error) => return Err(error),
-        }
-        push_tags(self.key, &mut labels)?;
-        Ok(labels.finish())
+/// The labels that a block's key stands for. A series may have no name.
+///
+/// # Errors
+/// Bytes that are no labels.
+pub fn labels_of_key(key: &[u8]) -> Result<Labels, LabelError> {
+    let mut labels = LabelsBuilder::new();
+    match name_of(key) {
+        Ok(name) => labels.push(METRIC_NAME, &name),
+        Err(LabelError::MissingMetricName) => {}
+        Err(error) => return Err(error),
     }
+    push_tags(key, &mut labels)?;
+    Ok(labels.finish())
 }
 
 impl Runs {
@@ -207,7 +207,8 @@ mod tests {
         let mut take = |run: Run| {
             reader.read(&run, span, &mut |block: Block<'_>| {
                 let samples = block.millis.iter().copied().zip(block.values.iter().copied());
-                let labels = block.labels().map_err(|_| Error::malformed("name", 0, "labels"))?;
+                let labels = labels_of_key(block.key())
+                    .map_err(|_| Error::malformed("name", 0, "labels"))?;
                 found.push((labels, samples.collect()));
                 Ok::<(), Error>(())
             })

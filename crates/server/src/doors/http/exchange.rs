@@ -187,7 +187,8 @@ async fn run(
     }
     let http = http.clone();
     tokio::task::spawn_blocking(move || {
-        let outcome = catch_unwind(AssertUnwindSafe(|| work(&http, route, &request, &mut sending)));
+        let work = || store::waiting(|| work(&http, route, &request, &mut sending));
+        let outcome = catch_unwind(AssertUnwindSafe(work));
         if outcome.is_err() {
             http.counters.panics.add(1);
             tracing::error!(path = route.pattern, "a request ended in a panic");
