@@ -21,7 +21,9 @@ use crate::doors::http::selection;
 use crate::failure::Failure;
 use hyper::{Method, StatusCode};
 use influxql::ast::Statement;
-use influxql::{Answer as Rows, Epoch, Evaluator, Limits, Parameters, Piece, Source as _, Writer};
+use influxql::{
+    Allowance, Answer as Rows, Epoch, Evaluator, Limits, Parameters, Piece, Source as _, Writer,
+};
 use serde_json::json;
 use source::StoreSource;
 pub use source::{NAMELESS_DATABASE, table_name};
@@ -44,6 +46,9 @@ const INDENT: usize = 4;
 const BRIEF_COST_MAX: u64 = 250_000;
 /// Bytes of a text that may be little work.
 const BRIEF_TEXT_MAX: usize = 2048;
+/// Bytes of memory of regular expressions that are compiled where a request arrives: some four of
+/// everyday. Those that are larger take milliseconds.
+const BRIEF_REGEXES_SIZE_MAX: usize = 64 << 10;
 /// When to give up what looked like little work and was not.
 const BRIEF_TIME_MAX: Duration = Duration::from_millis(5);
 /// Points in memory of what is little work; a row of an answer counts as three or more.
@@ -51,7 +56,7 @@ const BRIEF_POINTS_MAX: usize = 16 << 10;
 
 /// `GET` and `POST /query?q=...&db=...&epoch=...`
 pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    match statements_of(request) {
+    match statements_of(request, Allowance::default()) {
         Ok(statements) => {
             let bounds = Bounds::of(app, request)?;
             answer(app, request, answers(app, request, &statements, &bounds)?)
@@ -63,10 +68,11 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 /// As [`query`] when it is little work. Lists of what there is never are: the index has no bounds for
 /// them.
 pub fn query_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
-    if BRIEF_TEXT_MAX < text(request).len() || is_on(request, "chunked") {
+    let is_long = BRIEF_TEXT_MAX < text(request).len();
+    if is_long || is_on(request, "chunked") || request.params.filled("params").is_some() {
         return None;
     }
-    let statements = statements_of(request).ok()?;
+    let statements = statements_of(request, Allowance::of(BRIEF_REGEXES_SIZE_MAX)).ok()?;
     let bounds = Bounds::of(app, request).ok()?.brief(request, &statements)?;
     let found = answers(app, request, &statements, &bounds).ok()?;
     match found.0.iter().any(|rows| rows.error.is_some()) {
@@ -116,7 +122,7 @@ fn text(request: &Request) -> &str {
 ///
 /// # Errors
 /// In the words of the answer.
-fn statements_of(request: &Request) -> Result<Vec<Statement>, String> {
+fn statements_of(request: &Request, regexes: Allowance) -> Result<Vec<Statement>, String> {
     let text = text(request);
     if text.is_empty() {
         return Err("missing required parameter \"q\"".to_string());
@@ -125,7 +131,8 @@ fn statements_of(request: &Request) -> Result<Vec<Statement>, String> {
         None => Parameters::new(),
         Some(text) => influxql::parameters(text)?,
     };
-    influxql::parse(text, &parameters).map_err(|error| format!("error parsing query: {error}"))
+    let parsed = influxql::parse_within(text, &parameters, regexes);
+    parsed.map_err(|error| format!("error parsing query: {error}"))
 }
 
 /// Rows, and what they lack.
