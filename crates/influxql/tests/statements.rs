@@ -472,3 +472,28 @@ fn regular_expressions_are_bounded_and_mean_what_go_means() {
         assert_eq!(answer.lines().count(), 2, "{answer}");
     }
 }
+
+#[test]
+fn booleans_are_refused_as_influxdb_does() {
+    for (call, words) in [
+        ("mean(up)", "mean"),
+        ("sum(up)", "sum"),
+        ("percentile(up, 50)", "percentile"),
+        ("top(up, 2)", "top"),
+        ("integral(up)", "integral"),
+        ("non_negative_difference(up)", "difference"),
+        ("moving_average(up, 2)", "moving average"),
+        ("cumulative_sum(up)", "cumulative sum"),
+        ("derivative(max(up))", "derivative"),
+    ] {
+        let tail = if call.contains("max") { " WHERE time < 60s GROUP BY time(20s)" } else { "" };
+        let found = answer(&format!("SELECT {call} FROM cpu{tail}"));
+        let words = format!("unsupported {words} iterator type: *query.booleanInterruptIterator");
+        assert!(found.contains(&words), "{call}: {found}");
+    }
+    for call in ["count", "first", "last", "max", "min", "mode", "distinct", "elapsed"] {
+        let found = answer(&format!("SELECT {call}(up) FROM cpu"));
+        assert!(found.starts_with("name,tags,time"), "{call}: {found}");
+    }
+    assert_eq!(answer("SELECT mean(usage::boolean) FROM cpu"), "");
+}
