@@ -41,7 +41,7 @@ pub(crate) enum ExprKind {
     Text(Arc<str>),
     Duration(Duration),
     Time(i64),
-    Regex(Arc<regex::Regex>),
+    Regex(Arc<influxql::Pattern>),
     Parts(Vec<Expr>),
     Name(Arc<str>),
     Array(Vec<Expr>),

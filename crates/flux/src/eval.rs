@@ -5,7 +5,7 @@ use crate::builtins::{self, Call};
 use crate::error::{Error, Result, Span};
 use crate::scan::Sink;
 use crate::stream::{Budget, Collector, Outcome, Stream, Tables};
-use crate::value::{Closure, Names, Record, Value, binary, joined};
+use crate::value::{Closure, NAME_SIZE, Names, Record, Value, binary, joined};
 use influxql::Source;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -18,6 +18,11 @@ const RESULTS_MAX: usize = 1_000;
 const ROWS_OF_TICK: usize = 1 << 10;
 /// Steps between two looks at the clock.
 const STEPS_OF_TICK: u64 = 1 << 12;
+/// Bytes that are made or looked through in the time of a step, about.
+const BYTES_OF_STEP: usize = 1 << 8;
+/// What a match may cost in the time of a step, about: bytes of the expression times bytes of the
+/// text.
+const COST_OF_STEP: u64 = 1 << 12;
 
 /// What a query may use.
 #[derive(Clone, Copy)]
@@ -38,6 +43,8 @@ pub(crate) struct Evaluation<'a> {
     outcomes: RefCell<Vec<Outcome>>,
     depth: Cell<usize>,
     steps: Cell<u64>,
+    /// Bytes of memory of values; they are of the budget.
+    held: Cell<u64>,
     /// The time zone that `option location` says.
     pub(crate) zone: RefCell<Option<jiff::tz::TimeZone>>,
 }
@@ -52,6 +59,7 @@ impl<'a> Evaluation<'a> {
             outcomes: RefCell::default(),
             depth: Cell::new(0),
             steps: Cell::new(0),
+            held: Cell::new(0),
             zone: RefCell::default(),
         }
     }
@@ -173,6 +181,78 @@ impl<'a> Evaluation<'a> {
         Collector::new(&self.budget)
     }
 
+    /// Counts steps, and looks at the clock now and then.
+    ///
+    /// # Errors
+    /// As [`Evaluation::check_time`].
+    fn spend(&self, steps: u64) -> Result<()> {
+        let before = self.steps.get();
+        let after = before + steps;
+        self.steps.set(after);
+        let is_due = before / STEPS_OF_TICK != after / STEPS_OF_TICK;
+        if is_due { self.check_time() } else { Ok(()) }
+    }
+
+    /// Counts bytes that are looked through.
+    ///
+    /// # Errors
+    /// As [`Evaluation::check_time`].
+    pub(crate) fn look_through(&self, bytes: usize) -> Result<()> {
+        self.spend((bytes / BYTES_OF_STEP) as u64)
+    }
+
+    /// Counts a match with a text of so many bytes.
+    ///
+    /// # Errors
+    /// When it would take too long, or the time is over.
+    pub(crate) fn match_through(&self, regex: &influxql::Pattern, bytes: usize) -> Result<()> {
+        regex.check(bytes).map_err(Error::limit)?;
+        self.spend(regex.cost(bytes) / COST_OF_STEP)
+    }
+
+    /// Takes memory for a value, and counts the time that it took to make it.
+    ///
+    /// # Errors
+    /// When there is not that much, or the time is over.
+    pub(crate) fn hold(&self, size: usize) -> Result<()> {
+        if size == 0 {
+            return Ok(());
+        }
+        self.look_through(size)?;
+        self.held.set(self.held.get() + size as u64);
+        self.budget.take(size as u64)
+    }
+
+    /// Memory of all values so far.
+    pub(crate) fn held(&self) -> u64 {
+        self.held.get()
+    }
+
+    /// Gives back what was taken for values since `mark`, all of which are gone.
+    pub(crate) fn release(&self, mark: u64) {
+        self.budget.give_back(self.held.get().saturating_sub(mark));
+        self.held.set(mark.min(self.held.get()));
+    }
+
+    /// The same where this value is left of them. What refers to others keeps all.
+    pub(crate) fn settle(&self, mark: u64, left: &Value) {
+        let made = self.held.get().saturating_sub(mark);
+        if made == 0 {
+            return;
+        }
+        if let Some(size) = left.whole_size()
+            && (size as u64) < made
+        {
+            self.release(mark + size as u64);
+        }
+    }
+
+    /// The value, with the memory for it taken.
+    fn counted(&self, value: Value) -> Result<Value> {
+        self.hold(value.size())?;
+        Ok(value)
+    }
+
     /// The time of the query.
     pub(crate) fn now(&self) -> i64 {
         self.now.get()
@@ -208,11 +288,13 @@ impl<'a> Evaluation<'a> {
             return Err(Error::limit(message).at(expr.span));
         }
         self.depth.set(depth + 1);
-        let steps = self.steps.get() + 1;
-        self.steps.set(steps);
-        let in_time = if steps.is_multiple_of(STEPS_OF_TICK) { self.check_time() } else { Ok(()) };
+        let in_time = self.spend(1);
+        let mark = self.held.get();
         let found = in_time.and_then(|()| self.kind(expr, names));
         self.depth.set(depth);
+        if let Ok(value) = &found {
+            self.settle(mark, value);
+        }
         found.map_err(|error| error.at(expr.span))
     }
 
@@ -227,12 +309,13 @@ impl<'a> Evaluation<'a> {
             ExprKind::Name(name) => return self.name(name, names),
             ExprKind::Function(function) => {
                 let (function, names) = (function.clone(), self.with_defaults(function, names)?);
-                return bounded(Value::Closure(Arc::new(Closure { function, names })));
+                let closure = Value::Closure(Arc::new(Closure { function, names }));
+                return bounded(self.counted(closure)?);
             }
             ExprKind::Array(items) => {
                 let items: Result<Vec<Value>> =
                     items.iter().map(|item| self.expr(item, names)).collect();
-                return bounded(Value::list(items?));
+                return bounded(self.counted(Value::list(items?))?);
             }
             ExprKind::Parts(parts) => return self.parts(parts, names),
             ExprKind::Record { with, fields } => {
@@ -255,7 +338,11 @@ impl<'a> Evaluation<'a> {
             ExprKind::Unary { op, operand } => return self.unary(op, operand, names),
             ExprKind::Binary { op, left, right } => {
                 let left = self.expr(left, names)?;
-                return binary(op, &left, &self.expr(right, names)?);
+                let right = self.expr(right, names)?;
+                if let (Value::Text(text), Value::Regex(regex)) = (&left, &right) {
+                    self.match_through(regex, text.len())?;
+                }
+                return self.counted(binary(op, &left, &right)?);
             }
             ExprKind::Logical { op, terms } => return self.logical(*op, terms, names),
             ExprKind::If { condition, then, otherwise } => {
@@ -286,6 +373,7 @@ impl<'a> Evaluation<'a> {
         let mut sight = names.clone();
         for param in &function.params {
             if let Some(default) = &param.default {
+                self.hold(NAME_SIZE)?;
                 sight = sight.with(param.name.clone(), self.expr(default, names)?);
             }
         }
@@ -297,7 +385,7 @@ impl<'a> Evaluation<'a> {
         for part in parts {
             let piece = self.expr(part, names)?.print()?;
             let Value::Text(so_far) = &text else { break };
-            text = joined(so_far, &piece)?;
+            text = self.counted(joined(so_far, &piece)?)?;
         }
         Ok(text)
     }
@@ -320,7 +408,7 @@ impl<'a> Evaluation<'a> {
         for (name, field) in fields {
             record.set(name, self.expr(field, names)?);
         }
-        bounded(Value::Record(Arc::new(record)))
+        bounded(self.counted(Value::Record(Arc::new(record)))?)
     }
 
     fn unary(&self, op: &str, operand: &Expr, names: &Names) -> Result<Value> {
@@ -382,11 +470,24 @@ impl<'a> Evaluation<'a> {
         piped: Option<Value>,
         span: Span,
     ) -> Result<Value> {
+        let mark = self.held.get();
         match function {
-            Value::Closure(closure) => self.apply_closure(closure, args, piped),
+            Value::Closure(closure) => {
+                let made = self.apply_closure(closure, args, piped)?;
+                self.settle(mark, &made);
+                Ok(made)
+            }
             Value::Builtin(builtin) => {
                 let call = Call::new(self, builtin.name, args, piped, span);
-                (builtin.run)(call).map_err(|error| named(error, builtin.name))
+                let made = (builtin.run)(call).map_err(|error| named(error, builtin.name))?;
+                match made.whole_size() {
+                    Some(size) => {
+                        self.release(mark);
+                        self.hold(size)?;
+                    }
+                    None => self.hold(made.size())?,
+                }
+                Ok(made)
             }
             other => Err(Error::runtime(format!("cannot call a {}", other.type_words()))),
         }
@@ -416,6 +517,7 @@ impl<'a> Evaluation<'a> {
                     return Err(Error::name(format!("missing required argument {}", param.name)));
                 }
             };
+            self.hold(NAME_SIZE)?;
             names = names.with(param.name.clone(), value);
         }
         match &closure.function.body {
@@ -429,6 +531,7 @@ impl<'a> Evaluation<'a> {
             match &statement.kind {
                 StatementKind::Assign { name, value } => {
                     let value = self.expr(value, &names)?;
+                    self.hold(NAME_SIZE)?;
                     names = names.with(name.clone(), value);
                 }
                 StatementKind::Return(expr) => return self.expr(expr, &names),

@@ -3,7 +3,7 @@
 
 use crate::ast::{Expr, ExprKind, Statement, StatementKind};
 use crate::error::{Error, Result, Span};
-use crate::parser::{NESTING_MAX, node, regex};
+use crate::parser::{NESTING_MAX, Regexes, node};
 use crate::time::{Duration, parse_time};
 use crate::value::{Record, Value};
 use serde_json::Value as Json;
@@ -16,8 +16,9 @@ fn wrong(what: &str) -> Error {
     Error::name(format!("extern: {what}"))
 }
 
-/// The statements of `extern`.
-pub(crate) fn statements(json: &Json) -> Result<Vec<Statement>> {
+/// The statements of `extern`, and bytes of memory of the regular expressions in it.
+pub(crate) fn statements(json: &Json) -> Result<(Vec<Statement>, usize)> {
+    let mut regexes = Regexes::default();
     let body = json.get("body").and_then(Json::as_array);
     let mut found = Vec::new();
     for statement in body.into_iter().flatten() {
@@ -31,24 +32,24 @@ pub(crate) fn statements(json: &Json) -> Result<Vec<Statement>> {
         let name = assignment.pointer("/id/name").and_then(Json::as_str);
         let name = name.ok_or_else(|| wrong("an assignment without a name"))?.into();
         let init = assignment.get("init").ok_or_else(|| wrong("an assignment without a value"))?;
-        let value = expression(init, 0)?;
+        let value = expression(init, 0, &mut regexes)?;
         found
             .push(Statement { kind: StatementKind::Assign { name, value }, span: Span::default() });
     }
-    Ok(found)
+    Ok((found, regexes.size()))
 }
 
 fn kind_of(json: &Json) -> &str {
     json.get("type").and_then(Json::as_str).unwrap_or("a node without a type")
 }
 
-fn child(json: &Json, name: &str, level: usize) -> Result<Expr> {
+fn child(json: &Json, name: &str, level: usize, regexes: &mut Regexes) -> Result<Expr> {
     let child =
         json.get(name).ok_or_else(|| wrong(&format!("{} without {name}", kind_of(json))))?;
-    expression(child, level + 1)
+    expression(child, level + 1, regexes)
 }
 
-fn expression(json: &Json, level: usize) -> Result<Expr> {
+fn expression(json: &Json, level: usize, regexes: &mut Regexes) -> Result<Expr> {
     if NESTING_MAX < level {
         return Err(Error::limit(format!("extern: more than {NESTING_MAX} levels")));
     }
@@ -76,7 +77,7 @@ fn expression(json: &Json, level: usize) -> Result<Expr> {
             let pattern = text.ok_or_else(invalid)?;
             let pattern =
                 pattern.strip_prefix('/').and_then(|p| p.strip_suffix('/')).unwrap_or(pattern);
-            ExprKind::Regex(regex(pattern).map_err(|message| wrong(&message))?)
+            ExprKind::Regex(regexes.add(pattern).map_err(|message| wrong(&message))?)
         }
         "Identifier" => {
             let name = json.get("name").and_then(Json::as_str);
@@ -84,19 +85,20 @@ fn expression(json: &Json, level: usize) -> Result<Expr> {
         }
         "ArrayExpression" => {
             let items = json.get("elements").and_then(Json::as_array);
+            let items = items.into_iter().flatten();
             let items: Result<Vec<Expr>> =
-                items.into_iter().flatten().map(|item| expression(item, level + 1)).collect();
+                items.map(|item| expression(item, level + 1, regexes)).collect();
             let items = items?;
             below = items.iter().map(|item| item.height).max().unwrap_or(0);
             ExprKind::Array(items)
         }
         "ObjectExpression" => {
-            let fields = properties(json, level)?;
+            let fields = properties(json, level, regexes)?;
             below = fields.iter().map(|(_, field)| field.height).max().unwrap_or(0);
             ExprKind::Record { with: None, fields }
         }
         "UnaryExpression" => {
-            let operand = child(json, "argument", level)?;
+            let operand = child(json, "argument", level, regexes)?;
             let op = match json.get("operator").and_then(Json::as_str) {
                 Some("-") => "-",
                 Some("+") => "+",
@@ -105,17 +107,17 @@ fn expression(json: &Json, level: usize) -> Result<Expr> {
             below = operand.height;
             ExprKind::Unary { op, operand: Box::new(operand) }
         }
-        "CallExpression" => return call(json, level),
+        "CallExpression" => return call(json, level, regexes),
         other => return Err(wrong(&format!("{other} is not supported here"))),
     };
     node(kind, Span::default(), below)
 }
 
-fn call(json: &Json, level: usize) -> Result<Expr> {
-    let callee = child(json, "callee", level)?;
+fn call(json: &Json, level: usize, regexes: &mut Regexes) -> Result<Expr> {
+    let callee = child(json, "callee", level, regexes)?;
     let arguments = json.get("arguments").and_then(Json::as_array);
     let args = match arguments.and_then(|list| list.first()) {
-        Some(object) => properties(object, level + 1)?,
+        Some(object) => properties(object, level + 1, regexes)?,
         None => Vec::new(),
     };
     let below = args.iter().map(|(_, arg)| arg.height).max().unwrap_or(0).max(callee.height);
@@ -123,13 +125,13 @@ fn call(json: &Json, level: usize) -> Result<Expr> {
     node(kind, Span::default(), below)
 }
 
-fn properties(json: &Json, level: usize) -> Result<Vec<(Arc<str>, Expr)>> {
+fn properties(json: &Json, level: usize, regexes: &mut Regexes) -> Result<Vec<(Arc<str>, Expr)>> {
     let mut fields = Vec::new();
     for property in json.get("properties").and_then(Json::as_array).into_iter().flatten() {
         let key = property.get("key").ok_or_else(|| wrong("a property without a name"))?;
         let name = key.get("name").or(key.get("value")).and_then(Json::as_str);
         let name = name.ok_or_else(|| wrong("a property without a name"))?;
-        fields.push((name.into(), child(property, "value", level)?));
+        fields.push((name.into(), child(property, "value", level, regexes)?));
     }
     Ok(fields)
 }

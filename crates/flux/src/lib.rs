@@ -6,7 +6,8 @@
 //!
 //! `from |> range |> filter` is a scan until something else is done with it: then conditions on
 //! measurements, fields and tags are asked of the index, and series are read one after the other.
-//! Everything else works on tables in memory, which a budget counts.
+//! Everything else works on tables in memory, which a budget counts, as it does the values of
+//! expressions.
 
 #![allow(
     clippy::mutable_key_type,
@@ -64,14 +65,17 @@ pub struct Query<'q> {
 /// # Errors
 /// Why it has no answer.
 pub fn run(source: &dyn Source, query: Query<'_>, limits: Limits<'_>) -> Result<Vec<Outcome>> {
-    let statements = parser::parse(query.text)?;
+    let (statements, regexes_size) = parser::parse(query.text)?;
     let evaluation = Evaluation::new(source, query.now, limits);
+    evaluation.hold(regexes_size)?;
     let mut names = Names::default();
     if let Some(json) = query.parameters {
         names = names.with("params".into(), external::parameters(json)?);
     }
     if let Some(json) = query.external {
-        names = evaluation.run(&external::statements(json)?, names)?;
+        let (bound, regexes_size) = external::statements(json)?;
+        evaluation.hold(regexes_size)?;
+        names = evaluation.run(&bound, names)?;
     }
     evaluation.run(&statements, names)?;
     let outcomes = evaluation.outcomes();

@@ -7,6 +7,7 @@ use crate::ast::{Body, Expr, ExprKind, Function, Logic, Param, Statement, Statem
 use crate::error::{Error, Result, Span};
 use crate::lexer::Lexer;
 use crate::token::Token;
+use influxql::{Allowance, Pattern};
 use std::sync::Arc;
 
 /// Bytes of a text.
@@ -19,8 +20,6 @@ pub const HEIGHT_MAX: usize = 100;
 pub const STATEMENTS_MAX: usize = 1_000;
 /// Regular expressions of a text.
 pub const REGEXES_MAX: usize = 100;
-/// Bytes of memory that a compiled regular expression may take.
-const REGEX_SIZE_MAX: usize = 1 << 20;
 
 /// Comparisons, sums and products, each with how tight it binds.
 const BINARY: &[(&str, u8)] = &[
@@ -40,26 +39,41 @@ const BINARY: &[(&str, u8)] = &[
     ("^", 4),
 ];
 
-/// The statements of a text.
-pub(crate) fn parse(text: &str) -> Result<Vec<Statement>> {
+/// The statements of a text, and bytes of memory of the regular expressions in it.
+pub(crate) fn parse(text: &str) -> Result<(Vec<Statement>, usize)> {
     if TEXT_SIZE_MAX < text.len() {
         let message = format!("the query has {} bytes, the limit is {TEXT_SIZE_MAX}", text.len());
         return Err(Error::limit(message));
     }
     let mut parser = Parser::new(text, 0)?;
     let statements = parser.statements("")?;
-    Ok(statements)
+    Ok((statements, parser.regexes.size()))
 }
 
-/// A pattern as a regular expression.
-pub(crate) fn regex(pattern: &str) -> std::result::Result<Arc<regex::Regex>, String> {
-    let mut builder = regex::RegexBuilder::new(pattern);
-    let regex = builder.size_limit(REGEX_SIZE_MAX).build().map_err(|error| {
-        let text = error.to_string();
-        let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        format!("error parsing regexp: {reason}")
-    })?;
-    Ok(Arc::new(regex))
+/// Regular expressions of a text, or of what comes beside it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Regexes {
+    count: usize,
+    allowance: Allowance,
+}
+
+impl Regexes {
+    /// One more.
+    ///
+    /// # Errors
+    /// Why it is none, or that there are too many.
+    pub(crate) fn add(&mut self, pattern: &str) -> std::result::Result<Arc<Pattern>, String> {
+        self.count += 1;
+        if REGEXES_MAX < self.count {
+            return Err(format!("more than {REGEXES_MAX} regular expressions"));
+        }
+        self.allowance.pattern(pattern).map(Arc::new)
+    }
+
+    /// Bytes of memory that they take.
+    pub(crate) fn size(&self) -> usize {
+        self.allowance.memory()
+    }
 }
 
 /// An expression over others.
@@ -79,7 +93,7 @@ struct Parser<'t> {
     /// The end of the piece before.
     end: usize,
     nesting: usize,
-    regexes: usize,
+    regexes: Regexes,
     statement_count: usize,
 }
 
@@ -94,7 +108,7 @@ impl<'t> Parser<'t> {
             span,
             end: at,
             nesting: 0,
-            regexes: 0,
+            regexes: Regexes::default(),
             statement_count: 0,
         };
         parser.advance()?;
@@ -439,15 +453,10 @@ impl<'t> Parser<'t> {
     fn regex(&mut self) -> Result<Expr> {
         let start = self.span.start;
         let pattern = self.lexer.regex(start)?;
-        self.regexes += 1;
-        if REGEXES_MAX < self.regexes {
-            let message = format!("more than {REGEXES_MAX} regular expressions");
-            return Err(Error::limit(message).at(self.span));
-        }
         self.span.end = start + 1;
         self.advance()?;
         let span = Span { start, end: start + pattern.len() + 2 };
-        let regex = regex(&pattern).map_err(|message| Error::syntax(span, message))?;
+        let regex = self.regexes.add(&pattern).map_err(|message| Error::syntax(span, message))?;
         node(ExprKind::Regex(regex), span, 0)
     }
 

@@ -24,7 +24,7 @@ pub(crate) enum Predicate {
     },
     Match {
         column: Arc<str>,
-        regex: Arc<regex::Regex>,
+        regex: Arc<influxql::Pattern>,
         is_wanted: bool,
     },
     Exists(Arc<str>),
@@ -77,8 +77,8 @@ impl Predicate {
                 }
             }
             Predicate::Match { column, regex, is_wanted } => match look(column) {
-                Known::Value(Value::Text(text)) => Some(regex.is_match(&text) == *is_wanted),
-                Known::NoTag => Some(regex.is_match("") == *is_wanted),
+                Known::Value(Value::Text(text)) => Some(regex.regex.is_match(&text) == *is_wanted),
+                Known::NoTag => Some(regex.regex.is_match("") == *is_wanted),
                 Known::Value(_) | Known::Unknown => None,
             },
             Predicate::Exists(column) => match look(column) {
@@ -90,12 +90,23 @@ impl Predicate {
         }
     }
 
-    /// Whether it needs more than columns and constants.
+    /// Conditions that it is made of.
+    pub(crate) fn nodes(&self) -> usize {
+        match self {
+            Predicate::And(terms) | Predicate::Or(terms) => {
+                1 + terms.iter().map(Predicate::nodes).sum::<usize>()
+            }
+            Predicate::Not(term) => 1 + term.nodes(),
+            _ => 1,
+        }
+    }
+
+    /// Whether it needs more than columns and constants, or may take long.
     pub(crate) fn has_other(&self) -> bool {
         match self {
             Predicate::And(terms) | Predicate::Or(terms) => terms.iter().any(Predicate::has_other),
             Predicate::Not(term) => term.has_other(),
-            Predicate::Other { .. } => true,
+            Predicate::Other { .. } | Predicate::Match { .. } => true,
             _ => false,
         }
     }
@@ -152,7 +163,7 @@ impl Predicate {
             Predicate::Match { column, regex, is_wanted } if is_tag(column) => {
                 let op = if *is_wanted { MatchOp::Regex } else { MatchOp::NotRegex };
                 // A matcher wants all of the text to match, Flux a piece of it.
-                Some(Matcher::new(&**column, op, format!("(?s:.*)(?:{})(?s:.*)", regex.as_str())))
+                Some(Matcher::new(&**column, op, format!("(?s:.*)(?:{})(?s:.*)", regex.text)))
             }
             Predicate::Exists(column) if is_tag(column) => {
                 Some(Matcher::new(&**column, MatchOp::NotEqual, ""))
@@ -210,6 +221,12 @@ impl Predicate {
                 }
                 Ok(found)
             }
+            Predicate::Match { column, regex, .. } => {
+                if let Known::Value(Value::Text(text)) = look(column) {
+                    evaluation.match_through(regex, text.len())?;
+                }
+                Ok(self.test(look))
+            }
             Predicate::Not(term) => Ok(term.holds(evaluation, look, record)?.map(|value| !value)),
             other => Ok(other.test(look)),
         }
@@ -257,20 +274,23 @@ impl Compiler<'_> {
             }
             ExprKind::Unary { op: "exists", operand } => match self.column(operand) {
                 Some(column) => Predicate::Exists(column),
-                None => self.other(expr),
+                None => self.other(expr)?,
             },
             ExprKind::Binary { op, left, right } => self.comparison(expr, op, left, right)?,
             _ if !mentions(expr, &self.row) => match self.evaluation.expr(expr, self.names)? {
                 Value::Boolean(value) => Predicate::Constant(value),
-                _ => self.other(expr),
+                _ => self.other(expr)?,
             },
-            _ => self.other(expr),
+            _ => self.other(expr)?,
         })
     }
 
-    fn other(&self, expr: &Expr) -> Predicate {
+    fn other(&self, expr: &Expr) -> Result<Predicate> {
+        // Its text says how large the tree is, about, of which this makes a copy.
+        let text_size = expr.span.end.saturating_sub(expr.span.start);
+        self.evaluation.hold(text_size.saturating_mul(size_of::<Expr>() / 4))?;
         let (body, row) = (Arc::new(expr.clone()), self.row.clone());
-        Predicate::Other { body, row, names: self.names.clone() }
+        Ok(Predicate::Other { body, row, names: self.names.clone() })
     }
 
     /// The column that an expression is.
@@ -295,9 +315,9 @@ impl Compiler<'_> {
             (Some(column), None) if !mentions(right, &self.row) => (column, op, right),
             (None, Some(column)) if !mentions(left, &self.row) => match mirrored(op) {
                 Some(op) => (column, op, left),
-                None => return Ok(self.other(expr)),
+                None => return self.other(expr),
             },
-            _ => return Ok(self.other(expr)),
+            _ => return self.other(expr),
         };
         let value = self.evaluation.expr(constant, self.names)?;
         Ok(match (op, value) {
@@ -307,7 +327,7 @@ impl Compiler<'_> {
             ("==" | "!=" | "<" | "<=" | ">" | ">=", value) if value.kind().is_some() => {
                 Predicate::Compare { column, op, value }
             }
-            _ => self.other(expr),
+            _ => self.other(expr)?,
         })
     }
 }

@@ -19,6 +19,20 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
+    /// Whether its tables are read, and counted.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.tables, Tables::Ready { .. })
+    }
+
+    /// Bytes of memory beside those of its tables, about.
+    pub(crate) fn size(&self) -> usize {
+        let nodes = match &self.tables {
+            Tables::Scan(scan) => scan.filters.iter().map(Predicate::nodes).sum(),
+            Tables::Ready { .. } => 0,
+        };
+        size_of::<Stream>() + nodes * size_of::<Predicate>()
+    }
+
     /// How many values are within each other in the conditions that it keeps.
     pub(crate) fn depth(&self) -> u32 {
         match &self.tables {

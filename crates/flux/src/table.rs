@@ -97,13 +97,11 @@ impl Column {
     }
 
     fn size(&self) -> usize {
-        let text = |value: &Value| match value {
-            Value::Text(text) => text.len(),
-            _ => 0,
-        };
+        let text = text_size;
         COLUMN_SIZE
+            + self.name.len()
             + match &self.data {
-                Data::Same(_) => 0,
+                Data::Same(value) => text(value),
                 Data::Times(times) => times.len() * 8,
                 Data::Floats(values) => values.len() * 8,
                 Data::Values(values) => {
@@ -213,6 +211,14 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
+/// Bytes of a cell beside the cell itself.
+fn text_size(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        _ => 0,
+    }
+}
+
 /// A column that grows.
 #[derive(Clone, Debug)]
 struct Growing {
@@ -241,26 +247,40 @@ impl Growing {
         }
     }
 
-    /// One more cell, behind `rows` others.
-    fn push(&mut self, value: Value, rows: usize) {
+    /// One more cell, behind `rows` others; how many bytes of memory that takes.
+    fn push(&mut self, value: Value, rows: usize) -> usize {
+        let size = text_size(&value);
         if rows == 0 {
             self.data = match value {
                 Value::Float(value) => Grown::Floats(vec![value]),
                 Value::Time(time) if !self.is_key => Grown::Times(vec![time]),
                 value => Grown::Same(value),
             };
-            return;
+            return size;
         }
         match (&mut self.data, value) {
-            (Grown::Floats(values), Value::Float(value)) => values.push(value),
-            (Grown::Times(times), Value::Time(time)) => times.push(time),
-            (Grown::Values(values), value) => values.push(value),
+            (Grown::Floats(values), Value::Float(value)) => {
+                values.push(value);
+                size_of::<f64>()
+            }
+            (Grown::Times(times), Value::Time(time)) => {
+                times.push(time);
+                size_of::<i64>()
+            }
+            (Grown::Values(values), value) => {
+                values.push(value);
+                size_of::<Value>() + size
+            }
             (Grown::Same(same), value)
-                if same.kind() == value.kind() && same.order(&value) == Ordering::Equal => {}
+                if same.kind() == value.kind() && same.order(&value) == Ordering::Equal =>
+            {
+                0
+            }
             (_, value) => {
                 let mut values: Vec<Value> = (0..rows).map(|row| self.value(row)).collect();
                 values.push(value);
                 self.data = Grown::Values(values);
+                (rows + 1) * size_of::<Value>() + size
             }
         }
     }
@@ -294,7 +314,8 @@ impl Builder {
         Ok(self.columns.len() - 1)
     }
 
-    /// One more row of a table; `is_key` says which columns are of the group key.
+    /// One more row of a table; `is_key` says which columns are of the group key. Tells how many
+    /// bytes of memory that takes.
     ///
     /// # Errors
     /// The two types of a column that changes its type.
@@ -303,8 +324,10 @@ impl Builder {
         table: &Table,
         row: usize,
         is_key: &dyn Fn(&str) -> bool,
-    ) -> Result<(), (Kind, Kind)> {
+    ) -> Result<usize, (Kind, Kind)> {
         let rows = self.rows;
+        let before = self.columns.len();
+        let mut size = 0;
         for (idx, column) in table.columns.iter().enumerate() {
             let is_same = self.columns.get(idx).is_some_and(|grown| {
                 Arc::ptr_eq(&grown.name, &column.name) && grown.kind == column.kind
@@ -313,17 +336,17 @@ impl Builder {
                 true => idx,
                 false => self.at(column, is_key)?,
             };
-            self.columns[at].push(column.get(row), rows);
+            size += self.columns[at].push(column.get(row), rows);
         }
         if table.columns.len() < self.columns.len() {
             for grown in &mut self.columns {
                 if table.column(&grown.name).is_none() {
-                    grown.push(Value::Null, rows);
+                    size += grown.push(Value::Null, rows);
                 }
             }
         }
         self.rows += 1;
-        Ok(())
+        Ok(size + (self.columns.len() - before) * COLUMN_SIZE)
     }
 
     /// What has grown.

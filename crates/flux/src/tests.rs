@@ -412,3 +412,121 @@ fn no_text_panics() {
         fuzz_flux(text.as_bytes());
     }
 }
+
+/// A string of 16 << n bytes, as `s0` and so on.
+fn doubled(n: usize) -> String {
+    let mut text = "import \"strings\"\nimport \"regexp\"\ns0 = \"abcdefghijklmnop\"\n".to_string();
+    for at in 0..n {
+        text.push_str(&format!("s{} = s{at} + s{at}\n", at + 1));
+    }
+    text
+}
+
+#[test]
+fn values_are_counted_as_memory() {
+    let held = [
+        ("strings.split(v: s10, t: \"\")", 20),
+        ("s15 + \"x\"", 20),
+        ("\"${s15}x\"", 20),
+        ("strings.toUpper(v: s15)", 20),
+        ("regexp.compile(v: \"a+\")", 100),
+        ("(t |> findColumn(fn: (key) => true, column: \"_value\"))", 6_000),
+        ("[1, 2, 3]", 50_000),
+        ("{a: 1}", 50_000),
+        ("(() => 1)", 50_000),
+    ];
+    let memory = Limits { memory_max: 4 << 20, is_over: &|| None };
+    for (value, count) in held {
+        let list = vec![value; count].join(", ");
+        let tables = format!("{RANGE} |> filter(fn: (r) => r._field == \"f\") |> group()");
+        let text = format!("{}t = {tables}\na = [{list}]\n", doubled(15));
+        let error = run(&samples(), query(&text), memory).expect_err("too much");
+        assert!(error.message.contains("--query.max-memory"), "{value}: {}", error.message);
+        assert_eq!(error.kind, ErrorKind::Limit);
+    }
+}
+
+#[test]
+fn what_is_gone_is_given_back() {
+    let memory = Limits { memory_max: 2 << 20, is_over: &|| None };
+    let many = |value: &str| format!("{}a = [{}]\n", doubled(13), vec![value; 200].join(", "));
+    let rows = "RANGE |> filter(fn: (r) => r._field == \"f\")".replace("RANGE", RANGE);
+    let texts = [
+        format!("{}{rows}", many("strings.strlen(v: s13 + \"x\")")),
+        format!("{}{rows}", many("length(arr: strings.split(v: s6, t: \"\"))")),
+        format!(
+            "import \"strings\"\nf = (s) => {{ t = s + s return strings.strlen(v: t) }}\n{}{rows}",
+            many("f(s: s12)").replace("import \"strings\"\nimport \"regexp\"\n", "")
+        ),
+        format!(
+            "{}{rows} |> map(fn: (r) => ({{r with n: strings.strlen(v: s13 + r.host)}}))",
+            doubled(13)
+        ),
+        format!(
+            "{}{rows} |> group() |> reduce(identity: {{n: 0, s: \"\"}}, fn: (r, accumulator) => \
+             ({{n: accumulator.n + 1, s: s13 + r.host}}))",
+            doubled(13)
+        ),
+        format!(
+            "{}{rows} |> filter(fn: (r) => strings.hasSuffix(v: s13 + r.host, suffix: r.host))",
+            doubled(13)
+        ),
+    ];
+    for text in texts {
+        let found = run(&samples(), query(&text), memory);
+        assert!(found.is_ok(), "{text}: {:?}", found.err());
+    }
+    // What stays in the rows is counted.
+    let text = format!(
+        "{}{rows} |> map(fn: (r) => ({{r with s: s15 + string(v: r._value)}}))",
+        doubled(15)
+    );
+    assert_eq!(run(&samples(), query(&text), memory).expect_err("too much").kind, ErrorKind::Limit);
+}
+
+#[test]
+fn regular_expressions_are_bounded() {
+    let literal = serde_json::json!({ "type": "RegexpLiteral", "value": "/a/" });
+    let json = serde_json::json!({ "type": "File", "body": [{
+        "type": "VariableAssignment", "id": { "name": "v" },
+        "init": { "type": "ArrayExpression", "elements": vec![literal; 101] },
+    }] });
+    let error = run(&samples(), Query { external: Some(&json), ..query("x = 1") }, limits())
+        .expect_err("too many");
+    assert!(error.message.contains("more than 100 regular expressions"), "{}", error.message);
+    // One match alone may be too much: no clock is looked at within it.
+    for text in [
+        "x = s15 =~ /([ab]?){3000}[^a]/",
+        "x = regexp.matchRegexpString(r: /([ab]?){3000}[^a]/, v: s15)",
+        "x = regexp.replaceAllString(r: /([ab]?){3000}[^a]/, v: s15, t: \"\")",
+    ] {
+        let text = format!("{}{text}\n", doubled(15));
+        let error = run(&samples(), query(&text), limits()).expect_err("too much");
+        assert!(error.message.contains("their product may be"), "{}", error.message);
+    }
+    // Many that are heavy look at the clock early.
+    let looks = std::cell::Cell::new(0);
+    let is_over = || {
+        looks.set(looks.get() + 1);
+        (1 < looks.get()).then(|| "time is over".to_string())
+    };
+    let memory = Limits { memory_max: 64 << 20, is_over: &is_over };
+    let heavy = vec!["s9 =~ /^b{600}$/"; 20].join(", ");
+    let text = format!("{}x = [{heavy}]\n{}", doubled(9), "y = 1\n".repeat(10));
+    let error = run(&samples(), query(&text), memory).expect_err("late");
+    assert_eq!(&*error.message, "time is over");
+}
+
+#[test]
+fn regular_expressions_mean_what_go_means() {
+    let text = |regex: &str| {
+        format!(
+            "import \"array\"\narray.from(rows: [{{s: \"m\\u\"}}, {{s: \"mé\"}}, {{s: \"me\"}}]) \
+             |> filter(fn: (r) => r.s =~ {regex})"
+        )
+        .replace("m\\u", "m{x")
+    };
+    check(&text(r"/^m\w$/"), ",result,table,s\n,_result,0,me");
+    check(&text(r"/m{x/"), ",result,table,s\n,_result,0,m{x");
+    check(&text(r"/\Qm{x\E/"), ",result,table,s\n,_result,0,m{x");
+}

@@ -12,6 +12,10 @@ use std::sync::Arc;
 const STRING_SIZE_MAX: usize = 1 << 20;
 /// Arrays, records and functions within each other: what is dropped calls itself that often.
 pub(crate) const DEPTH_MAX: u32 = 500;
+/// Bytes of memory that a value takes beside what it holds, about.
+const HEADER_SIZE: usize = 48;
+/// Bytes of a name that is bound to a value, or of a record's field.
+pub(crate) const NAME_SIZE: usize = 96;
 
 /// A value.
 #[derive(Clone, Debug, Default)]
@@ -25,7 +29,7 @@ pub(crate) enum Value {
     Text(Arc<str>),
     Time(i64),
     Duration(Duration),
-    Regex(Arc<regex::Regex>),
+    Regex(Arc<influxql::Pattern>),
     Array(Arc<List>),
     Record(Arc<Record>),
     Closure(Arc<Closure>),
@@ -206,6 +210,38 @@ impl Value {
         Value::Text(text.into())
     }
 
+    /// Bytes of memory of a value that was just made, without those of the values in it, which were
+    /// counted when they were made.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Value::Text(text) => HEADER_SIZE + text.len(),
+            Value::Regex(regex) => HEADER_SIZE + regex.text.len() + regex.memory(),
+            Value::Array(items) => HEADER_SIZE + items.len() * size_of::<Value>(),
+            Value::Record(record) => HEADER_SIZE + record.fields.len() * NAME_SIZE,
+            Value::Closure(_) => NAME_SIZE,
+            Value::Stream(stream) => HEADER_SIZE + stream.size(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of memory of the value and all that it refers to; nothing where that is not told at a
+    /// glance: values within each other may be shared, and functions hold what they see.
+    pub(crate) fn whole_size(&self) -> Option<usize> {
+        let cell = |value: &Value| match value {
+            Value::Array(_) | Value::Record(_) => None,
+            value => value.whole_size(),
+        };
+        match self {
+            Value::Closure(_) => None,
+            Value::Stream(stream) => stream.is_ready().then(|| self.size()),
+            Value::Array(list) => sum_of(self.size(), list.iter().map(cell)),
+            Value::Record(record) => {
+                sum_of(self.size(), record.fields.iter().map(|(_, value)| cell(value)))
+            }
+            value => Some(value.size()),
+        }
+    }
+
     pub(crate) fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
@@ -278,13 +314,18 @@ impl Value {
             Value::Text(text) => text.to_string(),
             Value::Time(time) => print_time(*time),
             Value::Duration(duration) => duration.words(),
-            Value::Regex(regex) => regex.as_str().to_string(),
+            Value::Regex(regex) => regex.text.clone(),
             other => {
                 let message = format!("a {} cannot be made a string", other.type_words());
                 return Err(Error::runtime(message));
             }
         })
     }
+}
+
+/// All of these together, if all are known.
+fn sum_of(own: usize, mut sizes: impl Iterator<Item = Option<usize>>) -> Option<usize> {
+    sizes.try_fold(own, |sum, size| Some(sum + size?))
 }
 
 /// Without an exponent, with as many digits as tell it from its neighbours.
@@ -362,7 +403,7 @@ pub(crate) fn compare(op: &str, left: &Value, right: &Value) -> Option<Value> {
 
 fn matched(op: &str, left: &Value, right: &Value) -> Option<Value> {
     let (Value::Text(text), Value::Regex(regex)) = (left, right) else { return None };
-    Some(Value::Boolean(regex.is_match(text) == (op == "=~")))
+    Some(Value::Boolean(regex.regex.is_match(text) == (op == "=~")))
 }
 
 fn arithmetic(op: &str, left: &Value, right: &Value) -> Result<Option<Value>> {

@@ -133,7 +133,7 @@ pub fn fuzz_pattern(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let (expression, value) = text.split_once('\0').unwrap_or((text, "host_1"));
     let Ok(pattern) = Pattern::from_regex(expression) else { return };
-    let translated = crate::matcher::dialect::translate(expression);
+    let translated = model::dialect::translate(expression);
     let Ok(regex) = regex::Regex::new(&format!("^(?s:{translated})$")) else { return };
     assert_eq!(pattern.matches(value), regex.is_match(value), "{expression:?} on {value:?}");
 }

@@ -2,6 +2,7 @@
 
 #![allow(missing_docs, reason = "names are those of the grammar")]
 
+use crate::pattern::Pattern;
 use crate::token::Op;
 
 /// The type of a column, or of a value.
@@ -50,19 +51,6 @@ impl DataType {
     /// Whether arithmetic takes it.
     pub fn is_number(self) -> bool {
         matches!(self, DataType::Float | DataType::Integer | DataType::Unsigned)
-    }
-}
-
-/// A regular expression and its text.
-#[derive(Clone, Debug)]
-pub struct Pattern {
-    pub text: String,
-    pub regex: regex::Regex,
-}
-
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Pattern) -> bool {
-        self.text == other.text
     }
 }
 

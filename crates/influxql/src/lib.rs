@@ -15,6 +15,7 @@ mod lexer;
 #[doc(hidden)]
 pub mod memory;
 mod parser;
+mod pattern;
 mod print;
 mod source;
 mod time;
@@ -26,8 +27,9 @@ pub use error::ParseError;
 pub use eval::{Deletion, Evaluator, Limits};
 pub use into::LineSink;
 pub use parser::{
-    NESTING_MAX, Parameters, STATEMENTS_MAX, TEXT_SIZE_MAX, parameters, parse, pattern,
+    NESTING_MAX, Parameters, STATEMENTS_MAX, TEXT_SIZE_MAX, parameters, parse, parse_within,
 };
+pub use pattern::{Allowance, Pattern, REGEXES_MAX, REGEXES_SIZE_MAX, pattern};
 pub use source::{
     EvalError, Fields, IntegerSeries, IntegerSink, Place, SampleSink, SeriesSet, SharedSet, Source,
 };

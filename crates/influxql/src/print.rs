@@ -1,8 +1,7 @@
 //! Trees back to text.
 
-use crate::ast::{
-    DataType, Expr, Field, Fill, Measurement, MeasurementName, Pattern, Select, Source, Star,
-};
+use crate::ast::{DataType, Expr, Field, Fill, Measurement, MeasurementName, Select, Source, Star};
+use crate::pattern::Pattern;
 use crate::time::{format_duration, format_time};
 use crate::token::keyword;
 use std::fmt::{Display, Formatter, Result};

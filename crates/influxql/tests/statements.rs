@@ -458,3 +458,51 @@ fn a_subquery_reads_no_more_time_than_the_query_around_it() {
     let down = ["name,tags,time,d", "cpu,,40,-9", "cpu,,30,-7", "cpu,,20,-5"];
     check(&format!("{inner} ORDER BY time DESC"), &down);
 }
+
+#[test]
+fn regular_expressions_are_bounded_and_mean_what_go_means() {
+    let many = vec![r"/\pL{24}/"; 1_000].join(",");
+    let error = parse(&format!("SELECT n FROM {many}"), &Parameters::new()).unwrap_err();
+    assert!(error.to_string().contains("take more than 16777216 bytes of memory"), "{error}");
+    let few = influxql::Allowance::of(64 << 10);
+    let parse_few = |text: &str| influxql::parse_within(text, &Parameters::new(), few);
+    assert!(parse_few("SELECT n FROM /cpu/ WHERE host =~ /^(a|b|c)$/").is_ok());
+    assert!(parse_few(r"SELECT n FROM /\pL{24}/,/\pL{24}/").is_err());
+    let many = (0..2_000).map(|n| format!("\"r{n}\": {{\"regex\": \"a\"}}"));
+    let many = format!("{{{}}}", many.collect::<Vec<_>>().join(","));
+    assert!(parameters(&many).unwrap_err().contains("more than 1000 regular expressions"));
+    let mut source = MemorySource::default();
+    for name in ["me", "mé", "m{x"] {
+        source.add(name, &[], ("f", DataType::Float), (0, 1.0));
+    }
+    for (text, found) in [(r"/^m\w$/", "me"), (r"/\Qm{x\E/", "m{x"), ("/m{x/", "m{x")] {
+        let answer = answer_of(&source, &format!("SELECT f FROM {text}"));
+        assert_eq!(answer.lines().nth(1).unwrap_or_default(), format!("{found},,0,1"), "{text}");
+        assert_eq!(answer.lines().count(), 2, "{answer}");
+    }
+}
+
+#[test]
+fn booleans_are_refused_as_influxdb_does() {
+    for (call, words) in [
+        ("mean(up)", "mean"),
+        ("sum(up)", "sum"),
+        ("percentile(up, 50)", "percentile"),
+        ("top(up, 2)", "top"),
+        ("integral(up)", "integral"),
+        ("non_negative_difference(up)", "difference"),
+        ("moving_average(up, 2)", "moving average"),
+        ("cumulative_sum(up)", "cumulative sum"),
+        ("derivative(max(up))", "derivative"),
+    ] {
+        let tail = if call.contains("max") { " WHERE time < 60s GROUP BY time(20s)" } else { "" };
+        let found = answer(&format!("SELECT {call} FROM cpu{tail}"));
+        let words = format!("unsupported {words} iterator type: *query.booleanInterruptIterator");
+        assert!(found.contains(&words), "{call}: {found}");
+    }
+    for call in ["count", "first", "last", "max", "min", "mode", "distinct", "elapsed"] {
+        let found = answer(&format!("SELECT {call}(up) FROM cpu"));
+        assert!(found.starts_with("name,tags,time"), "{call}: {found}");
+    }
+    assert_eq!(answer("SELECT mean(usage::boolean) FROM cpu"), "");
+}

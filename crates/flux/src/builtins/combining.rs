@@ -163,10 +163,10 @@ fn row_of(table: &Table, idx: Option<usize>) -> Value {
     Value::Record(Arc::new(record))
 }
 
-fn cells_of(table: &Table, name: &str) -> Value {
-    let cells =
-        table.column(name).map(|column| (0..table.rows).map(|row| column.get(row)).collect());
-    Value::list(cells.unwrap_or_default())
+fn cells_of(call: &Call<'_>, table: &Table, name: &str) -> Result<Value> {
+    let Some(column) = table.column(name) else { return Ok(Value::list(Vec::new())) };
+    call.evaluation.hold(table.rows * size_of::<Value>())?;
+    Ok(Value::list((0..table.rows).map(|row| column.get(row)).collect()))
 }
 
 fn find_record(call: Call<'_>) -> Result<Value> {
@@ -180,7 +180,7 @@ fn find_column(call: Call<'_>) -> Result<Value> {
     let table = found(&call)?.unwrap_or_default();
     let name = call.text_or("column", "_value")?;
     call.done()?;
-    Ok(cells_of(&table, &name))
+    cells_of(&call, &table, &name)
 }
 
 fn table_find(call: Call<'_>) -> Result<Value> {
@@ -209,5 +209,5 @@ fn get_column(call: Call<'_>) -> Result<Value> {
     let table = the_table(&call)?;
     let name = call.text_or("column", "_value")?;
     call.done()?;
-    Ok(cells_of(&table, &name))
+    cells_of(&call, &table, &name)
 }

@@ -5,7 +5,7 @@ use super::{Builtin, Call, collision, function, no_column};
 use crate::error::{Error, Result};
 use crate::stream::Stream;
 use crate::table::{Builder, Column, Data, Grouped, Table};
-use crate::value::{Kind, Value};
+use crate::value::{Kind, Value, check_size};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -24,15 +24,6 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
 
 /// Columns that a pivot makes.
 const COLUMNS_MAX: usize = 10_000;
-/// Bytes of texts that are made before they are counted.
-const TEXTS_SIZE: usize = 1 << 16;
-
-fn text_size(value: &Value) -> usize {
-    match value {
-        Value::Text(text) => text.len(),
-        _ => 0,
-    }
-}
 
 /// Each row as a record through a function, and what it returns as a row.
 fn map(call: Call<'_>) -> Result<Value> {
@@ -43,30 +34,35 @@ fn map(call: Call<'_>) -> Result<Value> {
     call.done()?;
     let mut grouped = Grouped::default();
     let mut out = call.evaluation.collector();
+    let begin = call.evaluation.held();
     call.evaluation.each(&stream, &mut |table| {
         let keys: Vec<Arc<str>> = table.key().0.into_iter().map(|(name, _)| name).collect();
         let is_key = |name: &str| keys.iter().any(|key| &**key == name);
-        out.reserve(table.size())?;
-        let mut texts = 0;
+        let before = call.evaluation.held();
+        call.evaluation.hold(table.size())?;
+        let mut grown = 0;
         for row in 0..table.rows {
             call.evaluation.tick(row)?;
+            let mark = call.evaluation.held();
             let record = Value::Record(Arc::new(table.row(row)));
             let Value::Record(made) = call.apply(&function, &[("r", record)])? else {
                 return Err(Error::runtime("map: fn must return a record"));
             };
             let mut one = of_record(&made.fields)?;
-            texts += made.fields.iter().map(|(_, value)| text_size(value)).sum::<usize>();
-            if TEXTS_SIZE < texts {
-                out.reserve(std::mem::take(&mut texts))?;
-            }
             for column in &mut one.columns {
                 column.is_key = is_key(&column.name);
             }
             let builder = grouped.builder(one.key(), table.bounds);
-            builder.push(&one, 0, &is_key).map_err(collision)?;
+            let size = builder.push(&one, 0, &is_key).map_err(collision)?;
+            // What the row was made of is gone, what the table has grown by stays.
+            call.evaluation.release(mark);
+            call.evaluation.hold(size)?;
+            grown += size;
         }
-        Ok(())
+        call.evaluation.release(before);
+        call.evaluation.hold(grown)
     })?;
+    call.evaluation.release(begin);
     for table in grouped.finish() {
         out.push(table)?;
     }
@@ -83,10 +79,13 @@ fn reduce(call: Call<'_>) -> Result<Value> {
     let mut out = call.evaluation.collector();
     call.evaluation.each(&stream, &mut |table| {
         let mut sum = identity.clone();
+        let mark = call.evaluation.held();
         for row in 0..table.rows {
             call.evaluation.tick(row)?;
             let record = Value::Record(Arc::new(table.row(row)));
+            call.evaluation.hold(record.size())?;
             sum = call.apply(&function, &[("r", record), ("accumulator", sum)])?;
+            call.evaluation.settle(mark, &sum);
         }
         let Value::Record(record) = &sum else {
             return Err(Error::runtime("reduce: fn and identity must be records"));
@@ -208,6 +207,7 @@ impl Pivot {
             for (_, cell) in cells(&self.columns, row) {
                 names.push(cell.print()?);
             }
+            check_size(names.iter().map(|name| name.len() + 1).sum())?;
             let name: Arc<str> = names.join("_").into();
             let found = group.columns.iter().position(|(other, _, _)| *other == name);
             let column = found.unwrap_or(group.columns.len());
@@ -216,6 +216,7 @@ impl Pivot {
                     let message = format!("pivot: more than {COLUMNS_MAX} columns");
                     return Err(Error::limit(message));
                 }
+                call.evaluation.hold(name.len())?;
                 group.columns.push((name.clone(), value.kind, BTreeMap::new()));
             }
             let (_, kind, cells) = &mut group.columns[column];

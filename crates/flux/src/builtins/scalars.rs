@@ -187,6 +187,7 @@ fn contains(call: Call<'_>) -> Result<Value> {
     let (value, set) = (call.required("value")?, call.required("set")?);
     call.done()?;
     let Value::Array(items) = &set else { return Err(call.wrong("set", "array", &set)) };
+    call.evaluation.look_through(items.len() * size_of::<Value>())?;
     let is_it = |item: &Value| item.kind() == value.kind() && item.order(&value).is_eq();
     Ok(Value::Boolean(items.iter().any(is_it)))
 }
@@ -233,7 +234,10 @@ fn of_floats(call: Call<'_>) -> Result<Value> {
 /// The string that a function is of; null passes through.
 fn subject(call: &Call<'_>) -> Result<Option<Arc<str>>> {
     match call.required("v")? {
-        Value::Text(text) => Ok(Some(text)),
+        Value::Text(text) => {
+            call.evaluation.look_through(text.len())?;
+            Ok(Some(text))
+        }
         Value::Null => Ok(None),
         other => Err(call.wrong("v", "string", &other)),
     }
@@ -275,7 +279,10 @@ fn trimmed(call: Call<'_>) -> Result<Value> {
     };
     call.done()?;
     Ok(Value::text(match which {
-        0 => text.trim_matches(|c| other.contains(c)),
+        0 => {
+            let set: std::collections::BTreeSet<char> = other.chars().collect();
+            text.trim_matches(|c: char| set.contains(&c))
+        }
         1 => text.strip_prefix(&*other).unwrap_or(&text),
         _ => text.strip_suffix(&*other).unwrap_or(&text),
     }))
@@ -310,6 +317,7 @@ fn join_text(call: Call<'_>) -> Result<Value> {
     let pieces = call.texts("arr")?.unwrap_or_default();
     let between = call.required_text("v")?;
     call.done()?;
+    call.evaluation.look_through(pieces.len() * size_of::<Value>())?;
     let pieces: Vec<&str> = pieces.iter().map(|piece| &**piece).collect();
     glued(&pieces, &between)
 }
@@ -318,7 +326,11 @@ fn split(call: Call<'_>) -> Result<Value> {
     let Some(text) = subject(&call)? else { return Ok(Value::Null) };
     let between = call.required_text("t")?;
     call.done()?;
-    let pieces = text.split(&*between).map(Value::text).collect();
+    let mut pieces = Vec::new();
+    for piece in text.split(&*between).map(Value::text) {
+        call.evaluation.hold(size_of::<Value>() + piece.size())?;
+        pieces.push(piece);
+    }
     Ok(Value::list(pieces))
 }
 
@@ -336,7 +348,8 @@ fn substring(call: Call<'_>) -> Result<Value> {
 fn compile(call: Call<'_>) -> Result<Value> {
     let Some(text) = subject(&call)? else { return Ok(Value::Null) };
     call.done()?;
-    crate::parser::regex(&text).map(Value::Regex).map_err(Error::runtime)
+    let regex = influxql::pattern(&text).map_err(Error::runtime)?;
+    Ok(Value::Regex(Arc::new(regex)))
 }
 
 fn match_regex(call: Call<'_>) -> Result<Value> {
@@ -350,20 +363,27 @@ fn match_regex(call: Call<'_>) -> Result<Value> {
         _ => None,
     };
     call.done()?;
+    call.evaluation.match_through(&regex, text.len())?;
     Ok(match (call.name, replacement) {
-        ("matchRegexpString", _) => Value::Boolean(regex.is_match(&text)),
-        (_, Some(new)) => return replaced(&regex, &text, &new),
-        _ => Value::text(regex.find(&text).map_or("", |found| found.as_str())),
+        ("matchRegexpString", _) => Value::Boolean(regex.regex.is_match(&text)),
+        (_, Some(new)) => return replaced(&call, &regex, (&text, &new)),
+        _ => Value::text(regex.regex.find(&text).map_or("", |found| found.as_str())),
     })
 }
 
 /// All places that match, replaced.
-fn replaced(regex: &regex::Regex, text: &str, new: &str) -> Result<Value> {
+fn replaced(
+    call: &Call<'_>,
+    regex: &influxql::Pattern,
+    (text, new): (&str, &str),
+) -> Result<Value> {
     let groups = new.matches('$').count();
     let mut out = String::new();
     let mut end = 0;
-    for captures in regex.captures_iter(text) {
+    for captures in regex.regex.captures_iter(text) {
         let Some(found) = captures.get(0) else { break };
+        // The next match may be looked for to the end.
+        call.evaluation.match_through(regex, text.len() - found.end())?;
         out.push_str(text.get(end..found.start()).unwrap_or(""));
         // No group is longer than the whole.
         let longest = new.len() + groups.saturating_mul(found.len());

@@ -5,7 +5,6 @@
 //! automaton: [`pattern`] finds exact sets, prefixes, suffixes and infixes.
 
 pub mod demand;
-pub mod dialect;
 pub mod pattern;
 
 use crate::error::{Error, Result};

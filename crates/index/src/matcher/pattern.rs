@@ -8,8 +8,8 @@
 //! (a|b).*c       Regex, only to be run on values that start with a or b
 //! ```
 
-use super::dialect::translate;
 use memchr::memmem;
+use model::dialect::translate;
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
 
 /// Strings that an expression may be expanded to; beyond, it stays an automaton.

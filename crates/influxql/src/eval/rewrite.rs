@@ -330,6 +330,20 @@ pub(super) fn takes_text(function: &str) -> bool {
     matches!(function, "count" | "first" | "last" | "distinct" | "elapsed" | "mode" | "sample")
 }
 
+/// What InfluxDB calls a function that is not of booleans, where it refuses them.
+pub(super) fn refusal_of_truths(function: &str) -> Option<&str> {
+    match function {
+        "mean" | "sum" | "median" | "spread" | "stddev" | "integral" | "percentile" | "top"
+        | "bottom" => Some(function),
+        "derivative" | "non_negative_derivative" => Some("derivative"),
+        "difference" | "non_negative_difference" => Some("difference"),
+        "moving_average" => Some("moving average"),
+        "cumulative_sum" => Some("cumulative sum"),
+        "holt_winters" | "holt_winters_with_fit" => Some("elapsed"),
+        _ => None,
+    }
+}
+
 fn expand_call(
     field: &Field,
     variables: &[(String, DataType)],

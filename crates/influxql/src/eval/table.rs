@@ -5,10 +5,12 @@ use super::fill::number_of;
 use super::inputs::{Ref, Scope, Wanted, paged};
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point, Stream};
+use super::rewrite::refusal_of_truths;
 use super::together::fields_of;
 use super::window::Windows;
 use super::{Evaluator, Result, compile, point_cost, row_cost};
 use crate::ast::{DataType, Expr, Fill};
+use crate::source::EvalError;
 use crate::time::{TIME_MAX, TIME_MIN};
 use crate::value::Value;
 use std::collections::BTreeMap;
@@ -358,6 +360,9 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Stream>> {
         let page = scope.plan.page;
         let mut streams = self.call(scope, call, refs, is_selector)?;
+        if !streams.is_empty() {
+            self.check_truths(call)?;
+        }
         for stream in &mut streams {
             let kept = paged(&stream.points, page.limit, page.offset);
             if kept.len() != stream.points.len() {
@@ -366,6 +371,21 @@ impl Evaluator<'_> {
         }
         streams.retain(|stream| !stream.points.is_empty());
         Ok(streams)
+    }
+
+    /// Fails in InfluxDB's words where a function is of booleans and may not be; where there are no
+    /// points it is never called there.
+    fn check_truths(&self, call: &Expr) -> Result<()> {
+        let Expr::Call { name, args } = call else { return Ok(()) };
+        let Some(arg) = args.first() else { return Ok(()) };
+        self.check_truths(arg)?;
+        match refusal_of_truths(name) {
+            Some(words) if self.call_type(arg) == DataType::Boolean => {
+                let found = "*query.booleanInterruptIterator";
+                Err(EvalError::new(format!("unsupported {words} iterator type: {found}")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

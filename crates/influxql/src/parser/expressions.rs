@@ -1,9 +1,10 @@
 //! Expressions.
 
-use super::{OPERATORS_MAX, Parser, Result, pattern};
+use super::{OPERATORS_MAX, Parser, Result};
 use crate::ast::{DataType, Expr, Star};
 use crate::error::ParseError;
 use crate::lexer::Lexeme;
+use crate::pattern::Allowance;
 use crate::time::parse_duration;
 use crate::token::{Op, Token};
 
@@ -265,12 +266,13 @@ pub fn parameters(text: &str) -> std::result::Result<super::Parameters, String> 
         return Err("error parsing query parameters: an object is wanted".to_string());
     };
     let mut out = super::Parameters::new();
+    let mut regexes = Allowance::default();
     for (name, value) in object {
         let expr = match &value {
             Value::Bool(value) => Expr::Boolean(*value),
             Value::String(text) => Expr::Text(text.clone()),
             Value::Number(number) => number_of(number),
-            Value::Object(typed) => typed_parameter(typed)?,
+            Value::Object(typed) => typed_parameter(typed, &mut regexes)?,
             _ => return Err(format!("unable to bind parameter with type of {value}")),
         };
         out.insert(name, expr);
@@ -288,6 +290,7 @@ fn number_of(number: &serde_json::Number) -> Expr {
 /// `{"regex": "a.*"}` and its kin.
 fn typed_parameter(
     typed: &serde_json::Map<String, serde_json::Value>,
+    regexes: &mut Allowance,
 ) -> std::result::Result<Expr, String> {
     let mut entries = typed.iter();
     let (Some((kind, value)), None) = (entries.next(), entries.next()) else {
@@ -296,7 +299,7 @@ fn typed_parameter(
     let text = value.as_str().unwrap_or_default();
     match (kind.to_ascii_lowercase().as_str(), value) {
         ("ident" | "identifier", _) if value.is_string() => Ok(Expr::var(text)),
-        ("regex", _) if value.is_string() => Ok(Expr::Regex(pattern(text)?)),
+        ("regex", _) if value.is_string() => Ok(Expr::Regex(regexes.pattern(text)?)),
         ("string", _) if value.is_string() => Ok(Expr::Text(text.to_string())),
         ("float" | "number", serde_json::Value::Number(number)) => {
             Ok(Expr::Number(number.as_f64().unwrap_or(f64::NAN)))

@@ -6,9 +6,10 @@ mod expressions;
 mod select;
 mod show;
 
-use crate::ast::{Expr, Pattern, Statement};
+use crate::ast::{Expr, Statement};
 use crate::error::ParseError;
 use crate::lexer::{Lexeme, Lexer};
+use crate::pattern::{Allowance, Pattern};
 use crate::token::Token;
 use std::collections::BTreeMap;
 
@@ -22,8 +23,6 @@ pub const NESTING_MAX: usize = 64;
 pub const STATEMENTS_MAX: usize = 1_000;
 /// Operators and arguments of one text: a chain of them is a tree as deep as it is long.
 pub const OPERATORS_MAX: usize = 2_000;
-/// Memory of a compiled regular expression.
-const REGEX_SIZE_MAX: usize = 1 << 20;
 
 /// Values that `$name` stands for.
 pub type Parameters = BTreeMap<String, Expr>;
@@ -41,13 +40,25 @@ type Result<T> = std::result::Result<T, ParseError>;
 /// # Errors
 /// What is wrong with it.
 pub fn parse(text: &str, parameters: &Parameters) -> Result<Vec<Statement>> {
+    parse_within(text, parameters, Allowance::default())
+}
+
+/// The same where regular expressions may be no more than that.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_within(
+    text: &str,
+    parameters: &Parameters,
+    regexes: Allowance,
+) -> Result<Vec<Statement>> {
     if TEXT_SIZE_MAX < text.len() {
         let size = text.len();
         let message = format!("query of {size} bytes, the limit is {TEXT_SIZE_MAX}");
         return Err(ParseError::plain(message));
     }
     let lexer = Lexer::new(text);
-    let mut parser = Parser { lexer, parameters, depth: 0, operators: 0, seen: None };
+    let mut parser = Parser { lexer, parameters, depth: 0, operators: 0, regexes, seen: None };
     let mut statements = Vec::new();
     let mut is_separated = true;
     loop {
@@ -76,6 +87,7 @@ pub(crate) struct Parser<'a> {
     parameters: &'a Parameters,
     depth: usize,
     operators: usize,
+    regexes: Allowance,
     /// The token behind a place, and where it ends: most are looked at several times.
     seen: Option<(usize, usize, Lexeme<'a>)>,
 }
@@ -248,7 +260,8 @@ impl<'a> Parser<'a> {
         if lexeme.token == Token::BadRegex {
             return Err(self.unexpected_at(&lexeme, &["regex"]));
         }
-        pattern(&lexeme.text).map(Some).map_err(|error| self.error_at(lexeme.at, error))
+        let pattern = self.regexes.pattern(&lexeme.text);
+        pattern.map(Some).map_err(|error| self.error_at(lexeme.at, error))
     }
 
     fn statement(&mut self) -> Result<Statement> {
@@ -269,20 +282,4 @@ impl<'a> Parser<'a> {
             _ => self.change(word),
         }
     }
-}
-
-/// A compiled regular expression.
-///
-/// # Errors
-/// Why it is none.
-pub fn pattern(text: &str) -> std::result::Result<Pattern, String> {
-    let mut builder = regex::RegexBuilder::new(text);
-    let regex = builder.size_limit(REGEX_SIZE_MAX).build();
-    let regex = regex.map_err(|error| {
-        // The last line says what; those before draw where.
-        let text = error.to_string();
-        let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        format!("error parsing regexp: {reason}")
-    })?;
-    Ok(Pattern { text: text.to_string(), regex })
 }

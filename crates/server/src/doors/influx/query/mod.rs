@@ -23,7 +23,7 @@ use crate::failure::Failure;
 use form::Form;
 use hyper::{Method, StatusCode};
 use influxql::ast::Statement;
-use influxql::{Answer as Rows, Evaluator, Limits, Parameters, Source as _};
+use influxql::{Allowance, Answer as Rows, Evaluator, Limits, Parameters, Source as _};
 use serde_json::json;
 use source::StoreSource;
 pub use source::{NAMELESS_DATABASE, table_name};
@@ -41,6 +41,9 @@ const POINT_SIZE: u64 = 64;
 const BRIEF_COST_MAX: u64 = 250_000;
 /// Bytes of a text that may be little work.
 const BRIEF_TEXT_MAX: usize = 2048;
+/// Bytes of memory of regular expressions that are compiled where a request arrives: some four of
+/// everyday. Those that are larger take milliseconds.
+const BRIEF_REGEXES_SIZE_MAX: usize = 64 << 10;
 /// When to give up what looked like little work and was not.
 const BRIEF_TIME_MAX: Duration = Duration::from_millis(5);
 /// Points in memory of what is little work; a row of an answer counts as three or more.
@@ -51,7 +54,7 @@ const BRIEF_SIZE_MAX: usize = 512 << 10;
 
 /// `GET` and `POST /query?q=...&db=...&epoch=...`
 pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    match statements_of(request) {
+    match statements_of(request, Allowance::default()) {
         Ok(statements) => {
             let bounds = Bounds::of(app, request)?;
             let (rows, partial) = answers(app, request, &statements, &bounds)?;
@@ -64,10 +67,11 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 /// As [`query`] when it is little work. Lists of what there is never are: the index has no bounds for
 /// them.
 pub fn query_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
-    if BRIEF_TEXT_MAX < text(request).len() || is_on(request, "chunked") {
+    let is_long = BRIEF_TEXT_MAX < text(request).len();
+    if is_long || is_on(request, "chunked") || request.params.filled("params").is_some() {
         return None;
     }
-    let statements = statements_of(request).ok()?;
+    let statements = statements_of(request, Allowance::of(BRIEF_REGEXES_SIZE_MAX)).ok()?;
     let bounds = Bounds::of(app, request).ok()?.brief(request, &statements)?;
     let (rows, partial) = answers(app, request, &statements, &bounds).ok()?;
     if rows.iter().any(|rows| rows.error.is_some()) {
@@ -118,7 +122,7 @@ fn text(request: &Request) -> &str {
 ///
 /// # Errors
 /// In the words of the answer.
-fn statements_of(request: &Request) -> Result<Vec<Statement>, String> {
+fn statements_of(request: &Request, regexes: Allowance) -> Result<Vec<Statement>, String> {
     let text = text(request);
     if text.is_empty() {
         return Err("missing required parameter \"q\"".to_string());
@@ -127,7 +131,8 @@ fn statements_of(request: &Request) -> Result<Vec<Statement>, String> {
         None => Parameters::new(),
         Some(text) => influxql::parameters(text)?,
     };
-    influxql::parse(text, &parameters).map_err(|error| format!("error parsing query: {error}"))
+    let parsed = influxql::parse_within(text, &parameters, regexes);
+    parsed.map_err(|error| format!("error parsing query: {error}"))
 }
 
 /// Rows, and what they lack.

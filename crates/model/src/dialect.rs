@@ -75,8 +75,18 @@ fn translate_escape<'a>(rest: &'a str, context: EscapeContext, out: &mut String)
 /// Everything up to `\E` stands for itself.
 fn translate_quoted<'a>(rest: &'a str, out: &mut String) -> &'a str {
     let (quoted, tail) = rest.split_once("\\E").unwrap_or((rest, ""));
-    out.push_str(&regex_syntax::escape(quoted));
+    for c in quoted.chars() {
+        if is_sign(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
     tail
+}
+
+/// Whether a character means something in an expression.
+fn is_sign(c: char) -> bool {
+    "\\.+*?()|[]{}^$#&-~".contains(c)
 }
 
 /// Translates the bracket expression at the start of `rest` and returns what follows it.
