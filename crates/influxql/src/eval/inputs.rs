@@ -1,6 +1,7 @@
 //! What functions read: series of fields joined by their tags, or the rows of a subquery, in groups.
 
 use super::condition::{Level, Split, all_of, holds, is_tag, may_hold, split, together, variables};
+use super::field_set::{FieldSet, Samples};
 use super::merge::Order;
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point};
@@ -9,13 +10,12 @@ use super::table::Table;
 use super::window::Windows;
 use super::{Evaluator, Result, point_cost};
 use crate::ast::{DataType, Expr};
-use crate::source::{Fields, Place, SharedSet};
+use crate::source::{Fields, Place};
 use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A variable that is read.
@@ -73,14 +73,6 @@ const AHEAD_MEMBERS_MIN: usize = 16;
 /// Samples that are read ahead at most, for each point that may be held.
 const AHEAD_SHARE: usize = 2;
 
-/// The whole number whose bits stand in a sample.
-fn integer_of(sample: f64) -> i64 {
-    sample.to_bits() as i64
-}
-
-/// The samples of one series.
-type Samples = Vec<(i64, f64)>;
-
 /// No series of that field.
 const NONE: u32 = u32::MAX;
 
@@ -99,47 +91,6 @@ enum Column {
         to: DataType,
     },
     Missing,
-}
-
-pub(super) struct FieldSet<'s> {
-    name: String,
-    pub kind: DataType,
-    pub set: SharedSet<'s>,
-    /// Whether it is read for its own sake, not for a condition alone.
-    is_selected: bool,
-    /// What was read ahead, of each series.
-    ahead: Option<Vec<Samples>>,
-}
-
-impl FieldSet<'_> {
-    /// A sample as what was written.
-    fn value(&self, sample: f64) -> Value {
-        match self.kind {
-            DataType::String => self.set.text(sample).map_or(Value::Null, Value::Text),
-            _ if self.set.integers().is_some() => Value::Integer(integer_of(sample)),
-            kind => Value::of_sample(sample, kind),
-        }
-    }
-
-    /// Calls `sink` for each series of a range with its samples in the statement's time; those of
-    /// whole numbers beyond float64 have the bits of these ([`integer_of`]).
-    fn read(
-        &self,
-        windows: &Windows,
-        range: Range<usize>,
-        sink: &mut dyn FnMut(Samples),
-    ) -> Result<()> {
-        match self.set.integers() {
-            Some(integers) => integers.read(range, &mut |_, times, numbers| {
-                let samples = numbers.iter().map(|number| f64::from_bits(*number as u64));
-                let pairs = times.iter().copied().zip(samples);
-                sink(pairs.filter(|(time, _)| windows.covers(*time)).collect());
-            }),
-            None => self.set.read(range, &mut |_, times, values| {
-                sink(present(windows, times, values));
-            }),
-        }
-    }
 }
 
 /// Series of one set of tags.
@@ -551,13 +502,6 @@ impl<'a> Evaluator<'a> {
         let order = Order { direction: scope.direction, beside: &wanted.beside_by_name() };
         Ok(order.merge(points, &ends))
     }
-}
-
-/// The samples that are there, within the time that is asked for.
-fn present(windows: &Windows, times: &[i64], values: &[f64]) -> Samples {
-    let pairs = times.iter().copied().zip(values.iter().copied());
-    let is_there = |(time, value): &(i64, f64)| !value.is_nan() && windows.covers(*time);
-    pairs.filter(is_there).collect()
 }
 
 /// The page of a list; no limit is all.

@@ -9,6 +9,7 @@ mod calls;
 mod compile;
 mod condition;
 mod deletion;
+mod field_set;
 mod fill;
 mod fold;
 mod functions;
