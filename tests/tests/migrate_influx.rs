@@ -369,7 +369,7 @@ fn check_cut_line(directory: &Path) -> Result<()> {
     ensure!(said.code == 1, "{}", said.text);
     let samples = |server: &Server| -> Result<usize> {
         let early = server.get("/api/v1/export?match[]=once_v&start=0&end=1700000000")?.export()?;
-        ensure!(early.len() == 0, "{early:?}: nobody wrote them");
+        ensure!(early.is_empty(), "{early:?}: nobody wrote them");
         Ok(server.export("once_v")?.len())
     };
     ensure!(1_000 < samples(&server)?, "the first part");
