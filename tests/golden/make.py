@@ -145,11 +145,22 @@ def exemplars_in(server):
 
 
 STATES = ["up", "down", 'half \\"up\\", ü', "up"]
-INFLUXQL = ["SELECT count(state), last(state) FROM service GROUP BY host", "SELECT state, ok FROM service ORDER BY time DESC LIMIT 3"]
+INFLUXQL = [
+    "SELECT count(state), last(state) FROM service GROUP BY host",
+    "SELECT state, ok FROM service ORDER BY time DESC LIMIT 3",
+    "SELECT n, v, v::string FROM meter ORDER BY time LIMIT 8",
+    "SELECT max(n), min(n) FROM meter",
+    "SHOW FIELD KEYS FROM meter",
+]
 
 
 def strings_in(server):
     lines = "".join(f'service,host=h{at % 2} state="{STATES[at % 4]}",ok=t {(START + at * 60) * 10**9}\n' for at in range(40))
+    # Integers beyond float64, and a field that comes as text and as numbers.
+    for at in range(20):
+        number = (-1) ** at * (2**53 + 2**at * 1001)
+        both = f'"text {at}"' if at % 3 == 0 else str(at)
+        lines += f"meter,id=m n={number}i,v={both} {(START + at * 60) * 10**9}\n"
     return server.post("/write?db=shop", lines) // 100 == 2
 
 
