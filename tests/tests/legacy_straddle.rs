@@ -119,7 +119,7 @@ fn query(random: &mut Random) -> String {
     let samples = if function == "avg" { "load{host!=\"h1\"}" } else { samples };
     let text = format!("{series}({function}_over_time({samples}[{window}])){by}");
     match one(&["plain", "plain", "plain", "offset", "subquery", "both"]) {
-        "offset" => text.replace("]", "] offset 50m"),
+        "offset" => text.replace(&format!("[{window}]"), &format!("[{window}] offset 50m")),
         "subquery" => format!("max_over_time(({text})[3h:11m])"),
         "both" => format!("{text} + {text} / 2"),
         _ => text,
