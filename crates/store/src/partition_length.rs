@@ -168,7 +168,7 @@ mod tests {
         let strings = BTreeSet::from([Need::Strings]);
         check_bytes(&disk, dir, strings, b"QPPLENG2year stringsi\xc2\xd8%");
         let both = BTreeSet::from(Need::ALL);
-        check_bytes(&disk, dir, both, b"QPPLENG2year integers stringsXXXX");
+        check_bytes(&disk, dir, both, b"QPPLENG2year integers strings\xb9\xee/\x81");
     }
 
     /// The file has these bytes, for ever, and rot of any is noticed.
