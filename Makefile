@@ -7,14 +7,18 @@
 #   make test-redis  Redis' own suite of tests against the release binary
 #   make test-redis-py  redis-py's own tests against a debug binary, minutes
 #   make test-redis-load  what clients who mean harm cost, minutes, some 4 GB of memory
+#   make test-replicas  random commands on a primary while its replica lags, stops and restarts, half an hour
 #   make test-sql    Quipu and PostgreSQL asked, and their tables changed, in the same way, minutes
 #   make test-influxql   Quipu and InfluxDB asked the same, a minute
 #   make test-flux ENGINE=PATH  Quipu and InfluxData's own engine of Flux asked the same, minutes
 #   make test-moving-in  a VictoriaMetrics, a Prometheus and an InfluxDB moved to Quipu under load, minutes
+#   make test-kill      kill -9 under load through every protocol, 1,000 rounds, some 20 minutes
+#   make test-columns   a million random columns with extreme values are encoded and decoded, minutes
+#   make test-random-writes  random writes through every protocol beside a model, half a minute
 #   make test-downgrade  what earlier versions do with a store of this one; builds them, half an hour
 #   make fmt         format all code
 
-.PHONY: run test test-redis test-redis-py test-redis-load test-sql test-influxql test-flux test-moving-in test-downgrade bench bench-full fuzz fmt tools
+.PHONY: run test test-columns test-kill test-random-writes test-redis test-redis-py test-redis-load test-replicas test-sql test-influxql test-flux test-moving-in test-downgrade bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -40,6 +44,12 @@ test-redis-load: tools
 	cargo build --release --package server --no-default-features --features jemalloc
 	python3 tests/clients/redis_load.py target/release/quipu $(ARGS)
 
+# SEED=2 draws other commands.
+test-replicas: tools
+	REPLICA_HISTORIES=1000 cargo test --package kv --test all replica_model
+	cargo build --package server --no-default-features --features jemalloc
+	QUIPU_BINARY=$(CURDIR)/target/debug/quipu REPLICA_ROUNDS=1000 cargo test --package e2e --test all redis_replica_model
+
 # ARGS="--seed 2 --count 1000" asks others, and fewer.
 test-influxql: tools
 	cargo build --package server --features jemalloc
@@ -56,6 +66,21 @@ test-moving-in: tools
 	cargo build --package server --features jemalloc
 	cargo xtask setup
 	python3 tests/clients/moving_in.py target/debug/quipu $(ARGS)
+
+test-columns: tools
+	COLUMN_ROUNDS=250000 cargo test --release --package codec --test all -- --nocapture mixtures
+
+# ARGS="--rounds 100 --seed 2" runs fewer, with other times.
+test-kill: tools
+	cargo build --package server --features jemalloc
+	cargo xtask setup
+	target/test-python/bin/python tests/clients/kill_rounds.py target/debug/quipu $(ARGS)
+
+# ARGS="--writes 20000 --seed 2" writes fewer, and others.
+test-random-writes: tools
+	cargo build --package server --features jemalloc
+	cargo xtask setup
+	target/test-python/bin/python tests/clients/random_writes.py target/debug/quipu $(ARGS)
 
 # ARGS="7d469c45" asks that commit alone.
 test-downgrade: tools

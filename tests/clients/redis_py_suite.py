@@ -85,7 +85,7 @@ def main():
     python, sources = prepare()
     port = free_port()
     with tempfile.TemporaryDirectory() as directory:
-        flags = ["--data-dir", directory, "--http-listen", "127.0.0.1:0", "--redis-listen", f"127.0.0.1:{port}",
+        flags = ["--data-dir", directory, "--http-listen", "127.0.0.1:0", "--redis-listen", f"127.0.0.1:{port}", "--redis.enable-debug-command", "local",
                  "--self-scrape-interval", "0"]
         server = subprocess.Popen([sys.argv[1], "serve", *flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:

@@ -1,5 +1,7 @@
-//! A real InfluxDB 1.x beside the server under test, and lines that are written to both.
+//! A real InfluxDB 1.x beside the server under test, lines that are written to both, and a server that
+//! answers InfluxQL as a test says.
 
+use crate::fake_server::{FakeAnswer, fake_server};
 use crate::http::Client;
 use crate::poll;
 use crate::programs::{Program, free_port};
@@ -51,4 +53,57 @@ pub fn cpu_lines() -> String {
         }
     }
     lines
+}
+
+/// Starts a server that answers `/query` with a status and a body; returns its URL.
+///
+/// # Errors
+/// When there is no free port.
+pub fn fake_influx(
+    answer: impl Fn(&str) -> (u16, String) + Send + Sync + 'static,
+) -> Result<String> {
+    fake_server(move |_, form| {
+        let (status, body) = answer(&decoded(form.strip_prefix("q=").unwrap_or_default()));
+        FakeAnswer { status, ..FakeAnswer::ok("application/json", body) }
+    })
+}
+
+/// Text without percent signs.
+fn decoded(text: &str) -> String {
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let Some((byte, behind)) = rest.split_first() {
+        let digits = std::str::from_utf8(behind.get(..2).unwrap_or_default()).ok();
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match code.filter(|_| *byte == b'%') {
+            Some(code) => {
+                bytes.push(code);
+                rest = &behind[2..];
+            }
+            None => {
+                bytes.push(*byte);
+                rest = behind;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The last piece of the answer to a statement: a table of rows in JSON.
+pub fn influx_table(statement: usize, name: &str, columns: &[&str], rows: &[String]) -> String {
+    influx_piece(statement, name, columns, rows, "")
+}
+
+/// A piece of the answer to a statement, with more members of the result, as `,"partial":true`.
+pub fn influx_piece(
+    statement: usize,
+    name: &str,
+    columns: &[&str],
+    rows: &[String],
+    more: &str,
+) -> String {
+    let (columns, rows) = (columns.join("\",\""), rows.join(","));
+    format!(
+        "{{\"results\":[{{\"statement_id\":{statement},\"series\":[{{\"name\":\"{name}\",\
+         \"columns\":[\"{columns}\"],\"values\":[{rows}]}}]{more}}}]}}\n"
+    )
 }

@@ -206,6 +206,18 @@ impl Server {
         self.log.lock().map(|log| log.clone()).unwrap_or_default()
     }
 
+    /// Waits until the server has printed `words`: its log arrives through a pipe.
+    ///
+    /// # Errors
+    /// When it does not print them, with all that it printed.
+    pub fn wait_for_log(&self, words: &str) -> Result<()> {
+        poll(&format!("{words:?} in the log"), READY_TIMEOUT, || {
+            let log = self.log();
+            ensure!(log.contains(words), "{log}");
+            Ok(())
+        })
+    }
+
     /// A client with a connection of its own.
     pub fn client(&self) -> Client {
         Client::new(self.authority())

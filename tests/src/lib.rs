@@ -13,6 +13,7 @@
 
 pub mod clients;
 pub mod answers;
+pub mod fake_server;
 pub mod http;
 pub mod influx;
 pub mod launch;
@@ -23,7 +24,9 @@ pub mod programs;
 pub mod prometheus;
 pub mod protobuf;
 pub mod redis;
+pub mod routes;
 pub mod s3;
+pub mod tls;
 pub mod victoria;
 
 pub use answers::{Export, Matrix, Vector, percent};

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Seconds that psql may take. A statement that never ends fails its test.
+const PSQL_TIMEOUT: &str = "600";
+
 /// A server with the door, which stores nothing of its own.
 pub fn launch(directory: &Path) -> Launch {
     let launch = Launch::new(directory).flag("postgres-listen", "127.0.0.1:0");
@@ -80,8 +83,20 @@ impl Psql {
     /// When psql cannot be run.
     pub fn say(&self, statements: &[&str], input: &str) -> Result<Said> {
         let port = self.port.to_string();
-        let mut command = Command::new("psql");
-        command.args(["-X", "-A", "-t", "-h", "127.0.0.1", "-p", &port, "-U", "somebody"]);
+        let mut command = Command::new("timeout");
+        command.args([
+            PSQL_TIMEOUT,
+            "psql",
+            "-X",
+            "-A",
+            "-t",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &port,
+            "-U",
+            "somebody",
+        ]);
         command.args(["-d", "metrics", "-v", "ON_ERROR_STOP=1"]);
         for statement in statements {
             command.args(["-c", statement]);

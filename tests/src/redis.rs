@@ -80,14 +80,22 @@ impl RedisClient {
     /// # Errors
     /// When the connection breaks.
     pub fn call(&mut self, words: &[&[u8]]) -> Result<Reply> {
-        let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words {
-            bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            bytes.extend_from_slice(word);
-            bytes.extend_from_slice(b"\r\n");
+        self.0.get_mut().write_all(&request(words))?;
+        self.reply()
+    }
+
+    /// What is answered to commands that are sent together.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub fn pipeline(&mut self, commands: &[&[&str]]) -> Result<Vec<Reply>> {
+        let mut bytes = Vec::new();
+        for words in commands {
+            let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+            bytes.extend(request(&words));
         }
         self.0.get_mut().write_all(&bytes)?;
-        self.reply()
+        commands.iter().map(|_| self.reply()).collect()
     }
 
     /// The same of a line of words.
@@ -213,6 +221,17 @@ impl RedisClient {
         }
         Ok(Reply::List(parts))
     }
+}
+
+/// A command as it is sent.
+fn request(words: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
 }
 
 fn fields(about: &Reply, names: &[&str]) -> Vec<Reply> {

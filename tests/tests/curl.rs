@@ -3,6 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::launch::quipu;
+use e2e::tls::certificate;
 use e2e::{Launch, Server, run};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -172,13 +173,7 @@ fn pages_of_other_sites_change_nothing() -> Result<()> {
 #[test]
 fn tls() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let file = |name: &str| directory.path().join(name).display().to_string();
-    let (cert, key) = (file("cert.pem"), file("key.pem"));
-    let subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"];
-    let new = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
-    let out = ["-days", "2", "-keyout", &key, "-out", &cert];
-    let made = run("openssl", &[new.as_slice(), &subject, &out].concat())?;
-    ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let (cert, key) = certificate(directory.path())?;
     let data_dir = directory.path().join("data");
     let launch = Launch::new(&data_dir).flag("tls-cert", &cert).flag("tls-key", &key);
     let server = launch.start()?;
@@ -189,7 +184,9 @@ fn tls() -> Result<()> {
     let plain = curl(&[&format!("http://{}/metrics", server.authority())]);
     assert!(plain.is_err(), "{plain:?}");
     server.stop()?;
-    let said = launch.flag("tls-key", &file("none.pem")).refusal()?;
+    let said = launch
+        .flag("tls-key", &directory.path().join("none.pem").display().to_string())
+        .refusal()?;
     assert!(said.contains("none.pem"), "{said}");
     Ok(())
 }

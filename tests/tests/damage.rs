@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const NOON: i64 = 1_709_208_000;
 
 /// Two parts in a month: one of `early`, one of `late`.
-fn fill(directory: &Path) -> Result<()> {
+pub fn fill(directory: &Path) -> Result<()> {
     let server = Launch::new(directory).start()?;
     for name in ["early", "late"] {
         let line = |second: i64| format!("{name},host=h v={second} {}\n", NOON + second);
@@ -20,7 +20,7 @@ fn fill(directory: &Path) -> Result<()> {
     server.stop()
 }
 
-fn files(directory: &Path, folder: &str) -> Result<Vec<PathBuf>> {
+pub fn files(directory: &Path, folder: &str) -> Result<Vec<PathBuf>> {
     let folder = directory.join("partitions/2024-02").join(folder);
     let mut files: Vec<PathBuf> =
         std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
@@ -28,7 +28,7 @@ fn files(directory: &Path, folder: &str) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn flip(path: &Path, byte: usize) -> Result<()> {
+pub fn flip(path: &Path, byte: usize) -> Result<()> {
     let mut bytes = std::fs::read(path)?;
     bytes[byte] ^= 4;
     // A new file under the old name: who has mapped the old one keeps it.
@@ -98,13 +98,36 @@ fn a_rotten_page_is_said_in_every_way() -> Result<()> {
         if round == 0 {
             let name = part.file_name().context("a name")?.to_string_lossy().into_owned();
             e2e::poll("a line in the log", std::time::Duration::from_secs(20), || {
-                ensure!(server.log().contains(&name), "{}", server.log());
+                server.wait_for_log(&name)?;
                 Ok(())
             })?;
             server = server.restart()?;
         }
     }
     assert!(part.is_file(), "it stays where it is");
+    server.stop()
+}
+
+#[test]
+fn exports_of_damaged_samples_are_marked() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    fill(directory.path())?;
+    flip(&files(directory.path(), "parts")?[0], 40)?;
+    let mut server = Launch::new(directory.path()).start()?;
+    for round in 0..2 {
+        for path in [
+            "/api/v1/export?",
+            "/api/v1/export?format=prometheus&",
+            "/api/v1/export/native?",
+            "/api/v1/export/csv?format=__name__,__value__&",
+        ] {
+            let answer = server.get(&format!("{path}match[]=early_v"))?;
+            let found = (answer.status, answer.header("x-quipu-partial"));
+            assert_eq!(found, (200, "true"), "{path} {round}");
+        }
+        // In the first round the export finds the damage, in the second one the list has it.
+        server = server.restart()?;
+    }
     server.stop()
 }
 

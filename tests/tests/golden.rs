@@ -147,7 +147,7 @@ fn check(path: &Path) -> Result<()> {
     server.write("/write", later)?;
     server.write("/write", "cpu,host=h0,région=eu\\ 0 f9=1 1788048000000000000\n")?;
     server.post("/api/v1/admin/tsdb/delete_series?match[]=cpu_f9", "")?;
-    ensure!(server.get("/internal/force_merge")?.status == 200, "merged");
+    ensure!(server.post("/internal/force_merge", "")?.status == 200, "merged");
     check_samples(&server, &said)?;
     server.stop()?;
     verify()?;

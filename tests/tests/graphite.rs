@@ -208,7 +208,7 @@ fn what_makes_no_sense_is_refused_with_what_to_do() -> Result<()> {
     refused(&server, find, &["query=a", "from=2", "until=1"], "must not be before from");
     refused(&server, find, &[&format!("query={}", "a".repeat(5000))], "the limit is 4096");
     refused(&server, "/metrics/expand", &[], "query=* lists");
-    refused(&server, "/tags", &["filter=("], "regular expression");
+    refused(&server, "/tags", &["filter=("], "missing closing )");
     refused(&server, "/tags/findSeries", &[], "no expr");
     refused(&server, "/tags/findSeries", &["expr=host"], "tag=value");
     refused(&server, "/tags/autoComplete/values", &[], "no tag");

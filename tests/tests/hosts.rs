@@ -52,3 +52,60 @@ fn all_names_can_be_allowed() -> Result<()> {
     ensure!(ask(&server, "1.1", "Host: evil.test\r\n")?.0 == 200);
     server.stop()
 }
+
+/// Paths that change something.
+const ORDERS: [&str; 9] = [
+    "/snapshot/create",
+    "/snapshot/delete?snapshot=x",
+    "/internal/force_flush",
+    "/internal/force_merge",
+    "/api/v1/admin/tsdb/snapshot",
+    "/api/v1/admin/tsdb/clean_tombstones",
+    "/api/v1/admin/tsdb/delete_series?match[]=m_v",
+    "/api/v1/status/active_queries/0/kill",
+    "/api/v2/buckets",
+];
+
+#[test]
+fn pages_of_other_ports_change_nothing() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).start()?;
+    server.write("/write", "m v=1 1600000000000000000")?;
+    let own = format!("http://{}", server.authority());
+    for path in ORDERS {
+        let send = |method: &str, headers: &[(&str, &str)]| {
+            server.client().send(method, path, headers, &[])
+        };
+        if path != "/api/v2/buckets" {
+            for headers in
+                [&[][..], &[("Sec-Fetch-Site", "same-site")], &[("Sec-Fetch-Site", "none")]]
+            {
+                let link = send("GET", headers)?;
+                ensure!(link.status == 405, "{path}: {}", link.excerpt());
+                ensure!(link.text().contains("POST"), "{path}: {}", link.excerpt());
+            }
+        }
+        for header in [
+            ("Origin", "http://127.0.0.1:1"),
+            ("Origin", "http://localhost"),
+            ("Origin", "null"),
+            ("Origin", "http://\u{e4}"),
+            ("Sec-Fetch-Site", "same-site"),
+            ("Sec-Fetch-Site", "cross-site"),
+        ] {
+            let foreign = send("POST", &[header])?;
+            ensure!(foreign.status == 403, "{path} {header:?}: {}", foreign.excerpt());
+        }
+    }
+    let created = server.get("/query?q=CREATE+DATABASE+x")?.text();
+    ensure!(created.contains("send it by POST"), "{created}");
+    ensure!(server.get("/query?q=SHOW+DATABASES")?.text().contains("[[\"quipu\"]]"));
+    ensure!(server.get("/snapshot/list")?.text().contains("\"snapshots\":[]"));
+    ensure!(server.export("m_v")?.len() == 1);
+    let as_page = [("Origin", own.as_str()), ("Sec-Fetch-Site", "same-origin")];
+    for headers in [&[][..], &as_page, &[("Sec-Fetch-Site", "none")]] {
+        let made = server.post_with("/snapshot/create", headers, "")?;
+        ensure!(made.status == 200, "{headers:?}: {}", made.excerpt());
+    }
+    server.stop()
+}

@@ -114,7 +114,7 @@ fn integers_come_back_with_every_digit() -> Result<()> {
     server.kill()?;
     let server = launch.start()?;
     check_all(&server);
-    server.get("/internal/force_flush")?;
+    server.post("/internal/force_flush", "")?;
     server.stop()?;
     let server = launch.start()?;
     check_all(&server);

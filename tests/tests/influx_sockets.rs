@@ -155,7 +155,7 @@ fn a_line_that_is_too_long_ends_its_connection_alone() -> Result<()> {
     }
     wait_for(&server, "before_v", 2)?;
     metric_is(&server, "quipu_limit_hits_total{limit=\"influx.max-line-size\"}", 2.0)?;
-    ensure!(server.log().contains("4096 bytes (influx.max-line-size)"), "{}", server.log());
+    server.wait_for_log("4096 bytes (influx.max-line-size)")?;
     ensure!(server.export("m_v")?.is_empty());
     writeln!(other, "other,host=b v=2 {NOON}")?;
     wait_for(&server, "other_v", 2)?;

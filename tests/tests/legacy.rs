@@ -318,7 +318,7 @@ fn old_samples_of_a_victoriametrics_are_in_every_answer() -> Result<()> {
     check_away(&half, &url)?;
     let half = half.restart()?;
     poll("a warning at start", PATIENCE, || {
-        ensure!(half.log().contains("does not answer"), "{}", half.log());
+        half.wait_for_log("does not answer")?;
         Ok(())
     })?;
     half.stop()

@@ -278,7 +278,7 @@ fn a_secret_that_a_backend_shows_is_not_shown_on() -> Result<()> {
     // Three of them are a line in the log.
     ask(&server, &query_path("m"))?;
     ask(&server, &query_path("m"))?;
-    ensure!(server.log().contains("in a row"), "{}", server.log());
+    server.wait_for_log("in a row")?;
     ensure!(!server.log().contains("hunter2"), "{}", server.log());
     let is_its_own = |line: &str| line.starts_with("authorization");
     ensure!(!server.log().lines().any(is_its_own), "a backend writes lines: {}", server.log());

@@ -3,8 +3,9 @@
 
 use crate::legacy_faults::ask;
 use anyhow::{Context, Result, ensure};
+use e2e::fake_server::read_request;
 use e2e::{Launch, Server, percent};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -55,20 +56,29 @@ impl Has {
             let names: Vec<String> = self.databases.iter().map(|n| format!("[\"{n}\"]")).collect();
             return line(0, &[list("databases", "\"name\"", &names)]);
         }
-        if asked.contains("POLICIES") {
-            let row = |(at, name): (usize, &String)| format!("[\"{name}\",{}]", at == 0);
-            let policies: Vec<String> = self.policies.iter().enumerate().map(row).collect();
+        let fields = |statement: usize| {
             let field = |(measurement, field, kind): &(String, String, &str)| {
                 let row = format!("[{},\"{kind}\"]", serde_json::json!(field));
                 list(measurement, "\"fieldKey\",\"fieldType\"", &[row])
             };
             let fields: Vec<String> = self.fields.iter().map(field).collect();
-            return line(0, &[list("", "\"name\",\"default\"", &policies)])
-                + &fields
-                    .chunks(PIECE)
-                    .map(|some| piece(1, some, ",\"partial\":true"))
-                    .collect::<String>()
-                + &line(1, &[]);
+            let pieces = fields.chunks(PIECE);
+            let cut: String =
+                pieces.map(|some| piece(statement, some, ",\"partial\":true")).collect();
+            cut + &line(statement, &[])
+        };
+        if asked.contains("POLICIES") {
+            let row = |(at, name): (usize, &String)| format!("[\"{name}\",{}]", at == 0);
+            let policies: Vec<String> = self.policies.iter().enumerate().map(row).collect();
+            return line(0, &[list("", "\"name\",\"default\"", &policies)]) + &fields(1);
+        }
+        // The policies with one digit have the fields of the default one, the others none.
+        if asked.contains("FIELD") {
+            let ends = asked.split("%3B").map(|text| text.contains("%22p") && is_short(text));
+            return ends
+                .enumerate()
+                .map(|(at, is)| if is { fields(at) } else { line(at, &[]) })
+                .collect();
         }
         // What its parser does with such a name.
         if asked.contains("%0D") || asked.contains("%00") {
@@ -91,20 +101,14 @@ impl Has {
     }
 }
 
+/// Whether the policy of a statement has one digit.
+fn is_short(text: &str) -> bool {
+    let name = text.split("%22p").nth(1).unwrap_or_default();
+    name.split("%22").next().is_some_and(|name| name.len() == 1)
+}
+
 fn serve(mut stream: TcpStream, has: &Mutex<Has>) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let (mut asked, mut size) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        if let Some((_, value)) = line.to_lowercase().split_once("content-length:") {
-            size = value.trim().parse().ok()?;
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    reader.take(size).read_to_string(&mut asked).ok()?;
+    let (_, asked) = read_request(&stream)?;
     let body = has.lock().ok()?.answer(&asked);
     let size = body.len();
     write!(stream, "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {size}\r\n\r\n")

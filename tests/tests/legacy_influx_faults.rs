@@ -3,8 +3,9 @@
 
 use crate::legacy_faults::ask;
 use anyhow::{Context, Result, ensure};
+use e2e::fake_server::read_request;
 use e2e::{Launch, Server, percent, poll};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn};
@@ -91,19 +92,7 @@ fn body(way: &str, asked: &str) -> String {
 }
 
 fn serve(mut stream: TcpStream, way: &Way) -> Option<()> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
-    let (mut asked, mut size) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).ok()?;
-        if let Some((_, value)) = line.to_lowercase().split_once("content-length:") {
-            size = value.trim().parse().ok()?;
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-    }
-    reader.take(size).read_to_string(&mut asked).ok()?;
+    let (_, asked) = read_request(&stream)?;
     let way = *way.lock().ok()?;
     let is_catalog = catalog(&asked).is_some();
     let body = body(way, &asked);

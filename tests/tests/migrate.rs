@@ -390,6 +390,55 @@ fn what_was_refused_is_not_done() -> Result<()> {
 }
 
 #[test]
+fn progress_counts_for_one_store() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let data = directory.path().join("quipu");
+    let server = Launch::new(&data).start()?;
+    let (port, left) = flaky(1000)?;
+    let url = format!("http://127.0.0.1:{port}");
+    let (start, end) = ((START - 86_400).to_string(), (START + 86_399).to_string());
+    let arguments = ["victoriametrics", &url, "--start", &start, "--end", &end];
+    let said = migrate(&server, directory.path(), &arguments)?;
+    // What stands before the break is stored, though its day is not done.
+    let count = server.export("m")?.len();
+    ensure!(said.code == 1 && (50..100).contains(&count), "{count}: {}", said.text);
+    left.store(0, Ordering::SeqCst);
+    let port = server.port();
+    server.stop()?;
+    std::fs::remove_dir_all(&data)?;
+    let server = Launch::new(&data).port(port).start()?;
+    let said = must(&server, directory.path(), &arguments)?;
+    ensure!(said.contains("another store than the one"), "{said}");
+    ensure!(said.contains("100 samples of 2 windows sent"), "{said}");
+    ensure!(server.export("m")?.len() == 100, "all of it");
+    server.stop()?;
+    let verified = e2e::launch::quipu(&["verify", "--data-dir"])?.arg(&data).output()?;
+    let words = String::from_utf8_lossy(&verified.stdout).into_owned();
+    ensure!(verified.status.success() && !words.contains("note"), "{words}");
+    Ok(())
+}
+
+#[test]
+fn a_copy_begins_anew_where_the_server_lost_what_was_sent() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(&directory.path().join("quipu")).start()?;
+    let (port, left) = flaky(1000)?;
+    let url = format!("http://127.0.0.1:{port}");
+    let (start, end) = ((START - 86_400).to_string(), (START + 86_399).to_string());
+    let arguments = ["victoriametrics", &url, "--start", &start, "--end", &end];
+    let said = migrate(&server, directory.path(), &arguments)?;
+    ensure!(said.code == 1, "{}", said.text);
+    server.post("/api/v1/admin/tsdb/delete_series?match[]=m", "")?;
+    ensure!(server.export("m")?.is_empty(), "nothing is left");
+    left.store(0, Ordering::SeqCst);
+    let said = must(&server, directory.path(), &arguments)?;
+    ensure!(said.contains("lost samples") && said.contains("begins anew"), "{said}");
+    ensure!(said.contains("100 samples of 2 windows sent"), "{said}");
+    ensure!(server.export("m")?.len() == 100, "all of it");
+    server.stop()
+}
+
+#[test]
 fn nobody_copies_a_server_to_itself() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = Launch::new(&directory.path().join("quipu")).start()?;

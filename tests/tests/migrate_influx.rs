@@ -66,15 +66,15 @@ fn fill(influx: &mut Client, truth: &Server) -> Result<()> {
     Ok(())
 }
 
-/// The fields and types that a server knows of a database.
-fn fields(server: &Server, database: &str) -> Result<String> {
-    let path = format!("/query?db={}&q=SHOW%20FIELD%20KEYS", percent(database));
+/// The fields and types that a server knows of a database or policy.
+fn fields(server: &Server, place: &str) -> Result<String> {
+    let path = format!("/query?{place}&q=SHOW%20FIELD%20KEYS");
     Ok(String::from_utf8(server.get(&path)?.body)?)
 }
 
 /// What a server answers to a question.
-fn answer_of(server: &Server, database: &str, question: &str) -> Result<String> {
-    ask_of(&mut server.client(), &format!("db={}", percent(database)), question)
+fn answer_of(server: &Server, place: &str, question: &str) -> Result<String> {
+    ask_of(&mut server.client(), place, question)
 }
 
 fn ask_of(client: &mut Client, place: &str, question: &str) -> Result<String> {
@@ -139,7 +139,7 @@ fn answers_with_strings_are_those_of_the_influxdb() -> Result<()> {
         let expected = ask_of(&mut influx, "db=x", question)?;
         ensure!(!expected.contains("error"), "{question}: {expected}");
         for server in [&of_server, &of_file] {
-            let found = answer_of(server, "x", question)?;
+            let found = answer_of(server, "db=x", question)?;
             ensure!(found == expected, "{question}:\n{found}\n{expected}");
         }
     }
@@ -150,14 +150,14 @@ fn answers_with_strings_are_those_of_the_influxdb() -> Result<()> {
 fn check_chosen_strings(directory: &Path, url: &str) -> Result<()> {
     let some = Launch::new(&directory.join("some")).start()?;
     must(&some, directory, &["influxdb", url, "--match", "door_state:text{host=\"h0\"}"])?;
-    let found = answer_of(&some, "x", "SHOW FIELD KEYS")?;
+    let found = answer_of(&some, "db=x", "SHOW FIELD KEYS")?;
     ensure!(found.contains("\"state\"") && !found.contains("\"note\""), "{found}");
-    let found = answer_of(&some, "x", "SELECT count(state) FROM door")?;
+    let found = answer_of(&some, "db=x", "SELECT count(state) FROM door")?;
     ensure!(found.contains(",30]"), "{found}");
     let few = Launch::new(&directory.join("few")).flag("influx.max-strings", "3").start()?;
     let said = migrate(&few, directory, &["influxdb", url])?;
     ensure!(said.code == 1 && said.text.contains("(influx.max-strings)"), "{}", said.text);
-    let found = answer_of(&few, "x", "SELECT count(n) FROM door")?;
+    let found = answer_of(&few, "db=x", "SELECT count(n) FROM door")?;
     ensure!(found.contains(",60]"), "numbers come: {found}");
     let named = Launch::new(&directory.join("named")).start()?;
     let said = must(&named, directory, &["influxdb", url, "--set-label", "__name__=was"])?;
@@ -194,11 +194,12 @@ fn an_influxdb_becomes_what_its_lines_would_have_been() -> Result<()> {
     for (here, there) in here.iter().zip(&there) {
         ensure!(here == there, "{here}\n{there}");
     }
-    for (database, _) in PLACES {
-        let (here, there) = (fields(&server, database)?, fields(&truth, database)?);
+    for (database, place) in PLACES {
+        let alone = format!("db={}", percent(database));
+        let (here, there) = (fields(&server, place)?, fields(&truth, &alone)?);
         ensure!(here == there && here.contains("fieldKey"), "{database}: {here}\n{there}");
         let all = "SELECT * FROM /.*/";
-        let (here, there) = (answer_of(&server, database, all)?, answer_of(&truth, database, all)?);
+        let (here, there) = (answer_of(&server, place, all)?, answer_of(&truth, &alone, all)?);
         ensure!(here == there && here.len() > 100, "{database}: {here}\n{there}");
     }
 
@@ -260,6 +261,50 @@ fn check_parts(server: &Server, directory: &Path, url: &str) -> Result<()> {
     Ok(())
 }
 
+/// What clients call like things of Quipu's: a tag `db`, a measurement and a field that join to another's
+/// name, a policy.
+#[test]
+fn points_that_differ_in_odd_names_stay_apart() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let directory = directory.path();
+    let (_influx, authority) = start_influx(directory)?;
+    let mut influx = Client::new(&authority);
+    ask(&mut influx, "CREATE DATABASE telegraf WITH NAME week")?;
+    ask(&mut influx, "CREATE RETENTION POLICY autogen ON telegraf DURATION 0s REPLICATION 1")?;
+    let database =
+        |name, value| format!("postgresql,server=pg1,db={name} numbackends={value}i {START}\n");
+    let lines = database("shop", 5) + &database("crm", 6) + &database("hr", 7);
+    let docker =
+        format!("docker,h=a container_mem=1 {START}\ndocker_container,h=a mem=2 {START}\n");
+    for (place, text) in [
+        ("db=telegraf", lines.clone() + &docker),
+        ("db=telegraf&rp=autogen", lines.replace("i ", "0i ")),
+    ] {
+        let answer = influx.post(&format!("/write?{place}"), &[], text.as_bytes())?;
+        ensure!(answer.status == 204, "{place}: {}", answer.excerpt());
+    }
+    let server = Launch::new(&directory.join("quipu")).start()?;
+    let url = format!("http://{authority}");
+    must(&server, directory, &["influxdb", &url])?;
+    for question in [
+        "SELECT * FROM postgresql",
+        "SELECT * FROM telegraf.autogen.postgresql",
+        "SELECT * FROM week.postgresql",
+        "SELECT container_mem FROM docker",
+        "SELECT mem FROM docker_container",
+        "SHOW TAG VALUES FROM postgresql WITH KEY = db",
+    ] {
+        let expected = ask_of(&mut influx, "db=telegraf", question)?;
+        let found = answer_of(&server, "db=telegraf", question)?;
+        ensure!(!expected.contains("error") && expected.len() > 60, "{question}: {expected}");
+        ensure!(found == expected, "{question}:\n{found}\n{expected}");
+    }
+    let verify = ["verify", "influxdb", &url, "--match", "{__name__=~\"postgresql.*\"}"];
+    let said = must(&server, directory, &verify)?;
+    ensure!(said.contains("; 0 differ"), "{said}");
+    Ok(())
+}
+
 /// A server that says no shards and wants a token, as a version 2; here a Quipu, which answers the same.
 #[test]
 fn a_server_with_a_token_is_asked_from_a_start_on() -> Result<()> {
@@ -278,7 +323,7 @@ fn a_server_with_a_token_is_asked_from_a_start_on() -> Result<()> {
     must(&server, directory, &with_token)?;
     let found = lines(&server)?;
     ensure!(found.len() == 16, "{}: {found:?}", found.len());
-    ensure!(fields(&server, "x")?.contains("integer"), "types");
+    ensure!(fields(&server, "db=x")?.contains("integer"), "types");
     let said = must(&server, directory, &[&["verify"], &with_token[..]].concat())?;
     ensure!(said.contains("; 0 differ"), "{said}");
     Ok(())
@@ -325,14 +370,10 @@ fn files_of_lines_are_copied_with_their_contexts() -> Result<()> {
         ensure!(!told.contains("left out"), "{told}");
         must(&server, directory, &["influx-lines", file])?;
         ensure!(lines(&server)? == lines(&truth)?, "{file}");
-        for database in ["x", "x.long"] {
+        for (place, alone) in [("db=x", "db=x"), ("db=x&rp=long", "db=x.long")] {
             let all = "SELECT * FROM /.*/";
-            let (here, there) =
-                (answer_of(&server, database, all)?, answer_of(&truth, database, all)?);
-            ensure!(
-                here == there && here.contains("CONTEXT"),
-                "{file}: {database}: {here}\n{there}"
-            );
+            let (here, there) = (answer_of(&server, place, all)?, answer_of(&truth, alone, all)?);
+            ensure!(here == there && here.contains("CONTEXT"), "{file}: {place}: {here}\n{there}");
         }
         let said = must(&server, directory, &["verify", "influx-lines", file])?;
         ensure!(said.contains("; 0 differ"), "{said}");

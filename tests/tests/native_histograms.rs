@@ -322,6 +322,6 @@ fn text_leaves_histograms_out() -> Result<()> {
     ensure!(answer.status == 204, "{}", answer.excerpt());
     let text = server.get(&format!("/federate?match[]={}", percent("{__name__!=\"\"}")))?.text();
     let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(samples, [format!("now 1 {}", now - 1000)]);
+    assert_eq!(samples, [format!("now{{instance=\"\"}} 1 {}", now - 1000)]);
     server.stop()
 }

@@ -252,3 +252,54 @@ fn parameters_are_of_their_declared_types() -> Result<()> {
     let (server, _psql) = start(directory.path())?;
     check(python, &[&script("postgres_parameters.py"), &door_port(&server)?.to_string()])
 }
+
+/// `NOT IN` of a list with NULL is not known, in what is deleted and changed, too.
+#[test]
+fn rows_that_are_changed_are_those_of_postgresql() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (_server, psql) = start(directory.path())?;
+    play(
+        &psql,
+        &[
+            ("CREATE TABLE fa (id int, z int, w int, f float)", "CREATE TABLE"),
+            (
+                "INSERT INTO fa VALUES (1,10,1,0.1), (2,20,1,123456789.123), (NULL,30,2,1), (4,40,2,1), (5,NULL,1,1), (NULL,NULL,2,1)",
+                "INSERT 0 6",
+            ),
+            ("CREATE TABLE fb (id int, z int, w int)", "CREATE TABLE"),
+            (
+                "INSERT INTO fb VALUES (1,5,1), (NULL,50,1), (4,NULL,2), (NULL,NULL,2), (2,20,3)",
+                "INSERT 0 5",
+            ),
+            ("SELECT f FROM fa WHERE id < 3 ORDER BY id", "0.1\n123456789.123"),
+            ("DELETE FROM fa WHERE 3 NOT IN (SELECT id FROM fb) RETURNING id", "DELETE 0"),
+            ("UPDATE fa SET z = 0 WHERE 3 NOT IN (SELECT id FROM fb)", "UPDATE 0"),
+            (
+                "UPDATE fa SET z = 50 WHERE id NOT IN (SELECT fb.id FROM fb WHERE fb.id = fa.id) RETURNING w",
+                "2\n1\n2\nUPDATE 3",
+            ),
+            (
+                "DELETE FROM fa WHERE id NOT IN (SELECT fb.id FROM fb WHERE fb.w > fa.w) RETURNING id",
+                "4\nDELETE 1",
+            ),
+            (
+                "DELETE FROM fa WHERE EXISTS (SELECT count(*) FROM fb WHERE fb.id = fa.id) AND id = 5",
+                "DELETE 1",
+            ),
+            ("CREATE TABLE ng (i int)", "CREATE TABLE"),
+            ("INSERT INTO ng VALUES (-2147483648)", "INSERT 0 1"),
+        ],
+    )?;
+    refuse(
+        &psql,
+        &[
+            ("UPDATE ng SET i = -i", "22003", "integer out of range"),
+            ("UPDATE ng SET i = abs(i)", "22003", "out of range"),
+            (
+                "DELETE FROM fa WHERE id NOT IN (SELECT id FROM fb WHERE fb.w = fa.w LIMIT 1)",
+                "0A000",
+                "NOT IN",
+            ),
+        ],
+    )
+}

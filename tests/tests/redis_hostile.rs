@@ -105,15 +105,7 @@ fn no_script_keeps_itself_from_being_ended() -> Result<()> {
         client.send(load.as_bytes())?;
         let answer = client.say("ECHO after")?;
         assert!(answer.contains("FUNCTION LOAD timeout"), "{script}: {answer}");
-        client.send(format!("EVAL \"{script}\" 0\r\n").as_bytes())?;
-        let mut other = LineClient::of(&server)?;
-        poll("that the script takes long", PATIENCE, || {
-            ensure!(other.ask("GET x")?.starts_with("-BUSY"), "not yet");
-            Ok(())
-        })?;
-        assert_eq!(other.ask("SCRIPT KILL")?, "+OK", "{script}");
-        let answer = client.say("ECHO after")?;
-        assert!(answer.contains("Script killed") && answer.ends_with("$5 after"), "{answer}");
+        kill_script(&server, &mut client, script)?;
     }
     // Handlers do what they did.
     let caught = client.say(
@@ -130,24 +122,393 @@ fn no_script_keeps_itself_from_being_ended() -> Result<()> {
 }
 
 #[test]
-fn a_stop_does_not_wait_for_a_pattern_that_takes_for_ever() -> Result<()> {
+fn a_stop_does_not_wait_for_a_command_that_does_not_end() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let launch = || launch(&directory).flag("shutdown-timeout", "100ms");
+    let launch = || {
+        let launch = launch(&directory).flag("shutdown-timeout", "100ms");
+        launch.flag("redis.enable-debug-command", "local")
+    };
     let server = launch().start()?;
     let mut client = LineClient::of(&server)?;
     client.say("SET before 1")?;
-    // No instruction of the script's is done while a pattern is looked for.
-    let script = "redis.call('set', 'unanswered', 1) redis.log(redis.LOG_WARNING, 'it begins') \
-                  return string.find(string.rep('a', 20000), '.-.-.-b')";
-    client.send(format!("EVAL \"{script}\" 0\r\n").as_bytes())?;
+    client.send(b"SET unanswered 1\r\nDEBUG LOG begins\r\nDEBUG SLEEP 60\r\n")?;
     poll("that it begins", PATIENCE, || {
-        server.log().contains("it begins").then_some(()).context("not yet")
+        server.log().contains("begins").then_some(()).context("not yet")
     })?;
     let error = server.stop().expect_err("nothing was closed").to_string();
     ensure!(error.contains("exit status: 1"), "{error}");
     ensure!(error.contains("a command does not end"), "{error}");
     let server = launch().start()?;
     assert_eq!(LineClient::of(&server)?.say("MGET before unanswered")?, "*2 $1 1 $-1");
+    Ok(())
+}
+
+/// Scripts that do not end, each in a native function.
+const ENDLESS: &[&str] = &[
+    "return string.find(string.rep('a',60), string.rep('a*',60)..'b')",
+    "return string.match(string.rep('a',100000), '.-.-b')",
+    "return string.gsub(string.rep('a',60), string.rep('a*',60)..'b', '')",
+    "for word in string.gmatch(string.rep('a',60), string.rep('a*',60)..'b') do end",
+    "for word in string.gfind(string.rep('a',60), string.rep('a*',60)..'b') do end",
+    "return string.gsub(string.rep('(',1000000), '%b()', '')",
+    // A sequence that makes each pivot the second smallest element.
+    "local t = {} for i = 1, 400000 do t[i] = i % 2 == 1 and i or 400000 + i end \
+     while true do table.sort(t) end",
+    "while true do pcall(table.sort, {3, 2, 1, 4, 5}, function() return true end) end",
+    "while true do local t = string.rep('a', 100000000) end",
+    // The answers are nested tables: each holds the next one a thousand times.
+    "local t = 0 for _ = 1, 4 do local u = {} for i = 1, 1000 do u[i] = t end t = u end return t",
+    "local t = 0 for _ = 1, 4 do local u = {} for i = 1, 1000 do u[i] = t end t = u end \
+     return cjson.encode(t)",
+    "local t = 0 for _ = 1, 4 do local u = {} for i = 1, 1000 do u[i] = t end t = u end \
+     return cmsgpack.pack(t)",
+    "local s = '[' .. string.rep('0,', 3000000) .. '0]' while true do cjson.decode(s) end",
+    // Each call takes milliseconds.
+    "local s = string.rep('x', 5000000) while true do local t = s:reverse() end",
+];
+
+/// A script that took all memory leaves an interpreter that the next one can use.
+#[test]
+fn scripts_without_memory_end_alone() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    for script in [
+        "local t = {} while true do t = {t} end",
+        "local t = {} for i = 1, 1e9 do t[i] = {} end",
+        "local t = {} local i = 0 while true do i = i + 1 t[i] = function() return t end end",
+        "local t = {} for i = 1, 1e9 do t[i] = 'x' .. i end",
+        "local s = 'x' while true do s = s .. s end",
+        "local t = {} while true do t = {t} pcall(error, t) end",
+        "local t = {} while true do t[#t + 1] = redis.call('PING') end",
+        "local t = {} for i = 1, 1e9 do t[i] = cjson.encode({i}) end",
+        "local function f(n) return {f(n + 1)} end return f(1)",
+    ] {
+        for _ in 0..3 {
+            let answer = client.ask(&format!("EVAL \"{script}\" 0"))?;
+            ensure!(answer.starts_with("-ERR"), "{script}: {answer}");
+            ensure!(client.ask("EVAL \"return 1\" 0")? == ":1", "behind {script}");
+        }
+    }
+    let large = format!("$100000000\r\n{}\r\n", "x".repeat(100_000_000));
+    let parts = "*6\r\n$4\r\nEVAL\r\n$12\r\nreturn #ARGV\r\n$1\r\n0\r\n".to_owned();
+    client.send((parts + &large.repeat(3)).as_bytes())?;
+    let answer = client.say("")?;
+    ensure!(answer.contains("not enough memory"), "{answer}");
+    ensure!(client.ask("EVAL \"return 1\" 0")? == ":1", "behind large arguments");
+    server.stop()
+}
+
+#[test]
+fn no_pattern_ends_the_process() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    for call in ["find(s, p)", "match(s, p)", "gsub(s, p, '')", "gmatch(s, p)()"] {
+        let script = format!(
+            "local s, p = string.rep('a',1000000), string.rep('a?',1000000) return (string.{call})"
+        );
+        let answer = client.say(&format!("EVAL \"{script}\" 0"))?;
+        assert!(answer.contains("user_script:1: pattern too complex"), "{answer}");
+    }
+    // Answers that come at once, and errors as Lua words them.
+    for (script, expected) in [
+        ("return {string.find('key:42', '(%a+):(%d+)')}", "*4 :1 :6 $3 key $2 42"),
+        ("return {('a,b'):gsub(',', {[',']=';'})}", "*2 $3 a;b :1"),
+        (
+            "return {('abc'):gsub('%w', function(c) if c == 'b' then return 'X' end end)}",
+            "*2 $3 aXc :3",
+        ),
+        (
+            "local t = {} for w in ('a bc'):gmatch('%a+') do t[#t+1] = w end return t",
+            "*2 $1 a $2 bc",
+        ),
+        ("return #string.rep('', 2147483647)", ":0"),
+        (
+            "return {pcall(table.insert, {}, -2147483648, 1)}",
+            "*2 $-1 $52 bad argument #2 to 'insert' (position out of bounds)",
+        ),
+        (
+            "return {pcall(string.gsub, 'a', 'a', function() error({err='mine'}) end)}",
+            "*2 $-1 $4 mine",
+        ),
+        (
+            "local t = {1,2,3,4} table.insert(t, 2, 9) table.insert(t, 8) return t",
+            "*6 :1 :9 :2 :3 :4 :8",
+        ),
+        ("local t = {} for i = 1, 7999 do t[i] = i end return select('#', unpack(t))", ":7999"),
+        ("local t = {} for i = 1, 7999 do t[i] = i end return select(7999, unpack(t))", ":7999"),
+    ] {
+        assert_eq!(client.say(&format!("EVAL \"{script}\" 0"))?, expected, "{script}");
+    }
+    for (script, expected) in [
+        ("return ('a'):find('[a')", "user_script:1: malformed pattern (missing ']')"),
+        ("return ('a'):find('%')", "user_script:1: malformed pattern (ends with '%')"),
+        ("return ('a'):gsub('a', '%2')", "user_script:1: invalid capture index"),
+        ("return ('a'):find({})", "bad argument #1 to 'find' (string expected, got table)"),
+        ("table.sort({1, 'x'})", "ERR attempt to compare "),
+        ("table.sort({3, 1, 2, 5, 4}, function() return true end)", "invalid order function"),
+    ] {
+        let answer = client.say(&format!("EVAL \"{script}\" 0"))?;
+        assert!(answer.contains(expected), "{script}: {answer}");
+    }
+    Ok(())
+}
+
+/// Runs a script that does not end, and ends it from another connection.
+fn kill_script(server: &Server, client: &mut LineClient, script: &str) -> Result<()> {
+    client.send(format!("EVAL \"{script}\" 0\r\n").as_bytes())?;
+    let mut other = LineClient::of(server)?;
+    poll("that the script takes long", PATIENCE, || {
+        ensure!(other.ask("GET x")?.starts_with("-BUSY"), "not yet");
+        Ok(())
+    })?;
+    assert_eq!(other.ask("SCRIPT KILL")?, "+OK", "{script}");
+    let answer = client.say("ECHO after")?;
+    assert!(answer.contains("Script killed") && answer.ends_with("$5 after"), "{answer}");
+    Ok(())
+}
+
+#[test]
+fn library_functions_that_do_not_end_are_ended() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    client.say("CONFIG SET busy-reply-threshold 50")?;
+    for script in ENDLESS {
+        kill_script(&server, &mut client, script)?;
+    }
+    // A stop ends such a script, too.
+    client.send(format!("EVAL \"{}\" 0\r\n", ENDLESS[0]).as_bytes())?;
+    let mut other = LineClient::of(&server)?;
+    poll("that the script takes long", PATIENCE, || {
+        ensure!(other.ask("GET x")?.starts_with("-BUSY"), "not yet");
+        Ok(())
+    })?;
+    server.stop()
+}
+
+#[test]
+fn scripts_of_one_client_leave_room_for_those_of_others() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    let mut say_all = |lines: Vec<String>| -> Result<String> {
+        let mut last = String::new();
+        for part in lines.chunks(100) {
+            last = client.say(&part.join("\r\n"))?;
+        }
+        Ok(last)
+    };
+    let first = say_all(vec!["SCRIPT LOAD \"return 'script 0'\"".to_owned()])?;
+    let first = first.strip_prefix("$40 ").context("a digest")?.to_owned();
+    say_all((1..9000).map(|n| format!("SCRIPT LOAD \"return 'script {n}'\"")).collect())?;
+    // Loaded scripts stay, whatever EVAL leaves.
+    let evaluated = (0..600).map(|n| format!("EVAL \"return 'evaluated {n}'\" 0"));
+    assert_eq!(
+        say_all(evaluated.collect())?.rsplit_once('$').context("one")?.1,
+        "13 evaluated 599"
+    );
+    assert_eq!(say_all(vec![format!("EVALSHA {first} 0")])?, "$8 script 0");
+    let info = say_all(vec!["INFO memory".to_owned()])?;
+    assert!(info.contains("number_of_cached_scripts:9500"), "{info}");
+    let functions =
+        (0..9000).map(|n| format!("redis.register_function('f{n}', function() return {n} end)"));
+    let library = format!("#!lua name=many\n{}", functions.collect::<Vec<_>>().join(" "));
+    let load = format!("*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n${}\r\n{library}\r\n", library.len());
+    let mut loader = LineClient::of(&server)?;
+    loader.send(load.as_bytes())?;
+    assert_eq!(loader.say("ECHO after")?, "$4 many $5 after");
+    assert_eq!(loader.say("FCALL f8999 0")?, ":8999");
+    assert_eq!(say_all(vec!["EVAL \"return 1\" 0".to_owned()])?, ":1");
+    Ok(())
+}
+
+/// Loads a library with one function, which answers 7.
+fn load_library(client: &mut LineClient, name: &str) -> Result<String> {
+    let code =
+        format!("#!lua name={name}\\nredis.register_function('{name}', function() return 7 end)");
+    client.say(&format!("FUNCTION LOAD \"{code}\""))
+}
+
+/// A data directory in which a library `old` was saved.
+fn with_functions() -> Result<tempfile::TempDir> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let answer = load_library(&mut LineClient::of(&server)?, "old")?;
+    ensure!(answer == "$3 old", "{answer}");
+    server.stop()?;
+    Ok(directory)
+}
+
+/// The words of `quipu verify`.
+fn verify(directory: &tempfile::TempDir) -> Result<String> {
+    let path = directory.path().display().to_string();
+    let output = e2e::launch::quipu(&["verify", "--data-dir", &path])?.output()?;
+    let both = [output.stdout, output.stderr].concat();
+    Ok(String::from_utf8_lossy(&both).into_owned())
+}
+
+#[test]
+fn missing_functions_are_named_until_they_are_given_up() -> Result<()> {
+    let directory = with_functions()?;
+    let path = directory.path().join("keys/functions");
+    let whole = std::fs::read(&path)?;
+    std::fs::remove_file(&path)?;
+    let told = verify(&directory)?;
+    ensure!(told.contains("problem") && told.contains("keys/functions is missing"), "{told}");
+    let server = launch(&directory).start()?;
+    poll("that the log names the file", PATIENCE, || {
+        ensure!(server.log().contains("keys/functions is missing"), "{}", server.log());
+        Ok(())
+    })?;
+    let mut client = LineClient::of(&server)?;
+    assert_eq!(client.say("SET a 1")?, "+OK");
+    let refused = load_library(&mut client, "new")?;
+    ensure!(refused.starts_with("-ERR") && refused.contains("FUNCTION FLUSH"), "{refused}");
+    ensure!(!path.exists());
+    server.stop()?;
+    // Restored, it is served again.
+    std::fs::write(&path, &whole)?;
+    let server = launch(&directory).start()?;
+    assert_eq!(LineClient::of(&server)?.say("FCALL old 0")?, ":7");
+    server.stop()?;
+    // Given up, other libraries are saved.
+    std::fs::remove_file(&path)?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    assert_eq!(client.say("FUNCTION FLUSH")?, "+OK");
+    load_library(&mut client, "new")?;
+    server.stop()?;
+    ensure!(!verify(&directory)?.contains("keys/functions is missing"));
+    let server = launch(&directory).start()?;
+    assert_eq!(LineClient::of(&server)?.say("FCALL new 0")?, ":7");
+    Ok(())
+}
+
+#[test]
+fn damaged_functions_are_not_written_over() -> Result<()> {
+    let directory = with_functions()?;
+    let path = directory.path().join("keys/functions");
+    let whole = std::fs::read(&path)?;
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 2] ^= 4;
+    std::fs::write(&path, &damaged)?;
+    let told = verify(&directory)?;
+    ensure!(told.contains("functions") && told.contains("checksum does not match"), "{told}");
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    for _ in 0..2 {
+        let refused = load_library(&mut client, "new")?;
+        ensure!(refused.starts_with("-ERR") && refused.contains("FUNCTION FLUSH"), "{refused}");
+    }
+    assert_eq!(std::fs::read(&path)?, damaged);
+    server.stop()?;
+    // Restored, it is served again.
+    std::fs::write(&path, &whole)?;
+    let server = launch(&directory).start()?;
+    assert_eq!(LineClient::of(&server)?.say("FCALL old 0")?, ":7");
+    server.stop()?;
+    // Given up, it stays aside.
+    std::fs::write(&path, &damaged)?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    assert_eq!(client.say("FUNCTION FLUSH")?, "+OK");
+    assert_eq!(std::fs::read(directory.path().join("keys/functions.damaged"))?, damaged);
+    load_library(&mut client, "new")?;
+    let server = {
+        server.stop()?;
+        launch(&directory).start()?
+    };
+    assert_eq!(LineClient::of(&server)?.say("FCALL new 0")?, ":7");
+    Ok(())
+}
+
+#[test]
+fn a_command_that_stops_half_way_ends_its_connection() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).flag("redis.command-timeout", "100ms").start()?;
+    let mut idle = LineClient::of(&server)?;
+    assert_eq!(idle.ask("PING")?, "+PONG");
+    let mut large = LineClient::of(&server)?;
+    let value = "x".repeat(256 << 10);
+    large.send(format!("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n${}\r\n{value}", value.len()).as_bytes())?;
+    let words = "-ERR a command was not complete after 100ms (redis.command-timeout)\r\n";
+    for (half, before) in [
+        ("*2\r\n$3\r\nGET\r\n$5\r\nab", ""),
+        ("*2\r\n", ""),
+        ("GET ab", ""),
+        ("PING\r\nGET ab", "+PONG\r\n"),
+        // A client that waits for a key is not half-way through a command.
+        ("BLPOP nothing 0.3\r\nGET", "*-1\r\n"),
+    ] {
+        let mut client = LineClient::of(&server)?;
+        client.send(half.as_bytes())?;
+        assert_eq!(client.rest()?, format!("{before}{words}"), "{half:?}");
+    }
+    let hits = server.metric("quipu_limit_hits_total{limit=\"redis.command-timeout\"}")?;
+    assert_eq!(hits, 5.0);
+    // A client between two commands may take its time, and one that has sent much has more.
+    assert_eq!(idle.ask("PING")?, "+PONG");
+    assert_eq!(large.ask("")?, "+OK");
+    Ok(())
+}
+
+#[test]
+fn debug_is_off_unless_a_flag_allows_it() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    for command in ["DEBUG SLEEP 1", "DEBUG POPULATE 10", "DEBUG JMAP"] {
+        let answer = client.ask(command)?;
+        assert!(answer.starts_with("-ERR DEBUG command not allowed"), "{answer}");
+    }
+    assert_eq!(client.say("CONFIG GET enable-debug-command")?, "*2 $20 enable-debug-command $2 no");
+    server.stop()?;
+    let server = launch(&directory).flag("redis.enable-debug-command", "local").start()?;
+    assert_eq!(LineClient::of(&server)?.ask("DEBUG SLEEP 0")?, "+OK");
+    Ok(())
+}
+
+#[test]
+fn a_client_that_waits_for_a_key_does_not_get_it_once_it_may_not() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut admin = LineClient::of(&server)?;
+    admin.say("ACL SETUSER small on >secret ~* +blpop +ping")?;
+    let mut small = user(&server, "small")?;
+    small.send(b"BLPOP k 0\r\n")?;
+    poll("that it waits", PATIENCE, || {
+        ensure!(admin.say("INFO clients")?.contains("blocked_clients:1"), "not yet");
+        Ok(())
+    })?;
+    admin.say("ACL SETUSER small resetkeys ~other")?;
+    assert_eq!(admin.say("RPUSH k secret")?, ":1");
+    let answer = small.ask("PING")?;
+    assert!(answer.starts_with("-NOPERM"), "{answer}");
+    assert_eq!(admin.say("LRANGE k 0 -1")?, "*1 $6 secret");
+    Ok(())
+}
+
+#[test]
+fn lines_that_clients_cause_have_a_pace_and_a_length() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = launch(&directory).start()?;
+    let mut client = LineClient::of(&server)?;
+    let script = "for i = 1, 20000 do redis.log(redis.LOG_WARNING, 'flood', i) end \
+                  redis.log(redis.LOG_NOTICE, string.rep('x', 100000))";
+    client.say(&format!("EVAL \"{script}\" 0"))?;
+    poll("the last line", PATIENCE, || {
+        server.log().contains("bytes more)").then_some(()).context("not yet")
+    })?;
+    let log = server.log();
+    let lines = log.lines().filter(|line| line.contains("flood")).count();
+    assert!((100..200).contains(&lines), "{lines} lines");
+    assert!(log.lines().all(|line| line.len() < 9000), "a long line");
+    poll("a line about those that were left out", PATIENCE, || {
+        client.say("EVAL \"redis.log(redis.LOG_WARNING, 'again')\" 0")?;
+        server.log().contains("were left out").then_some(()).context("not yet")
+    })?;
     Ok(())
 }
 
@@ -241,7 +602,8 @@ fn names_in(answer: &str) -> BTreeSet<&str> {
 fn all_keys_of_many_are_listed_for_clients_in_transactions_and_scripts() -> Result<()> {
     const KEYS: usize = 30_000;
     let directory = tempfile::tempdir()?;
-    let server = launch(&directory).flag("kv-memory", "1MiB").start()?;
+    let launch = launch(&directory).flag("kv-memory", "1MiB");
+    let server = launch.flag("redis.enable-debug-command", "local").start()?;
     let mut client = LineClient::of(&server)?;
     assert_eq!(client.say(&format!("DEBUG POPULATE {KEYS} key 100"))?, "+OK");
     assert_eq!(client.say("SAVE\r\nSET other x\r\nSELECT 1\r\nSET key:x y")?, "+OK +OK +OK +OK");

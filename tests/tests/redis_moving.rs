@@ -8,7 +8,8 @@ use std::process::Output;
 
 /// A server with a door, over a directory.
 pub fn quipu(directory: &Path) -> Result<Server> {
-    Launch::new(directory).flag("redis-listen", "127.0.0.1:0").start()
+    let launch = Launch::new(directory).flag("redis-listen", "127.0.0.1:0");
+    launch.flag("redis.enable-debug-command", "local").start()
 }
 
 fn url(server: &Server) -> Result<String> {

@@ -1,8 +1,8 @@
 //! Clients of the Redis door that say much before they read, against the real binary.
 
 use anyhow::{Context, Result, ensure};
-use e2e::Launch;
-use e2e::redis::{LineClient, door_port};
+use e2e::redis::{LineClient, Reply, door_port};
+use e2e::{Launch, RedisClient};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
@@ -227,5 +227,65 @@ fn a_library_that_is_there_already_is_not_written_again() -> Result<()> {
     let written = load(1)?;
     assert_eq!(load(1)?, written);
     assert_ne!(load(2)?, written);
+    Ok(())
+}
+
+/// A script that takes 400 ms.
+const SLOW: &str = "local began = redis.call('TIME')
+    repeat
+        local now = redis.call('TIME')
+    until 400000 <= (now[1] - began[1]) * 1000000 + now[2] - began[2]";
+
+/// What `TIME` answers, in milliseconds.
+fn milliseconds(time: &Reply) -> Result<i64> {
+    let [seconds, micros] = time.list() else { anyhow::bail!("no time: {time:?}") };
+    Ok(seconds.text().parse::<i64>()? * 1000 + micros.text().parse::<i64>()? / 1000)
+}
+
+#[test]
+fn each_command_of_a_pipeline_has_its_own_time() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0").start()?;
+    let mut client = RedisClient::of(&server)?;
+    let answers = client.pipeline(&[
+        &["EVAL", SLOW, "0"],
+        &["SET", "lock", "one", "NX", "PX", "300"],
+        &["SET", "lock", "other", "NX", "PX", "300"],
+        &["TIME"],
+        &["XADD", "stream", "*", "a", "b"],
+        &["BLPOP", "nothing", "0.25"],
+        &["TIME"],
+    ])?;
+    assert_eq!((answers[1].text(), &answers[2]), ("OK", &Reply::Null), "the lock is given once");
+    let (before, after) = (milliseconds(&answers[3])?, milliseconds(&answers[6])?);
+    let (ms, _) = answers[4].text().split_once('-').context("no id")?;
+    ensure!(before <= ms.parse::<i64>()?, "XADD takes {ms} for the time, which is {before}");
+    ensure!(before + 250 <= after, "BLPOP waited for {} ms", after - before);
+    Ok(())
+}
+
+#[test]
+fn time_stands_still_within_a_transaction_and_a_script() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("redis-listen", "127.0.0.1:0").start()?;
+    let mut client = RedisClient::of(&server)?;
+    let answers = client.pipeline(&[
+        &["EVAL", SLOW, "0"],
+        &["MULTI"],
+        &["SET", "key", "x", "PX", "300"],
+        &["EVAL", SLOW, "0"],
+        &["PTTL", "key"],
+        &["EXEC"],
+        &["EXISTS", "key"],
+    ])?;
+    assert_eq!(answers[5].list()[2], Reply::Int(300));
+    assert_eq!(answers[6], Reply::Int(0));
+    let script = format!(
+        "redis.call('SET', 'key', 'x', 'PX', '300')
+        {SLOW}
+        return redis.call('PTTL', 'key')"
+    );
+    let answers = client.pipeline(&[&["EVAL", &script, "0"], &["EXISTS", "key"]])?;
+    assert_eq!(answers, [Reply::Int(300), Reply::Int(0)]);
     Ok(())
 }

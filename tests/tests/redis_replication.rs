@@ -2,15 +2,18 @@
 
 use crate::redis_moving::{fill, quipu};
 use anyhow::{Context, Result, ensure};
+use e2e::launch::signal;
 use e2e::redis::{Reply, door_port};
 use e2e::{Redis, RedisClient, launch, poll};
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until the replica has what the primary has, whichever of them is which.
-fn await_same(primary: &mut RedisClient, replica: &mut RedisClient) -> Result<()> {
+pub fn await_same(primary: &mut RedisClient, replica: &mut RedisClient) -> Result<()> {
     primary.must("SET marker same")?;
     poll("that both hold the same", PATIENCE, || {
         let (one, other) = (primary.contents()?, replica.contents()?);
@@ -92,7 +95,8 @@ fn change(client: &mut RedisClient) -> Result<()> {
     Ok(())
 }
 
-fn follow(client: &mut RedisClient, port: u16) -> Result<()> {
+/// Has a server follow a primary, and waits until it does.
+pub fn follow(client: &mut RedisClient, port: u16) -> Result<()> {
     client.must(&format!("REPLICAOF 127.0.0.1 {port}"))?;
     poll("the link to the primary", PATIENCE, || {
         let status = client.info("master_link_status")?;
@@ -321,5 +325,266 @@ fn a_dump_while_keys_change_is_of_one_moment() -> Result<()> {
     for number in 2..=50 {
         assert_eq!(loaded.must(&format!("GET counter:{number}"))?, first);
     }
+    Ok(())
+}
+
+#[test]
+fn a_replica_that_lags_keeps_what_its_primary_kept() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let redis = Redis::start(directory.path(), &["--repl-diskless-sync-delay", "0"])?;
+    let mut primary = redis.client()?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut replica = RedisClient::of(&server)?;
+    follow(&mut replica, redis.port)?;
+    for key in ["persisted", "prolonged", "read", "appended"] {
+        primary.must(&format!("SET {key} x"))?;
+    }
+    let payload = primary.must("DUMP persisted")?;
+    let payload: Vec<u8> = payload.text().chars().map(|letter| letter as u8).collect();
+    await_same(&mut primary, &mut replica)?;
+
+    // The replica hears of all this when the times have passed.
+    signal("STOP", server.pid())?;
+    for key in ["persisted", "prolonged", "read", "appended"] {
+        primary.must(&format!("PEXPIRE {key} 1000"))?;
+    }
+    primary.must("SET set x PX 1000")?;
+    primary.call(&[b"RESTORE", b"restored", b"1000", &payload])?;
+    primary.must("APPEND appended y")?;
+    for key in ["persisted", "set", "restored", "appended"] {
+        assert_eq!(primary.must(&format!("PERSIST {key}"))?, Reply::Int(1), "{key}");
+    }
+    primary.must("PEXPIRE prolonged 10000000")?;
+    primary.must("GETEX read PERSIST")?;
+    primary.must("SET clock x PX 1100")?;
+    poll("that the times pass", PATIENCE, || {
+        ensure!(primary.must("EXISTS clock")? == Reply::Int(0));
+        Ok(())
+    })?;
+    signal("CONT", server.pid())?;
+    await_same(&mut primary, &mut replica)?;
+    assert_eq!(replica.must("DBSIZE")?, primary.must("DBSIZE")?);
+    Ok(())
+}
+
+#[test]
+fn a_flush_within_a_transaction_spares_time_series_in_its_turn() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let redis = Redis::start(directory.path(), &["--repl-diskless-sync-delay", "0"])?;
+    let mut primary = redis.client()?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut replica = RedisClient::of(&server)?;
+    replica.must("TS.ADD heat 1709208000000 21.5")?;
+    follow(&mut replica, redis.port)?;
+    let keys = |client: &mut RedisClient| -> Result<Vec<String>> {
+        let found = client.must("KEYS *")?;
+        let mut keys: Vec<String> = found.list().iter().map(|key| key.text().to_owned()).collect();
+        keys.sort();
+        Ok(keys)
+    };
+    for flush in ["FLUSHALL", "FLUSHDB"] {
+        primary.must("SET before 1")?;
+        for line in ["MULTI", "SET a 1", flush, "SET b 2", "EXEC"] {
+            primary.must(line)?;
+        }
+        assert_eq!(primary.must("WAIT 1 30000")?, Reply::Int(1));
+        assert_eq!(keys(&mut replica)?, ["b", "heat"], "{flush} in a transaction");
+        let script =
+            format!("redis.call('SET','c',1); redis.call('{flush}'); redis.call('SET','d',2)");
+        primary.call(&[b"EVAL", script.as_bytes(), b"0"])?;
+        assert_eq!(primary.must("WAIT 1 30000")?, Reply::Int(1));
+        assert_eq!(keys(&mut replica)?, ["d", "heat"], "{flush} in a script");
+    }
+    // What would change a series is counted, whatever it stands in.
+    for line in ["MULTI", "SET heat 1", "SET e 1", "EXEC", "SWAPDB 0 1", "SELECT 2", "SET f 1"] {
+        primary.must(line)?;
+    }
+    primary.must("COPY f heat DB 0 REPLACE")?;
+    primary.must("SWAPDB 2 0")?;
+    assert_eq!(primary.must("WAIT 1 30000")?, Reply::Int(1));
+    assert_eq!(keys(&mut replica)?, ["d", "e", "heat"]);
+    assert_eq!(replica.info("quipu_replica_refused_commands")?, "4");
+    assert_eq!(server.export("heat")?.len(), 1);
+    Ok(())
+}
+
+/// What a server does for its primary, as `MONITOR` shows it.
+struct Monitor(BufReader<TcpStream>);
+
+impl Monitor {
+    fn at(port: u16) -> Result<Monitor> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(b"MONITOR\r\n")?;
+        let mut monitor = Monitor(BufReader::new(stream));
+        ensure!(monitor.line()? == "+OK");
+        Ok(monitor)
+    }
+
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        ensure!(0 < self.0.read_line(&mut line)?, "the server hung up");
+        Ok(line.trim_end().to_owned())
+    }
+
+    /// The names and first arguments of commands up to that one.
+    fn commands_until(&mut self, last: &str) -> Result<Vec<String>> {
+        let mut commands = Vec::new();
+        loop {
+            let line = self.line()?;
+            let (_, words) = line.split_once("] ").context("no command")?;
+            let words: Vec<&str> = words.split(' ').map(|word| word.trim_matches('"')).collect();
+            let name = words[0].to_ascii_uppercase();
+            if name != "PING" && name != "SELECT" {
+                commands.push([name.as_str(), words.get(1).unwrap_or(&"")].join(" "));
+            }
+            if commands.last().is_some_and(|command| command.trim() == last) {
+                return Ok(commands);
+            }
+        }
+    }
+}
+
+#[test]
+fn messages_reach_replicas_in_their_place_among_changes() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let first = quipu(&directory.path().join("first"))?;
+    let second = quipu(&directory.path().join("second"))?;
+    let (mut primary, mut replica) = (RedisClient::of(&first)?, RedisClient::of(&second)?);
+    follow(&mut replica, door_port(&first)?)?;
+    let mut monitor = Monitor::at(door_port(&second)?)?;
+
+    primary.pipeline(&[&["SET", "k", "1"], &["PUBLISH", "ch", "k=1"], &["SET", "j", "1"]])?;
+    let seen = monitor.commands_until("EXEC")?;
+    assert_eq!(seen, ["MULTI ", "SET k", "PUBLISH ch", "SET j", "EXEC "]);
+
+    primary.pipeline(&[&["MULTI"], &["SET", "k", "2"], &["PUBLISH", "ch", "k=2"], &["EXEC"]])?;
+    let seen = monitor.commands_until("EXEC")?;
+    assert_eq!(seen, ["MULTI ", "SET k", "PUBLISH ch", "EXEC "]);
+
+    let script = "redis.call('SET', 'k', '3'); redis.call('PUBLISH', 'ch', 'k=3')";
+    primary.pipeline(&[&["EVAL", script, "0"]])?;
+    let seen = monitor.commands_until("EXEC")?;
+    assert_eq!(seen, ["MULTI ", "SET k", "PUBLISH ch", "EXEC "]);
+
+    // An effect that becomes several commands keeps its place.
+    primary.pipeline(&[
+        &["MULTI"],
+        &["PUBLISH", "before", "it"],
+        &["HSETEX", "h", "EX", "100", "FIELDS", "1", "f", "v"],
+        &["PUBLISH", "behind", "it"],
+        &["EXEC"],
+    ])?;
+    let seen = monitor.commands_until("EXEC")?;
+    let both = ["MULTI ", "PUBLISH before", "HSET h", "HPEXPIREAT h", "PUBLISH behind", "EXEC "];
+    assert_eq!(seen, both);
+
+    primary.must("PUBLISH ch alone")?;
+    assert_eq!(monitor.commands_until("PUBLISH ch")?, ["PUBLISH ch"]);
+    Ok(())
+}
+
+/// When the fields `a` to `d` of some hashes expire.
+fn field_times(client: &mut RedisClient) -> Result<Vec<Reply>> {
+    let ask = |key| client.must(&format!("HPEXPIRETIME {key} FIELDS 4 a b c d"));
+    ["h", "copy", "moved", "set"].into_iter().map(ask).collect()
+}
+
+fn await_same_times(primary: &mut RedisClient, replica: &mut RedisClient) -> Result<()> {
+    await_same(primary, replica)?;
+    poll("that fields expire at the same time", PATIENCE, || {
+        let (one, other) = (field_times(primary)?, field_times(replica)?);
+        ensure!(one == other, "{one:?}, not {other:?}");
+        Ok(())
+    })
+}
+
+const FIELDS: [&str; 12] = [
+    "HSET h a 1 b 2 c 3",
+    "HPEXPIRE h 900000 FIELDS 2 a b",
+    "HINCRBYFLOAT h a 1.5",
+    "HEXPIRE h 900 FIELDS 1 c",
+    "HPERSIST h FIELDS 1 b",
+    "HSETEX set PX 800000 FIELDS 2 a 1 b 2",
+    "HSETEX set KEEPTTL FIELDS 1 a 3",
+    "HSETEX set FIELDS 1 b 3",
+    "HSET later d 1",
+    "HGETEX later EX 700 FIELDS 1 d",
+    "COPY h copy",
+    "RENAME later moved",
+];
+
+#[test]
+fn fields_expire_after_a_failover_as_they_would_have_before() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let first = quipu(&directory.path().join("first"))?;
+    let second = quipu(&directory.path().join("second"))?;
+    let (mut primary, mut replica) = (RedisClient::of(&first)?, RedisClient::of(&second)?);
+    for line in FIELDS {
+        primary.must(line)?;
+    }
+    // In the dump.
+    follow(&mut replica, door_port(&first)?)?;
+    await_same_times(&mut primary, &mut replica)?;
+    ensure!(field_times(&mut replica)?[0].list()[0].int() > 0);
+    // One by one, and as a transaction.
+    primary.must("FLUSHALL")?;
+    for line in FIELDS {
+        primary.must(line)?;
+    }
+    await_same_times(&mut primary, &mut replica)?;
+    primary.must("FLUSHALL")?;
+    for line in ["MULTI"].into_iter().chain(FIELDS).chain(["EXEC"]) {
+        primary.must(line)?;
+    }
+    await_same_times(&mut primary, &mut replica)?;
+    assert_eq!(primary.info("quipu_left_out_for_replicas")?, "0");
+    assert_eq!(replica.info("quipu_replica_refused_commands")?, "0");
+    // Fields expire on the replica, too, and the key with its last field.
+    primary.must("HSET short a 1 b 2")?;
+    primary.must("HPEXPIRE short 50 FIELDS 2 a b")?;
+    poll("that the fields expire", PATIENCE, || {
+        ensure!(primary.must("EXISTS short")? == Reply::Int(0));
+        ensure!(replica.must("DBSIZE")? == primary.must("DBSIZE")?);
+        Ok(())
+    })?;
+    // The replica takes over.
+    primary.must("HPEXPIRE copy 500 FIELDS 1 a")?;
+    await_same_times(&mut primary, &mut replica)?;
+    drop(first);
+    replica.must("REPLICAOF NO ONE")?;
+    poll("that a field expires", PATIENCE, || {
+        ensure!(replica.must("HEXISTS copy a")? == Reply::Int(0));
+        Ok(())
+    })?;
+    ensure!(replica.must("HPEXPIRETIME h FIELDS 1 a")?.list()[0].int() > 0);
+    Ok(())
+}
+
+#[test]
+fn a_redis_without_expiry_of_fields_takes_all_else() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = quipu(&directory.path().join("data"))?;
+    let mut primary = RedisClient::of(&server)?;
+    for line in FIELDS {
+        primary.must(line)?;
+    }
+    let port = door_port(&server)?.to_string();
+    let redis = Redis::start(directory.path(), &["--replicaof", "127.0.0.1", &port])?;
+    let mut replica = redis.client()?;
+    await_same(&mut primary, &mut replica).with_context(|| redis.log())?;
+    primary.must("FLUSHALL")?;
+    for line in ["MULTI", "SET before 1"].into_iter().chain(FIELDS).chain(["SET after 1", "EXEC"]) {
+        primary.must(line)?;
+    }
+    await_same(&mut primary, &mut replica).with_context(|| redis.log())?;
+    // The primary says when they have expired.
+    primary.must("HPEXPIRE h 50 FIELDS 3 a b c")?;
+    poll("that the fields go", PATIENCE, || {
+        ensure!(replica.must("EXISTS h")? == Reply::Int(0));
+        Ok(())
+    })?;
+    await_same(&mut primary, &mut replica).with_context(|| redis.log())?;
+    ensure!(!redis.log().contains("CRITICAL"), "{}", redis.log());
     Ok(())
 }

@@ -122,7 +122,9 @@ fn a_redis_follows_quipu_in_tls() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let certificates = Certificates::make(directory.path())?;
     let data = directory.path().join("data");
-    let launch = Launch::new(&data).flag("redis-listen", "127.0.0.1:0");
+    let launch = Launch::new(&data)
+        .flag("redis-listen", "127.0.0.1:0")
+        .flag("redis.enable-debug-command", "local");
     let (cert, key) = (certificates.file("own.crt"), certificates.file("own.key"));
     let server = launch.flag("tls-cert", &cert).flag("tls-key", &key).start()?;
     let port = door_port(&server)?.to_string();

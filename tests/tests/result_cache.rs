@@ -61,7 +61,7 @@ fn a_dashboard_reads_the_same_and_reuses_its_steps() -> Result<()> {
             write(&server, [end - 1203, end - 1500].into_iter(), 5)?;
         }
         if round == 7 {
-            server.get("/internal/force_flush")?;
+            server.post("/internal/force_flush", "")?;
         }
         let now = ask(&server, end)?;
         assert_ne!(now, seen, "the window moved");

@@ -16,7 +16,7 @@ const USAGE: &str = "\
 usage: cargo xtask <task>
 
   ci      everything that CI runs: format, lints, documentation, tests, fuzzing, end to end
-  tidy    the house rules that no compiler checks
+  tidy    the rules of the repository that no compiler checks
   dependencies
           licences of all crates, and whether a flaw of one is known
   advisories DIR

@@ -80,7 +80,25 @@ fn check_file(name: &str, text: &str, complaints: &mut Vec<String>) {
             }
         }
     }
+    check_regexes(name, code, complaints);
     check_functions(name, code, complaints);
+}
+
+/// Crates that may compile regular expressions themselves: Go's dialect, PostgreSQL's, and tools.
+const REGEX_CRATES: [&str; 5] = ["crates/re2/", "crates/sql/", "bench/", "tests/", "xtask/"];
+
+/// Regular expressions of users have one dialect, which one crate reads.
+fn check_regexes(name: &str, code: &str, complaints: &mut Vec<String>) {
+    let is_test =
+        name.contains("/tests/") || name.contains("tests.rs") || name.contains("testing.rs");
+    if is_test || REGEX_CRATES.iter().any(|start| name.starts_with(start)) {
+        return;
+    }
+    for (idx, line) in code.lines().enumerate() {
+        if line.contains("Regex::new(") || line.contains("RegexBuilder::new(") {
+            complaints.push(format!("{name}:{}: compile regular expressions with re2", idx + 1));
+        }
+    }
 }
 
 /// In formatted code a function ends with a brace in the column where its first line begins.
@@ -159,5 +177,7 @@ mod tests {
         let long = format!("fn f() {{\n{}}}\n", "    x();\n".repeat(80));
         check_file("a.rs", &format!("{long}dbg!(1);\n"), &mut complaints);
         assert_eq!(complaints.len(), 3, "{complaints:?}");
+        check_file("b.rs", "//! B.\nlet r = Regex::new(text);\n", &mut complaints);
+        assert_eq!(complaints.len(), 4, "{complaints:?}");
     }
 }

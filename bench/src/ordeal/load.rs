@@ -134,8 +134,8 @@ pub fn disturb(
     while !is_over.load(Ordering::Acquire) {
         std::thread::sleep(Duration::from_millis(random.below(40)));
         match random.below(5) {
-            0 | 1 => drop(client.get("/internal/force_flush")),
-            2 => drop(client.get("/internal/force_merge")),
+            0 | 1 => drop(client.post("/internal/force_flush", "", b"")),
+            2 => drop(client.post("/internal/force_merge", "", b"")),
             3 => {
                 let before: Vec<Ledger> = ledgers.iter().map(|one| lock(one).clone()).collect();
                 let answer = client.post("/api/v1/admin/tsdb/snapshot", "", b"");
@@ -156,7 +156,7 @@ pub fn disturb(
                 let last = last.as_ref().map(|last| last.name.as_str()).or(kept);
                 let is_last = |name: &&str| last == Some(*name);
                 if let Some(name) = names.filter(|name| !is_last(name)).min() {
-                    drop(client.get(&format!("/snapshot/delete?snapshot={name}")));
+                    drop(client.post(&format!("/snapshot/delete?snapshot={name}"), "", b""));
                 }
             }
         }

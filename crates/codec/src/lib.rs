@@ -14,6 +14,7 @@ pub use bytes::{Reader, put_i64_zigzag, put_u32, put_u64, put_varint, unzigzag, 
 pub use checksum::{Crc32, crc32};
 pub use column::{
     ColumnScratch, Effort, Layout, Paging, TimestampsOutline, TimestampsReader, ValuesOutline,
-    ValuesReader, encode_timestamps, encode_values,
+    ValuesReader, encode_timestamps, encode_timestamps_plainly, encode_values,
+    encode_values_plainly,
 };
 pub use error::Error;

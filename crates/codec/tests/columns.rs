@@ -1,7 +1,7 @@
 //! Columns of every shape come back as they were, whole and slot by slot.
 //! `SEED=n cargo test -p codec --test all columns` replays one seed.
 
-use crate::shapes::{Draws, TIMESTAMPS, VALUES};
+use crate::shapes::{Draws, STALE, TIMESTAMPS, VALUES};
 use codec::{
     ColumnScratch, Effort, Layout, Paging, TimestampsReader, ValuesOutline, ValuesReader,
     encode_timestamps, encode_values,
@@ -162,6 +162,158 @@ fn timestamps_of_every_shape_come_back() {
             }
         }
     }
+}
+
+/// Decodes a column whole and compares every bit.
+#[track_caller]
+fn check_round_trip(
+    values: &[f64],
+    lens: &[u32],
+    effort: Effort,
+    buffers: &mut (Vec<u8>, Vec<f64>),
+) {
+    let (bytes, decoded) = buffers;
+    bytes.clear();
+    decoded.clear();
+    encode_values(values, lens, effort, bytes);
+    let reader = ValuesReader::open(bytes, lens, Paging::NEWEST).unwrap();
+    reader.read(0..lens.len(), decoded).unwrap();
+    let same = decoded.len() == values.len()
+        && decoded.iter().zip(values).all(|(a, b)| a.to_bits() == b.to_bits());
+    assert!(same, "{values:?} came back as {decoded:?}, {effort:?}");
+}
+
+/// Values at the limits of floats and of the integers that encoders make of them, each bit pattern
+/// once: signed zeros, powers of two and ten, the ends of `i64`, subnormals, infinities, NaNs, and
+/// the neighbours of all of these.
+fn extreme_values() -> Vec<f64> {
+    let mut centers: Vec<u64> = (-1074..1024).step_by(31).map(|p| 2f64.powi(p).to_bits()).collect();
+    centers.extend([0, 31, 32, 51, 52, 53, 54, 61, 62, 63, 64].map(|p| 2f64.powi(p).to_bits()));
+    centers.extend((0..20).map(|p| 10f64.powi(p).to_bits()));
+    centers.extend([0, i64::MAX as u64, f64::INFINITY.to_bits(), f64::NAN.to_bits(), STALE]);
+    let neighbours = |bits: &u64| [-1i64, 0, 1].map(|by| bits.wrapping_add_signed(by));
+    let mut all: Vec<u64> = centers.iter().flat_map(neighbours).collect();
+    all.extend([2f64.powi(31), 2f64.powi(32), 2f64.powi(52)].map(|v| (v - 1.0).to_bits()));
+    all.extend(all.clone().iter().map(|bits| bits ^ 1 << 63));
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().map(f64::from_bits).collect()
+}
+
+#[test]
+fn pairs_of_extreme_values_come_back() {
+    let extremes = extreme_values();
+    let mut buffers = (Vec::new(), Vec::new());
+    for &a in &extremes {
+        for &b in &extremes {
+            check_round_trip(&[a, b], &[2], Effort::Fast, &mut buffers);
+        }
+    }
+    println!("{} pairs", extremes.len() * extremes.len());
+}
+
+/// Random columns of a test; `COLUMN_ROUNDS=n` asks for more.
+fn column_rounds(default: u64) -> u64 {
+    let rounds = std::env::var("COLUMN_ROUNDS").ok().and_then(|value| value.parse().ok());
+    rounds.unwrap_or(default)
+}
+
+#[test]
+fn mixtures_of_extreme_values_come_back() {
+    let extremes = extreme_values();
+    let mut buffers = (Vec::new(), Vec::new());
+    let rounds = column_rounds(4000);
+    println!("{} columns of values", rounds * EFFORTS.len() as u64);
+    for seed in random::seeds(0..rounds) {
+        let mut random = Random(seed);
+        let mut pick = || extremes[random.within(extremes.len() as u64) as usize];
+        let choice = [pick(), pick(), pick(), pick()];
+        let kinds = 2 + seed % 3;
+        let len = [2, 3, 5, 70, 300][(seed / 3 % 5) as usize];
+        let mut values = vec![choice[0]; len];
+        for value in &mut values[len / 2..] {
+            *value = choice[random.within(kinds) as usize];
+        }
+        let lens = [(len / 2) as u32, 0, len.div_ceil(2) as u32];
+        EFFORTS.iter().for_each(|&effort| check_round_trip(&values, &lens, effort, &mut buffers));
+    }
+}
+
+/// Timestamps at the ends of time and around powers of two, each once, ascending.
+fn extreme_timestamps() -> Vec<i64> {
+    let mut all = vec![i64::MIN, i64::MIN + 1, i64::MAX - 1, i64::MAX];
+    for power in (0..63).step_by(3).chain([31, 32, 53, 62]) {
+        let center = 1i64 << power;
+        all.extend([center - 1, center, center + 1, -center - 1, -center, 1 - center]);
+    }
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+fn check_times_round_trip(times: &[i64], lens: &[u32]) {
+    for effort in EFFORTS {
+        let mut bytes = Vec::new();
+        encode_timestamps(times, lens, effort, &mut bytes);
+        let reader = TimestampsReader::open(&bytes, Paging::NEWEST).unwrap();
+        let mut back = Vec::new();
+        reader.read(0..lens.len(), &mut back).unwrap();
+        assert_eq!((reader.lens(), &back[..]), (lens, times), "{effort:?}");
+    }
+}
+
+#[test]
+fn pairs_of_extreme_timestamps_come_back() {
+    let extremes = extreme_timestamps();
+    for (idx, &a) in extremes.iter().enumerate() {
+        for &b in &extremes[idx + 1..] {
+            check_times_round_trip(&[a, b], &[2]);
+            check_times_round_trip(&[b, a, b], &[1, 2]);
+        }
+    }
+}
+
+#[test]
+fn mixtures_of_extreme_and_usual_timestamps_come_back() {
+    let extremes = extreme_timestamps();
+    let rounds = column_rounds(600);
+    println!("{} columns of timestamps", rounds * EFFORTS.len() as u64);
+    for seed in random::seeds(0..rounds) {
+        let mut random = Random(seed);
+        let slots = 1 + random.within(4) as usize;
+        let (mut times, mut lens) = (Vec::new(), Vec::new());
+        for _ in 0..slots {
+            let mut slot: Vec<i64> = (0..random.within(4))
+                .map(|_| extremes[random.within(extremes.len() as u64) as usize])
+                .collect();
+            let steps = [0, 3, 70, 300][random.within(4) as usize];
+            let (start, step) = (random.next() as i64 / 2, 1 + (random.next() >> 34) as i64);
+            slot.extend((0..steps).map(|idx| start + idx * step));
+            slot.sort_unstable();
+            slot.dedup();
+            lens.push(slot.len() as u32);
+            times.extend(slot);
+        }
+        check_times_round_trip(&times, &lens);
+    }
+}
+
+#[test]
+fn plain_columns_of_extremes_come_back() {
+    let (values, times) = (extreme_values(), extreme_timestamps());
+    let lens = [values.len() as u32 - 3, 0, 3];
+    let mut bytes = Vec::new();
+    codec::encode_values_plainly(&values, &lens, &mut bytes);
+    let mut back = Vec::new();
+    let reader = ValuesReader::open(&bytes, &lens, Paging::NEWEST).unwrap();
+    reader.read(0..3, &mut back).unwrap();
+    assert!(back.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
+    assert_eq!(back.len(), values.len());
+    let lens = [0, times.len() as u32];
+    let (mut bytes, mut back) = (Vec::new(), Vec::new());
+    codec::encode_timestamps_plainly(&times, &lens, &mut bytes);
+    TimestampsReader::open(&bytes, Paging::NEWEST).unwrap().read(0..2, &mut back).unwrap();
+    assert_eq!(back, times);
 }
 
 /// What the store's budget counts on.

@@ -141,3 +141,32 @@ fn timestamps_decode() {
     );
     check_timestamps("02020204030201000401010103015b010f0a01", &[1, 5, 6, 9, 100, -7, 3], &[5, 2]);
 }
+
+/// Columns of encoders up to November 2026 whose integers are equal modulo 2^63 - 1: the header has
+/// that multiplier, and the integers are not divided.
+#[test]
+fn undivided_columns_decode() {
+    check_values(
+        "022101ffffffffffffffff7f000100fdffffffffffffffff01",
+        &[-1.0, i64::MIN as f64],
+        &[2],
+        Effort::Fast,
+    );
+    check_values(
+        "032100ffffffffffffffff7f000000fdffffffffffffffff01",
+        &[0.0, f64::from_bits(0x8000_0000_0000_0001)],
+        &[2],
+        Effort::Fast,
+    );
+    check_values(
+        "0321ffffffffffffffffff01ffffffffffffffff7f00ffffffffffffffffff0100feffffffffffffffff01",
+        &[-0.0, f64::from_bits(u64::MAX)],
+        &[2],
+        Effort::Fast,
+    );
+    check_timestamps(
+        "0001000421ffffffffffffffffff01ffffffffffffffff7f00ffffffffffffffffff0100feffffffffffffffff01",
+        &[i64::MIN, -1],
+        &[2],
+    );
+}

@@ -81,11 +81,16 @@ impl<'a> Context<'a> {
 
     /// Fails when the evaluation holds more than it may.
     pub fn check_memory(&self) -> Result<()> {
+        self.check_room(0)
+    }
+
+    /// Fails when `size` more bytes would exceed the memory limit of the query.
+    pub fn check_room(&self, size: usize) -> Result<()> {
         let limits = &self.options.limits;
         if limits.samples_max < self.usage.samples.get() {
             return Err(too_many_samples());
         }
-        let bytes = self.usage.bytes.get();
+        let bytes = self.usage.bytes.get().saturating_add(size as u64);
         if limits.memory_bytes_max < bytes {
             let (max, limit) = (limits.memory_bytes_max, limits.memory_limit);
             let flag = limit.flag();
@@ -107,9 +112,11 @@ impl<'a> Context<'a> {
         SelectLimits {
             series_max: self.options.limits.series_max,
             deadline: self.options.deadline,
+            cancelled: self.options.cancelled.clone(),
             cost_max: self.options.limits.select_cost_max,
             missing: Some(Arc::clone(&self.missing)),
             asks: self.options.asks,
+            filters: Arc::clone(&self.options.filters),
         }
     }
 
@@ -183,6 +190,7 @@ impl From<SourceError> for QueryError {
     fn from(error: SourceError) -> QueryError {
         match error {
             SourceError::DeadlineExceeded => QueryError::Timeout("expression evaluation"),
+            SourceError::Cancelled => QueryError::Canceled("expression evaluation"),
             SourceError::LimitExceeded { limit, message } => QueryError::Limit { limit, message },
             SourceError::Changed => QueryError::Changed,
             SourceError::Failed(message) => QueryError::Storage(message),

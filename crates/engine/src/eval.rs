@@ -11,7 +11,7 @@ use crate::call::{CallContext, Evaluate};
 use crate::context::{Collision, Context};
 use crate::error::{QueryError, Result};
 use crate::functions::{self, Kernel};
-use crate::gap::ABSENT;
+use crate::gap::{ABSENT, to_number};
 use crate::histograms::cells::has_numbers;
 use crate::histograms::results::take_points;
 use crate::histograms::rollup::MixedRollup;
@@ -56,8 +56,10 @@ impl Evaluate for Evaluator<'_> {
             Expr::Paren(paren) => self.scalar(&paren.expr, grid),
             Expr::Unary(unary) => {
                 let value = self.scalar(&unary.expr, grid)?;
-                let sign = if unary.op == UnaryOp::Minus { -1.0 } else { 1.0 };
-                Ok(value.zip(&Scalar::Constant(sign), grid.len, |a, b| a * b))
+                if unary.op == UnaryOp::Plus {
+                    return Ok(value);
+                }
+                Ok(value.zip(&Scalar::Constant(0.0), grid.len, |value, _| to_number(-value)))
             }
             Expr::Binary(binary) => {
                 let left = self.scalar(&binary.left, grid)?;

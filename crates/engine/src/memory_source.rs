@@ -6,7 +6,6 @@ use crate::source::{
 };
 use histogram::Histogram;
 use model::{Labels, MatchOp, Matcher, TimeRange};
-use regex::Regex;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -98,8 +97,10 @@ fn select_of<'m>(
     range: TimeRange,
     limits: &SelectLimits,
 ) -> Result<MemorySet<'m>, SourceError> {
+    let sets = store::confine(sets, &limits.filters)
+        .map_err(|error| SourceError::Failed(error.to_string()))?;
     let mut compiled = Vec::new();
-    for set in sets {
+    for set in sets.iter() {
         let conditions: Result<Vec<_>, _> = set.iter().map(Condition::compile).collect();
         compiled.push(conditions?);
     }
@@ -120,7 +121,7 @@ fn select_of<'m>(
 /// A matcher, ready to be asked.
 pub(crate) struct Condition<'a> {
     pub matcher: &'a Matcher,
-    regex: Option<Regex>,
+    regex: Option<re2::Regexp>,
 }
 
 impl Condition<'_> {
@@ -128,7 +129,8 @@ impl Condition<'_> {
         let regex = match matcher.op {
             MatchOp::Equal | MatchOp::NotEqual => None,
             MatchOp::Regex | MatchOp::NotRegex => Some(
-                Regex::new(&format!("^(?s:{})$", matcher.value))
+                re2::Expression::parse(&matcher.value, true)
+                    .and_then(|parsed| parsed.compile_anchored(re2::Limits::new(10 << 20)))
                     .map_err(|error| SourceError::Failed(error.to_string()))?,
             ),
         };

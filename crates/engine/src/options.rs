@@ -1,6 +1,7 @@
 //! How a query is to be evaluated: its language, its bounds, when to give up.
 
 use crate::error::{Limit, QueryError, Result};
+use model::Matcher;
 use promql::Dialect;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,6 +87,8 @@ pub struct QueryOptions {
     pub partial: Partial,
     /// Whether other databases are asked for what they have.
     pub asks: Asks,
+    /// Label filters that confine the query: each series must match at least one. Empty: no restriction.
+    pub filters: Arc<[Vec<Matcher>]>,
     /// Whether the samples of each step are counted.
     pub step_stats: StepStats,
     /// What PromQL makes of start timestamps.
@@ -137,6 +140,7 @@ impl Default for QueryOptions {
             cancelled: None,
             partial: Partial::Answer,
             asks: Asks::All,
+            filters: Arc::default(),
             step_stats: StepStats::Omitted,
             start_timestamps: StartTimestamps::Ignored,
         }

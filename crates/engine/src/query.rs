@@ -217,9 +217,7 @@ pub(crate) fn parse(
     if options.is_try() && !is_brief(&expr) {
         return Err(QueryError::NotBrief);
     }
-    if options.experimental_functions {
-        promql::settle_durations(text, &mut expr, times)?;
-    }
+    promql::settle_durations(text, &mut expr, times)?;
     Ok((expr, started.elapsed()))
 }
 

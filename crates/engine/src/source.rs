@@ -9,6 +9,7 @@ use histogram::Histogram;
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use store::{Asks, Fold, Folded, Missing};
 
@@ -19,12 +20,16 @@ pub struct SelectLimits {
     pub series_max: usize,
     /// When to give up.
     pub deadline: Option<Instant>,
+    /// Set by another thread to make the query stop.
+    pub cancelled: Option<Arc<AtomicBool>>,
     /// What selecting and reading may cost, about, in samples; a source that cannot tell ignores it.
     pub cost_max: u64,
     /// Who is told what is missing; a source that finds something missing and can tell nobody fails.
     pub missing: Option<Arc<Missing>>,
     /// Who is asked.
     pub asks: Asks,
+    /// Label filters that confine the selection: each series must match at least one. Empty: no restriction.
+    pub filters: Arc<[Vec<Matcher>]>,
 }
 
 /// Receives a series' index, timestamps and values.
@@ -43,6 +48,9 @@ pub enum SourceError {
     /// The deadline passed.
     #[error("the deadline passed")]
     DeadlineExceeded,
+    /// The query was cancelled.
+    #[error("the query was cancelled")]
+    Cancelled,
     /// More than a limit allows.
     #[error("{message}")]
     LimitExceeded {

@@ -6,6 +6,7 @@ use crate::source::{
 };
 use model::{Labels, Matcher, TimeRange};
 use std::ops::Range;
+use std::sync::Arc;
 
 impl Source for store::Store {
     fn select(
@@ -51,7 +52,7 @@ fn questions<'a>(store: &'a store::Store, limits: &'a SelectLimits) -> store::Qu
         Some(missing) => store.noting(missing),
         None => store.strict(),
     };
-    questions.asking(limits.asks)
+    questions.asking(limits.asks).confined_to(&limits.filters)
 }
 
 impl ChangeClock for store::Store {
@@ -139,6 +140,7 @@ fn bounds_of(limits: &SelectLimits) -> store::SelectLimits {
     store::SelectLimits {
         series_max: limits.series_max,
         deadline: limits.deadline,
+        cancelled: limits.cancelled.clone().map(|flag| flag as Arc<dyn store::CancelFlag>),
         cost_max: limits.cost_max,
     }
 }
@@ -146,13 +148,17 @@ fn bounds_of(limits: &SelectLimits) -> store::SelectLimits {
 fn translate(error: store::Error) -> SourceError {
     match error {
         store::Error::DeadlineExceeded => SourceError::DeadlineExceeded,
+        store::Error::Cancelled => SourceError::Cancelled,
         store::Error::LimitExceeded { limit, .. } => {
             let limit = match limit {
                 store::Limit::Series => Limit::Series,
                 store::Limit::SelectionCost => Limit::Cost,
+                store::Limit::ListSize => Limit::QueryMemory,
                 store::Limit::ElsewhereSamples => Limit::ElsewhereSamples,
                 store::Limit::ElsewhereSize => Limit::ElsewhereSize,
-                store::Limit::Partitions => return SourceError::Failed(error.to_string()),
+                store::Limit::Partitions | store::Limit::RequestPartitions => {
+                    return SourceError::Failed(error.to_string());
+                }
             };
             SourceError::LimitExceeded { limit, message: error.to_string() }
         }

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! Selectors drop stale markers, no literal can write one, and arithmetic that meets one makes
-//! it quiet, which changes its bits; so no value of an expression has these bits and they are
+//! it quiet, which changes its bits. What changes bits without arithmetic (`abs`, `-`, fields of
+//! histograms) passes `gap::to_number`. So no value of an expression has these bits and they are
 //! free to mean "no sample here". A row without any value is not kept.
 
 use crate::context::Context;
 use crate::error::{QueryError, Result};
-use crate::gap::{ABSENT, is_absent};
+use crate::gap::{ABSENT, is_absent, to_number};
 use crate::histograms::cells::{Cell as HistogramCell, CellRows, cell_at, weight};
 use crate::names::{Key, NameState};
 use crate::options::NameRemoval;
@@ -168,16 +169,16 @@ impl Vector {
         Ok(())
     }
 
-    /// Every value that is there, to be changed in place by a function that makes no gap of it.
+    /// Changes every value that is there in place. Makes no gaps.
     pub fn map_values(&mut self, map: impl Fn(f64) -> f64) {
         for value in &mut self.values {
             if !is_absent(*value) {
-                *value = map(*value);
+                *value = to_number(map(*value));
             }
         }
     }
 
-    /// As [`Vector::map_values`] with the step's index.
+    /// As [`Vector::map_values`] with the step's index. `map` may make gaps.
     pub fn map_steps(&mut self, map: impl Fn(usize, f64) -> f64) {
         for row in self.values.chunks_exact_mut(self.steps) {
             for (step, value) in row.iter_mut().enumerate() {
@@ -220,6 +221,26 @@ impl Vector {
     pub fn rekey(mut self, mut rename: impl FnMut(&Key) -> Key) -> Result<Vector> {
         for key in &mut self.keys {
             *key = rename(key);
+        }
+        self.merge_same_labels()
+    }
+
+    /// As [`Vector::rekey`], for labels that the query creates. Charges them to the memory of the query and checks its deadline.
+    ///
+    /// # Errors
+    /// As [`Vector::rekey`]; beyond the memory limit or the deadline of the query.
+    pub fn rekey_within(
+        mut self,
+        context: &Context<'_>,
+        mut rename: impl FnMut(&Key) -> Result<Key>,
+    ) -> Result<Vector> {
+        for key in &mut self.keys {
+            let size = key.labels.as_bytes().len();
+            *key = rename(key)?;
+            let more = key.labels.as_bytes().len().saturating_sub(size);
+            self.reserved.grow(0, more as u64);
+            context.check_memory()?;
+            context.check()?;
         }
         self.merge_same_labels()
     }

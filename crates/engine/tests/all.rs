@@ -6,6 +6,7 @@ mod changed;
 mod limits;
 mod metricsql_rows;
 mod names;
+mod nan_bits;
 mod partial;
 mod result_cache;
 #[path = "../../store/tests/rows/mod.rs"]

@@ -5,6 +5,7 @@ use engine::{
 };
 use histogram::{Bucket, Histogram};
 use model::Labels;
+use promql::Dialect;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -39,6 +40,44 @@ fn samples_and_memory_are_bounded() {
     let options = QueryOptions { limits, ..QueryOptions::default() };
     let message = error(&source, "m", &options).to_string();
     assert!(message.contains("the limit is 100000 (query.max-memory)"), "{message}");
+}
+
+/// `left op right` of as many selectors as 2 to the `depth`th.
+fn balanced(operand: &str, op: &str, depth: usize) -> String {
+    match depth {
+        0 => operand.to_string(),
+        depth => {
+            let half = balanced(operand, op, depth - 1);
+            format!("({half} {op} {half})")
+        }
+    }
+}
+
+#[test]
+fn operands_of_one_expression_share_its_memory() {
+    let source = many_series();
+    // A vector of `m` takes 2.9 MB, a number at each step 29 KB.
+    let limits = QueryLimits { memory_bytes_max: 10_000_000, ..QueryLimits::default() };
+    let promql = QueryOptions { limits, ..QueryOptions::default() };
+    let metricsql = QueryOptions { dialect: Dialect::MetricsQl, ..promql.clone() };
+    let check = |text: &str, options: &QueryOptions| {
+        let message = error(&source, text, options).to_string();
+        assert!(message.contains("the limit is 10000000 (query.max-memory)"), "{message}");
+    };
+    let union = |argument: &str| format!("union({})", vec![argument; 10_000].join(","));
+    for argument in
+        ["m", "1", "5m", "time()", "pi()", "abs(m)", "sum(m)", "quantiles(\"q\", 1, 0, m)"]
+    {
+        check(&union(argument), &metricsql);
+    }
+    check(&balanced("m", "or", 9), &promql);
+    check(&balanced("m", "or", 9), &metricsql);
+    // Finished parts give their memory back.
+    assert!(range(&source, &balanced("sum(m)", "+", 7), HOUR, &promql).is_ok());
+    assert!(range(&source, &balanced("sum(m)", "+", 7), HOUR, &metricsql).is_ok());
+    let chain = vec!["m"; 3_000].join(" or ");
+    let message = error(&source, &chain, &promql).to_string();
+    assert!(message.contains("nested deeper than 200 levels"), "{message}");
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl<'a> Evaluation<'a> {
     /// Obeys `option now` and `option location`.
     fn set_option(&self, name: &str, value: &Value) -> Result<()> {
         match (name, value) {
-            ("location", value) => *self.zone.borrow_mut() = builtins::zone_of(value),
+            ("location", value) => *self.zone.borrow_mut() = builtins::zone_of(value)?,
             ("now", Value::Closure(_)) => {
                 let now = self.apply(value, Vec::new(), None, Span::default())?;
                 let Value::Time(now) = now else {

@@ -36,7 +36,7 @@ mod time;
 mod token;
 mod value;
 
-pub use builtins::{ORGANISATION_ID, bucket_id};
+pub use builtins::{ORGANISATION_ID, bucket_id, bucket_names};
 pub use csv::{Annotation, Dialect};
 pub use error::{Error, ErrorKind, Result, Span};
 pub use eval::Limits;

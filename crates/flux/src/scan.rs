@@ -49,14 +49,9 @@ impl Scan {
     /// The measurements and fields that may have what is wanted.
     ///
     /// # Errors
-    /// A failed read, or a bucket that is not there.
+    /// A failed read.
     pub(crate) fn candidates(&self, evaluation: &Evaluation<'_>) -> Result<Vec<Candidate>> {
         let database = self.bucket.as_ref();
-        if !evaluation.source.has_database(database)? {
-            let message =
-                format!("failed to initialize execute state: could not find bucket {database:?}");
-            return Err(Error::not_found(message));
-        }
         let named = self.filters.iter().find_map(|filter| filter.values_of("_measurement"));
         let mut measurements = match named {
             Some(names) => names,

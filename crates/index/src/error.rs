@@ -1,5 +1,7 @@
 //! What can go wrong in the index, named for what the caller must do about it.
 
+use crate::interrupt::Interruption;
+
 /// `Result` of this room.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -41,6 +43,9 @@ pub enum Error {
         /// What it may.
         max: u64,
     },
+    /// The deadline of the search passed, or another thread cancelled it.
+    #[error("the search was interrupted: {0:?}")]
+    Interrupted(Interruption),
     /// Bytes that no writer of ours left behind.
     #[error("{file} is corrupt at byte {offset}: {what}")]
     Corrupt {

@@ -18,6 +18,7 @@ mod rot_tests;
 use crate::cardinality::{Cardinality, CardinalityQuestion, CountedPart};
 use crate::entity::{BlockRef, EntityId, NewEntity};
 use crate::error::{Error, Result};
+use crate::frozen::FrozenParts;
 use crate::jobs::{FreezeJob, MergeJob, NewSegment};
 use crate::matcher::CompiledMatchers;
 use crate::memory::MemoryIndex;
@@ -36,11 +37,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Index {
     vfs: Arc<dyn vfs::Vfs>,
     dir: PathBuf,
-    /// By increasing entities.
-    segments: Vec<Arc<Segment>>,
-    /// Behind the segments; nothing is registered in them any more.
-    sealed: Vec<Arc<MemoryIndex>>,
-    /// Behind the sealed ones.
+    /// What never changes; replaced as a whole.
+    frozen: Arc<FrozenParts>,
+    /// Behind the frozen parts.
     memory: MemoryIndex,
     /// The last number that a segment was given: no other gets it, even of those that come to
     /// nothing.
@@ -54,6 +53,9 @@ pub(crate) enum Part<'a> {
     Memory(&'a MemoryIndex),
 }
 
+/// Searches one part.
+type PartSearch<'a, P> = &'a dyn Fn(&P) -> Result<Vec<BlockMatch>>;
+
 /// What is done about a segment that is rotten: `Ok` goes on without it, an error is the answer.
 pub type OnRot<'a> = dyn FnMut(&Segment, Error) -> Result<()> + 'a;
 
@@ -63,7 +65,11 @@ pub fn refuse_rot(_: &Segment, error: Error) -> Result<()> {
 }
 
 /// What a segment gave; `None` when it is rotten and that is borne.
-fn borne<T>(segment: &Segment, read: Result<T>, on_rot: &mut OnRot<'_>) -> Result<Option<T>> {
+pub(crate) fn borne<T>(
+    segment: &Segment,
+    read: Result<T>,
+    on_rot: &mut OnRot<'_>,
+) -> Result<Option<T>> {
     match read.map_err(|error| error.in_file(segment.name())) {
         Ok(read) => Ok(Some(read)),
         Err(error) if error.is_corrupt() => on_rot(segment, error).map(|()| None),
@@ -96,8 +102,9 @@ impl Index {
         let (next_entity, next_series) =
             segments.last().map_or((0, 0), |last| (last.entities().end, last.series().end));
         let memory = MemoryIndex::new(next_entity, next_series);
-        let (dir, sealed, given) = (dir.to_path_buf(), Vec::new(), AtomicU32::new(0));
-        Ok(Index { vfs, dir, segments, sealed, memory, given })
+        let frozen = Arc::new(FrozenParts { segments, sealed: Vec::new() });
+        let (dir, given) = (dir.to_path_buf(), AtomicU32::new(0));
+        Ok(Index { vfs, dir, frozen, memory, given })
     }
 
     /// The entity with exactly these metric names (in this order) and tags.
@@ -145,6 +152,18 @@ impl Index {
         self.memory.replay(registrations)
     }
 
+    /// As [`Index::replay`], for an index that has lost label sets: leaves out registrations that do not
+    /// apply without them.
+    ///
+    /// # Errors
+    /// [`Error::Full`] and [`Error::MemoryFull`], as in [`Index::replay`].
+    pub fn replay_what_applies(&mut self, registrations: &[u8]) -> Result<()> {
+        match self.memory.replay_what_applies(registrations, &mut Vec::new()) {
+            Some(error @ (Error::Full { .. } | Error::MemoryFull { .. })) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// The block that an entity lives in; `None` when it is unknown or was dropped.
     ///
     /// # Errors
@@ -187,7 +206,8 @@ impl Index {
         on_rot: &mut OnRot<'_>,
     ) -> Result<Vec<BlockMatch>> {
         let in_segment = |segment: &Segment| segment.search(matchers);
-        self.search_parts(matchers, &in_segment, &|memory| memory.search(matchers), on_rot)
+        let in_memory = |memory: &MemoryIndex| memory.search(matchers);
+        search_parts(self.parts(), matchers, (&in_segment, &in_memory), on_rot)
     }
 
     /// The same for those who need no order: the matches of each part are together, older parts
@@ -215,31 +235,8 @@ impl Index {
         on_rot: &mut OnRot<'_>,
     ) -> Result<Vec<BlockMatch>> {
         let in_segment = |segment: &Segment| segment.search_among(matchers, among);
-        self.search_parts(matchers, &in_segment, &|memory| memory.search_unsorted(matchers), on_rot)
-    }
-
-    /// What is found in each part, one after the other.
-    fn search_parts(
-        &self,
-        matchers: &CompiledMatchers,
-        in_segment: &dyn Fn(&Segment) -> Result<Vec<BlockMatch>>,
-        in_memory: &dyn Fn(&MemoryIndex) -> Vec<BlockMatch>,
-        on_rot: &mut OnRot<'_>,
-    ) -> Result<Vec<BlockMatch>> {
-        let mut out = Vec::new();
-        for part in self.parts() {
-            let found = match part {
-                Part::Segment(segment) => {
-                    borne(segment, in_segment(segment), on_rot)?.unwrap_or_default()
-                }
-                Part::Memory(memory) => {
-                    matchers.check_cost(memory.search_cost(matchers))?;
-                    in_memory(memory)
-                }
-            };
-            append(&mut out, found);
-        }
-        Ok(out)
+        let in_memory = |memory: &MemoryIndex| memory.search_unsorted(matchers);
+        search_parts(self.parts(), matchers, (&in_segment, &in_memory), on_rot)
     }
 
     /// Appends the labels of a series to `out`, the metric's name included, in no order.
@@ -337,7 +334,7 @@ impl Index {
     /// As [`Index::find_entity`].
     pub fn label_sizes_noting(&self, on_rot: &mut OnRot<'_>) -> Result<Vec<(String, u64)>> {
         let mut sizes = std::collections::BTreeMap::new();
-        for segment in &self.segments {
+        for segment in &self.frozen.segments {
             let of_segment = borne(segment, segment.label_sizes(), on_rot)?.unwrap_or_default();
             for (name, size) in of_segment {
                 *sizes.entry(name).or_default() += size;
@@ -380,18 +377,19 @@ impl Index {
             return;
         }
         let next = MemoryIndex::new(self.memory.next_entity(), self.memory.next_series());
-        self.sealed.push(Arc::new(std::mem::replace(&mut self.memory, next)));
+        let sealed = Arc::new(std::mem::replace(&mut self.memory, next));
+        Arc::make_mut(&mut self.frozen).sealed.push(sealed);
     }
 
     /// The work of writing everything sealed to one segment; `None` when nothing is sealed.
     pub fn freeze_job(&self) -> Option<FreezeJob> {
-        if self.sealed.is_empty() {
+        if self.frozen.sealed.is_empty() {
             return None;
         }
         Some(FreezeJob {
             vfs: Arc::clone(&self.vfs),
             dir: self.dir.clone(),
-            memories: self.sealed.clone(),
+            memories: self.frozen.sealed.clone(),
             sequence: self.next_sequence(),
         })
     }
@@ -399,11 +397,14 @@ impl Index {
     /// The work of joining neighbouring segments, by their place in [`Index::segments`], into one
     /// (or of rewriting a single one, to drop entities).
     pub fn merge_job(&self, segments: Range<usize>) -> MergeJob {
-        assert!(!segments.is_empty() && segments.end <= self.segments.len(), "segments to merge");
+        assert!(
+            !segments.is_empty() && segments.end <= self.frozen.segments.len(),
+            "segments to merge"
+        );
         MergeJob {
             vfs: Arc::clone(&self.vfs),
             dir: self.dir.clone(),
-            segments: self.segments[segments].to_vec(),
+            segments: self.frozen.segments[segments].to_vec(),
             sequence: self.next_sequence(),
         }
     }
@@ -415,11 +416,11 @@ impl Index {
     pub fn install(&mut self, new: &NewSegment) -> Result<()> {
         let entities = new.segment.entities();
         let is_replaced = |segment: &Arc<Segment>| new.replaces.iter().any(|n| n == segment.name());
-        let replaced = self.segments.iter().filter(|segment| is_replaced(segment)).count();
+        let replaced = self.frozen.segments.iter().filter(|segment| is_replaced(segment)).count();
         let is_frozen = |memory: &Arc<MemoryIndex>| {
             entities.start <= memory.entities_start() && memory.next_entity() <= entities.end
         };
-        let frozen = self.sealed.iter().filter(|memory| is_frozen(memory)).count();
+        let frozen = self.frozen.sealed.iter().filter(|memory| is_frozen(memory)).count();
         let is_expected = match new.replaces.len() {
             0 => frozen == new.frozen_count,
             count => replaced == count && frozen == 0,
@@ -427,12 +428,13 @@ impl Index {
         if !is_expected {
             return Err(Error::Changed);
         }
-        self.segments.retain(|segment| !is_replaced(segment));
-        self.sealed.retain(|memory| !is_frozen(memory));
-        let at = self.segments.partition_point(|one| one.entities().start < entities.start);
-        self.segments.insert(at, Arc::clone(&new.segment));
+        let parts = Arc::make_mut(&mut self.frozen);
+        parts.segments.retain(|segment| !is_replaced(segment));
+        parts.sealed.retain(|memory| !is_frozen(memory));
+        let at = parts.segments.partition_point(|one| one.entities().start < entities.start);
+        parts.segments.insert(at, Arc::clone(&new.segment));
         debug_assert!(
-            self.segments.is_sorted_by(|a, b| a.entities().end <= b.entities().start),
+            parts.segments.is_sorted_by(|a, b| a.entities().end <= b.entities().start),
             "disjoint segments"
         );
         Ok(())
@@ -448,7 +450,8 @@ impl Index {
     }
 
     fn next_sequence(&self) -> u32 {
-        let sequences = self.segments.iter().filter_map(|s| crate::format::sequence_of(s.name()));
+        let sequences =
+            self.frozen.segments.iter().filter_map(|s| crate::format::sequence_of(s.name()));
         let named = sequences.max().unwrap_or(0);
         let next = |given: u32| given.max(named) + 1;
         let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -458,9 +461,7 @@ impl Index {
 
     /// All parts, by increasing ids.
     pub(crate) fn parts(&self) -> impl DoubleEndedIterator<Item = Part<'_>> {
-        let segments = self.segments.iter().map(|segment| Part::Segment(segment));
-        let sealed = self.sealed.iter().map(|memory| Part::Memory(memory));
-        segments.chain(sealed).chain([Part::Memory(&self.memory)])
+        self.frozen.parts().chain([Part::Memory(&self.memory)])
     }
 
     fn part_of(&self, entity: EntityId) -> Option<Part<'_>> {
@@ -489,7 +490,12 @@ impl Index {
 
     /// The segments, oldest first: what the manifest should name.
     pub fn segments(&self) -> &[Arc<Segment>] {
-        &self.segments
+        &self.frozen.segments
+    }
+
+    /// The parts that never change.
+    pub(crate) fn frozen(&self) -> &Arc<FrozenParts> {
+        &self.frozen
     }
 
     /// What is registered but not sealed.
@@ -552,19 +558,42 @@ impl Index {
 
     /// Entities that are in no segment yet: what a log must still hold.
     pub fn unfrozen_entity_count(&self) -> u64 {
-        self.sealed.iter().map(|memory| memory.entity_count()).sum::<u64>()
+        self.frozen.sealed.iter().map(|memory| memory.entity_count()).sum::<u64>()
             + self.memory.entity_count()
     }
 
     /// Bytes of memory held, segments' mapped pages apart.
     pub fn memory_size(&self) -> usize {
-        self.sealed.iter().map(|memory| memory.memory_size()).sum::<usize>()
+        self.frozen.sealed.iter().map(|memory| memory.memory_size()).sum::<usize>()
             + self.memory.memory_size()
     }
 }
 
+/// Searches parts one after the other.
+pub(crate) fn search_parts<'a>(
+    parts: impl Iterator<Item = Part<'a>>,
+    matchers: &CompiledMatchers,
+    (in_segment, in_memory): (PartSearch<'_, Segment>, PartSearch<'_, MemoryIndex>),
+    on_rot: &mut OnRot<'_>,
+) -> Result<Vec<BlockMatch>> {
+    let mut out = Vec::new();
+    for part in parts {
+        let found = match part {
+            Part::Segment(segment) => {
+                borne(segment, in_segment(segment), on_rot)?.unwrap_or_default()
+            }
+            Part::Memory(memory) => {
+                matchers.check_cost(memory.search_cost(matchers))?;
+                in_memory(memory)?
+            }
+        };
+        append(&mut out, found);
+    }
+    Ok(out)
+}
+
 /// Appends without a copy where that is possible.
-fn append(out: &mut Vec<BlockMatch>, mut found: Vec<BlockMatch>) {
+pub(crate) fn append(out: &mut Vec<BlockMatch>, mut found: Vec<BlockMatch>) {
     match out.is_empty() {
         true => *out = found,
         false => out.append(&mut found),
@@ -675,7 +704,7 @@ impl Part<'_> {
         }
     }
 
-    fn entities(&self) -> Range<EntityId> {
+    pub(crate) fn entities(&self) -> Range<EntityId> {
         match self {
             Part::Segment(segment) => segment.entities(),
             Part::Memory(memory) => memory.entities_start()..memory.next_entity(),

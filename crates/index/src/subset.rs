@@ -68,6 +68,15 @@ impl Subset {
         self.len() == 0
     }
 
+    /// Bytes that the set holds besides its own.
+    fn heap_size(&self) -> usize {
+        match &self.kind {
+            Kind::All(_) => 0,
+            Kind::List(list) => size_of_val(&**list),
+            Kind::Bits(_) => size_of::<SlotBits>(),
+        }
+    }
+
     /// Whether the set is every index of the block: then it needs no test.
     pub fn is_all(&self) -> bool {
         matches!(self.kind, Kind::All(_))
@@ -169,6 +178,11 @@ impl BlockMatch {
     /// Some of the series of this match.
     pub fn restricted(&self, columns: Subset, slots: Subset) -> BlockMatch {
         BlockMatch { block: self.block, columns, slots, number: self.number }
+    }
+
+    /// Bytes of memory that the match holds besides its own.
+    pub fn memory_size(&self) -> usize {
+        self.columns.heap_size() + self.slots.heap_size()
     }
 
     /// How many series match.

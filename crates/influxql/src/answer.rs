@@ -13,6 +13,7 @@ use jiff::tz::TimeZone;
 use std::fmt::Write;
 use std::io;
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 /// Rows with one name and one set of tags.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +22,8 @@ pub struct Series {
     pub name: String,
     /// The tags that rows are grouped by, by name.
     pub tags: Vec<(String, String)>,
-    /// The names of the columns.
-    pub columns: Vec<String>,
+    /// The names of the columns; all series of a statement share them.
+    pub columns: Arc<[String]>,
     /// The rows.
     pub rows: Vec<Vec<Value>>,
 }
@@ -260,7 +261,7 @@ impl Writer {
         }
         json.key("columns");
         json.open('[');
-        for column in &series.columns {
+        for column in &*series.columns {
             json.item();
             json.string(column);
         }
@@ -331,7 +332,7 @@ impl Writer {
                         out.push('\n');
                     }
                     out.push_str("name,tags");
-                    for column in &series.columns {
+                    for column in &*series.columns {
                         out.push(',');
                         push_csv(&mut out, column);
                     }
@@ -625,7 +626,7 @@ mod tests {
 
     /// Two series of rows with a long text, of which there is one.
     fn long_texts(rows: usize, texts: usize) -> Vec<Answer> {
-        let text: std::sync::Arc<str> = "<tör>\n".repeat(150).into();
+        let text: Arc<str> = "<tör>\n".repeat(150).into();
         let row = |at: usize| {
             let mut row = vec![Value::Time(at as i64)];
             row.extend((0..texts).map(|_| Value::Text(text.clone())));

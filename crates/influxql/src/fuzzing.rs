@@ -30,7 +30,7 @@ pub fn fuzz_influxql(data: &[u8]) {
                 assert_eq!(again.to_string(), printed, "of {text:?}");
             }
         }
-        let evaluator = Evaluator::new(&source, "db", 1_000, Limits { points_max: 10_000 });
+        let evaluator = Evaluator::new(&source, "db", 1_000, Limits::of_memory(1 << 20));
         if let Some(answer) = evaluator.run(statement) {
             let mut body = Vec::new();
             let written = Writer::default().body(&[answer], &mut body);

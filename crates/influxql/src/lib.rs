@@ -31,7 +31,8 @@ pub use parser::{
 };
 pub use pattern::{Allowance, Pattern, REGEXES_MAX, REGEXES_SIZE_MAX, pattern};
 pub use source::{
-    EvalError, Fields, IntegerSeries, IntegerSink, Place, SampleSink, SeriesSet, SharedSet, Source,
+    AUTOGEN, EvalError, Fields, IntegerSeries, IntegerSink, Place, RetentionPolicy, SampleSink,
+    SeriesSet, SharedSet, Source, shard_duration,
 };
 pub use time::{format_time, parse_time};
 pub use value::Value;

@@ -27,6 +27,8 @@ pub struct MemorySource {
     texts: Vec<Arc<str>>,
     /// How often series were looked up.
     pub lookups: AtomicUsize,
+    /// Bytes of memory that each set of selected series says to hold.
+    pub set_size: usize,
 }
 
 impl MemorySource {
@@ -77,7 +79,8 @@ impl MemorySource {
 fn matches(matcher: &Matcher, labels: &Labels) -> bool {
     let value = labels.get(&matcher.name).unwrap_or("");
     let regex = || {
-        let regex = regex::Regex::new(&format!("^(?:{})$", matcher.value));
+        let parsed = re2::Expression::parse(&matcher.value, false);
+        let regex = parsed.and_then(|parsed| parsed.compile_anchored(re2::Limits::new(1 << 20)));
         regex.is_ok_and(|regex| regex.is_match(value))
     };
     match matcher.op {
@@ -147,18 +150,24 @@ impl Source for MemorySource {
             let (times, values): (Vec<i64>, Vec<f64>) = samples.range(range).unzip();
             (!times.is_empty()).then_some((labels, times, values))
         });
-        Ok(Box::new(MemorySet { series: series.collect(), texts: self.texts.clone() }))
+        let (series, texts) = (series.collect(), self.texts.clone());
+        Ok(Box::new(MemorySet { series, texts, size: self.set_size }))
     }
 }
 
 struct MemorySet {
     series: Vec<(Labels, Vec<i64>, Vec<f64>)>,
     texts: Vec<Arc<str>>,
+    size: usize,
 }
 
 impl SeriesSet for MemorySet {
     fn len(&self) -> usize {
         self.series.len()
+    }
+
+    fn memory_size(&self) -> usize {
+        self.size
     }
 
     fn tags(&self, _wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError> {

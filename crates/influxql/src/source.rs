@@ -49,6 +49,33 @@ pub trait Source: Sync {
     /// A failed read.
     fn databases(&self) -> Result<Vec<String>, EvalError>;
 
+    /// Retention policies of a database, in the order of their creation.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn policies(&self, database: &str) -> Result<Vec<RetentionPolicy>, EvalError> {
+        let _ = database;
+        Ok(vec![RetentionPolicy::autogen()])
+    }
+
+    /// Name under which the samples of a retention policy are stored; without a name, those of the
+    /// default policy.
+    ///
+    /// # Errors
+    /// `retention policy not found`, and a failed read.
+    fn policy_database(&self, database: &str, policy: Option<&str>) -> Result<String, EvalError> {
+        let _ = policy;
+        Ok(database.to_string())
+    }
+
+    /// Names under which the samples of all retention policies of a database are stored.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn policy_databases(&self, database: &str) -> Result<Vec<String>, EvalError> {
+        Ok(vec![database.to_string()])
+    }
+
     /// The names of all measurements of a database, sorted.
     ///
     /// # Errors
@@ -66,6 +93,15 @@ pub trait Source: Sync {
     /// # Errors
     /// A failed read.
     fn tag_keys(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<String>, EvalError>;
+
+    /// Tag keys that `*` expands to, sorted: all of the measurement, independent of the time range.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn all_tag_keys(&self, place: &Place<'_>) -> Result<Vec<String>, EvalError> {
+        let range = TimeRange { start: i64::MIN, end: i64::MAX };
+        self.tag_keys(&Place { range, ..*place }, &[])
+    }
 
     /// The values of a tag of a measurement's series that match, sorted.
     ///
@@ -114,6 +150,21 @@ pub trait Source: Sync {
         self.select(place, field, matchers)
     }
 
+    /// The series of a field of floats for who reads it as integers, if some of its values are integers
+    /// beyond float64: it was a field of integers before.
+    ///
+    /// # Errors
+    /// A failed read.
+    fn select_integers(
+        &self,
+        place: &Place<'_>,
+        field: &str,
+        matchers: &[Matcher],
+    ) -> Result<Option<Box<dyn SeriesSet + '_>>, EvalError> {
+        let _ = (place, field, matchers);
+        Ok(None)
+    }
+
     /// The same of several fields, in their order: some sources look for all of them at once.
     ///
     /// # Errors
@@ -125,6 +176,49 @@ pub trait Source: Sync {
         matchers: &[Matcher],
     ) -> Result<Vec<SharedSet<'_>>, EvalError> {
         fields.iter().map(|field| self.select(place, field, matchers).map(Arc::from)).collect()
+    }
+}
+
+/// Retention policy as `SHOW RETENTION POLICIES` lists it. Durations are nanoseconds, 0 is infinite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetentionPolicy {
+    /// The name.
+    pub name: String,
+    /// Duration for which samples are kept.
+    pub duration: i64,
+    /// Time span of a shard group of InfluxDB.
+    pub shard_duration: i64,
+    /// Copies in a cluster of InfluxDB.
+    pub replication: i64,
+    /// Whether statements and writes without a policy use it.
+    pub is_default: bool,
+}
+
+/// Name of the policy that a new database has.
+pub const AUTOGEN: &str = "autogen";
+
+const HOUR: i64 = 3_600_000_000_000;
+
+impl RetentionPolicy {
+    /// Policy of a database that was made without saying one.
+    pub fn autogen() -> RetentionPolicy {
+        RetentionPolicy {
+            name: AUTOGEN.to_string(),
+            duration: 0,
+            shard_duration: shard_duration(0),
+            replication: 1,
+            is_default: true,
+        }
+    }
+}
+
+/// Shard duration that InfluxDB chooses for a policy's duration.
+pub fn shard_duration(duration: i64) -> i64 {
+    match duration {
+        0 => 168 * HOUR,
+        duration if 180 * 24 * HOUR <= duration => 168 * HOUR,
+        duration if 48 * HOUR <= duration => 24 * HOUR,
+        _ => HOUR,
     }
 }
 
@@ -150,6 +244,11 @@ pub trait SeriesSet: Send + Sync {
     /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Bytes of memory that the set holds itself, about.
+    fn memory_size(&self) -> usize {
+        0
     }
 
     /// The tags of all series, in order. When names are `wanted`, others may be missing.

@@ -38,7 +38,7 @@ fn answer_of(source: &MemorySource, text: &str) -> String {
         Ok(statements) => statements,
         Err(error) => return format!("error parsing query: {error}\n"),
     };
-    let limits = Limits { points_max: 1_000 };
+    let limits = Limits { points_max: 1_000, memory_max: 1 << 20 };
     let evaluator = Evaluator::new(source, "db", 60 * SECOND, limits);
     let answers: Vec<Answer> =
         statements.iter().map(|statement| evaluator.run(statement).unwrap_or_default()).collect();
@@ -349,13 +349,107 @@ fn rows_count_as_what_they_take() {
     assert!(found.contains("max-select-point limit exceeded"), "{found}");
 }
 
+/// Twenty measurements, `m0` to `m19`, whose sets of selected series hold 100 KB each.
+fn many_measurements() -> MemorySource {
+    let mut source = MemorySource::default();
+    source.set_size = 100 << 10;
+    for number in 0..20 {
+        let value = (SECOND, f64::from(number));
+        source.add(&format!("m{number}"), &[("host", "a")], ("f", DataType::Float), value);
+    }
+    source
+}
+
+#[test]
+fn a_source_that_is_named_often_is_selected_once() {
+    let source = many_measurements();
+    let text = format!("SELECT f FROM {}", vec!["m3"; 100].join(","));
+    let found = answer_of(&source, &text);
+    assert_eq!(found.lines().filter(|line| *line == "m3,,1,3").count(), 100, "{found}");
+    assert_eq!(source.lookups.load(Ordering::Relaxed), 1);
+    let found = answer_of(&source, &format!("SELECT count(f) FROM {}", vec!["m3"; 100].join(",")));
+    assert_eq!(found.lines().last(), Some("m3,,0,100"));
+}
+
+#[test]
+fn sources_share_the_memory_of_a_request() {
+    let source = many_measurements();
+    let names = |count: usize| (0..count).map(|number| format!("m{number}")).collect::<Vec<_>>();
+    // A MiB is allowed.
+    for (text, is_refused) in [
+        (format!("SELECT f FROM {}", names(8).join(",")), false),
+        (format!("SELECT f FROM {}", names(12).join(",")), true),
+        ("SELECT f FROM /m./".to_string(), true),
+        (format!("SELECT percentile(f, 50) FROM {}", names(12).join(",")), true),
+        (format!("SELECT sum(f) FROM {}", names(12).join(",")), true),
+        (format!("SELECT f FROM (SELECT f FROM {})", names(12).join(",")), true),
+        // One after the other they hold little.
+        ("SELECT f FROM m1;".repeat(30), false),
+        (format!("SELECT f FROM {}", vec!["(SELECT f FROM m2)"; 30].join(",")), false),
+    ] {
+        let found = answer_of(&source, &text);
+        let told = "max-select-point limit exceeded: the query holds";
+        assert_eq!(found.contains(told), is_refused, "{text}: {found}");
+        assert_eq!(found.contains("error"), is_refused, "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_statement_reads_a_bounded_number_of_sources() {
+    let text = format!("SELECT f FROM {}", vec!["m"; 10_001].join(","));
+    let found = answer_of(&many_measurements(), &text);
+    assert!(found.contains("reads more than 10000 measurements"), "{found}");
+    let inner = format!("(SELECT f FROM {})", vec!["m"; 6_000].join(","));
+    let found = answer_of(&many_measurements(), &format!("SELECT f FROM {inner}, {inner}"));
+    assert!(found.contains("reads more than 10000 measurements"), "{found}");
+}
+
+#[test]
+fn a_page_of_a_long_series_takes_the_memory_of_a_page() {
+    let mut source = MemorySource::default();
+    for time in 0..20_000 {
+        source.add("m", &[], ("f", DataType::Float), (time * SECOND, time as f64));
+    }
+    let check = |text: &str, expected: &str| {
+        let found = answer_of(&source, text);
+        assert!(found.contains(expected), "{text}: {found}");
+    };
+    check("SELECT f FROM m WHERE time < 20000s LIMIT 1", "m,,0,0");
+    check("SELECT f FROM m WHERE time < 20000s ORDER BY time DESC LIMIT 1", "m,,19999,19999");
+    // All of its points are made before the condition is looked at.
+    check("SELECT f FROM m WHERE time < 20000s AND f < 5 LIMIT 1", "the query holds");
+}
+
 /// What a deletion would delete: measurements, and how many sets of matchers.
 fn deletions(text: &str) -> Result<Vec<(String, usize)>, String> {
     let statements = parse(text, &Parameters::new()).map_err(|error| error.to_string())?;
     let source = source();
-    let evaluator = Evaluator::new(&source, "db", 60 * SECOND, Limits { points_max: 1_000 });
+    let evaluator = Evaluator::new(
+        &source,
+        "db",
+        60 * SECOND,
+        Limits { points_max: 1_000, memory_max: 1 << 20 },
+    );
     let found = evaluator.deletions(&statements[0]).map_err(|error| error.to_string())?;
     Ok(found.into_iter().map(|deletion| (deletion.measurement, deletion.sets.len())).collect())
+}
+
+#[test]
+fn deletions_are_of_databases_and_policies_that_exist() {
+    let statements = parse("DELETE FROM cpu", &Parameters::new()).expect("a statement");
+    let source = source();
+    for (database, policy, expected) in [
+        ("db", "autogen", Ok(1)),
+        ("db", "", Ok(1)),
+        ("db", "other", Err("retention policy not found: other".to_string())),
+        ("db.other", "", Err("database not found: db.other".to_string())),
+        ("db.other", "autogen", Err("database not found: db.other".to_string())),
+    ] {
+        let limits = Limits { points_max: 1_000, memory_max: 1 << 20 };
+        let evaluator = Evaluator::new(&source, database, 60 * SECOND, limits).with_policy(policy);
+        let found = evaluator.deletions(&statements[0]).map_err(|error| error.to_string());
+        assert_eq!(found.map(|all| all.len()), expected, "{database} {policy}");
+    }
 }
 
 #[test]
@@ -505,4 +599,145 @@ fn booleans_are_refused_as_influxdb_does() {
         assert!(found.starts_with("name,tags,time"), "{call}: {found}");
     }
     assert_eq!(answer("SELECT mean(usage::boolean) FROM cpu"), "");
+}
+
+/// `un,t=a..c` with `f` from 1 to 6 and `g` from 0 to 10, ten seconds apart; `ze` with both signs; `wide`
+/// and `few` with integers beyond float64, so that the answers below differ.
+fn odd_source() -> MemorySource {
+    let mut source = MemorySource::default();
+    for (row, tag) in ["a", "a", "b", "b", "c", "c"].into_iter().enumerate() {
+        let (time, number) = (row as i64 * 10 * SECOND, row as f64);
+        source.add("un", &[("t", tag)], ("f", DataType::Float), (time, number + 1.0));
+        source.add("un", &[("t", tag)], ("g", DataType::Float), (time, number * 2.0));
+        let sign = if row % 2 == 0 { 1.0 } else { -1.0 };
+        source.add("ze", &[], ("f", DataType::Float), (time, sign * number));
+        source.add("whole", &[], ("n", DataType::Integer), (time, number));
+    }
+    for (time, text) in [(0, "ab"), (20, "cd")] {
+        source.add_text("st", &[], "s", (time * SECOND, text));
+    }
+    source
+}
+
+#[track_caller]
+fn check_odd(text: &str, rows: &[&str]) {
+    let found = answer_of(&odd_source(), text);
+    let found: Vec<&str> = found.lines().filter(|line| !line.starts_with("name,tags")).collect();
+    assert_eq!(found, rows, "{text}");
+}
+
+#[test]
+fn functions_of_one_row_stand_in_subqueries() {
+    let inside = "time >= 0s AND time < 60s";
+    for (text, rows) in [
+        ("SELECT max(f) FROM (SELECT abs(f) AS f FROM ze)", &["ze,,50,5"][..]),
+        ("SELECT min(f) FROM (SELECT floor(f/2) AS f FROM ze)", &["ze,,50,-3"]),
+        ("SELECT sum(f) FROM (SELECT pow(f,2)+1 AS f FROM ze)", &["ze,,0,61"]),
+        ("SELECT count(f) FROM (SELECT sqrt(f) AS f FROM ze)", &["ze,,0,6"]),
+        (
+            "SELECT max(f) FROM (SELECT max(g) AS f FROM (SELECT abs(f) AS g FROM ze))",
+            &["ze,,50,5"],
+        ),
+        ("SELECT max(f) FROM (SELECT log(f,2) AS f FROM ze)", &["ze,,40,2"]),
+        ("SELECT max(a),min(a) FROM (SELECT abs(f) AS a, f FROM ze)", &["ze,,0,5,0"]),
+    ] {
+        check_odd(text, rows);
+    }
+    for fill in ["fill(none)", "fill(0)", "fill(previous)", ""] {
+        check_odd(
+            &format!(
+                "SELECT mean(a) FROM (SELECT abs(f) AS a FROM ze) WHERE {inside} GROUP BY time(20s) {fill}"
+            ),
+            &["ze,,0,0.5", "ze,,20,2.5", "ze,,40,4.5"],
+        );
+    }
+    let refused = answer("SELECT max(f) FROM (SELECT abs(f) AS f FROM ze fill(none))");
+    assert!(refused.contains("fill(none) must be used with a function"), "{refused}");
+}
+
+/// InfluxDB adds the numbers up on the way to what is read.
+#[test]
+fn series_are_counted_through_subqueries() {
+    let (a, b, c) = ("un,t=a,10,2", "un,t=b,30,4", "un,t=c,50,6");
+    for (inner, outer, rows) in [
+        ("", "SLIMIT 1", &[a][..]),
+        ("", "SLIMIT 1 SOFFSET 1", &[b]),
+        ("", "SLIMIT 2 SOFFSET 2", &[c]),
+        ("", "SLIMIT 9", &[a, b, c]),
+        ("", "SOFFSET 1", &[]),
+        ("SLIMIT 1", "", &[a]),
+        ("SLIMIT 1", "SLIMIT 1", &[a, b]),
+        ("SLIMIT 2 SOFFSET 1", "SLIMIT 1", &[b, c]),
+    ] {
+        let text = format!(
+            "SELECT max(x) FROM (SELECT f AS x FROM un GROUP BY t {inner}) GROUP BY t {outer}"
+        );
+        check_odd(&text, rows);
+    }
+    check_odd(
+        "SELECT x FROM (SELECT f AS x FROM un GROUP BY t) GROUP BY t LIMIT 1 SLIMIT 2",
+        &["un,t=a,0,1", "un,t=b,20,3"],
+    );
+    check_odd(
+        "SELECT max(x) FROM (SELECT f AS x FROM un GROUP BY t SLIMIT 1) SLIMIT 1",
+        &["un,,50,6"],
+    );
+    check_odd("SELECT max(f) FROM un GROUP BY t SOFFSET 1", &[]);
+}
+
+#[test]
+fn constants_within_calls_are_worked_out() {
+    for (text, head, row) in [
+        ("SELECT round(mean(f) * (100 / 3)) FROM un", "round", "un,,0,117"),
+        ("SELECT g * ln(1) FROM un LIMIT 1", "g", "un,,0,0"),
+        ("SELECT abs(f - 10/4) FROM un LIMIT 1", "abs", "un,,0,1.5"),
+        ("SELECT pow(f, 1+1) FROM un LIMIT 1 OFFSET 5", "pow", "un,,50,36"),
+        ("SELECT f * round(3.7) FROM un LIMIT 1", "f", "un,,0,4"),
+        ("SELECT f * pow(2,3) FROM un LIMIT 1", "f", "un,,0,8"),
+        ("SELECT f * log(8,2) FROM un LIMIT 1", "f", "un,,0,3"),
+        ("SELECT mean(f) + sqrt(9) FROM un", "mean", "un,,0,6.5"),
+        ("SELECT percentile(f, 50+40) FROM un", "percentile", "un,,40,5"),
+        ("SELECT top(f, 2-1) FROM un", "top", "un,,50,6"),
+        ("SELECT derivative(f, 5s*2) FROM un LIMIT 1", "derivative", "un,,10,1"),
+        ("SELECT moving_average(f, 1+1) FROM un LIMIT 1", "moving_average", "un,,10,1.5"),
+        ("SELECT round(sum(f) / (7 - 4)) FROM un", "round", "un,,0,7"),
+        ("SELECT floor(mean(f) * (100 / 3) + (1 - 4)) FROM un", "floor", "un,,0,113"),
+        (
+            "SELECT max(f) FROM un WHERE time >= 0s AND time < 20s GROUP BY time(10s*2)",
+            "max",
+            "un,,0,2",
+        ),
+    ] {
+        let found = answer_of(&odd_source(), text);
+        let expected = format!("name,tags,time,{head}\n{row}");
+        assert_eq!(found.trim_end(), expected, "{text}");
+    }
+    let refused = answer_of(&odd_source(), "SELECT round(3.7) FROM un");
+    assert!(refused.contains("field must contain at least one variable"), "{refused}");
+}
+
+#[test]
+fn fills_have_the_type_of_their_column() {
+    let st = "FROM st WHERE time >= 0s AND time < 40s GROUP BY time(10s)";
+    check_odd(
+        &format!("SELECT last(s) {st} fill(-1)"),
+        &["st,,0,ab", "st,,10,", "st,,20,cd", "st,,30,"],
+    );
+    check_odd(
+        &format!("SELECT last(s), count(s) {st} fill(7)"),
+        &["st,,0,ab,1", "st,,10,,7", "st,,20,cd,1", "st,,30,,7"],
+    );
+    let whole = "FROM whole WHERE time >= 40s AND time < 80s GROUP BY time(10s)";
+    check_odd(
+        &format!("SELECT max(n) {whole} fill(9007199254740993)"),
+        &["whole,,40,4", "whole,,50,5", "whole,,60,9007199254740993", "whole,,70,9007199254740993"],
+    );
+    check_odd(
+        &format!("SELECT first(n) + 1 {whole} fill(9007199254740993)"),
+        &["whole,,40,5", "whole,,50,6", "whole,,60,9007199254740994", "whole,,70,9007199254740994"],
+    );
+    check_odd(
+        &format!("SELECT max(n) {whole} fill(2.5)"),
+        &["whole,,40,4", "whole,,50,5", "whole,,60,2", "whole,,70,2"],
+    );
 }

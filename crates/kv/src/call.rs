@@ -134,6 +134,11 @@ impl<'a> Call<'a> {
         self.keys.now_ms()
     }
 
+    /// Whether the command decides that what expires then has expired: see [`Keyspace::has_passed`].
+    pub fn has_passed(&self, expire_ms: i64) -> bool {
+        self.mode != Mode::Replay && self.keys.has_passed(expire_ms)
+    }
+
     /// As [`Keyspace::get`] in this database.
     ///
     /// # Errors

@@ -172,9 +172,8 @@ impl Kv {
     ) -> Vec<(Address, (u8, KeyHash), &'a [u8])> {
         let hash_seed = self.lock_behind().hash_seed;
         let all = record::walk(bytes).filter_map(|(offset, raw)| {
-            let (db, key) = record::key_of(raw)?;
             let at = Address { segment: number, offset: units(offset) };
-            Some((at, (db, KeyHash::new(key, hash_seed)), raw))
+            Some((at, record::place_of(raw, hash_seed)?, raw))
         });
         let all: Vec<_> = all.collect();
         let mut live = Vec::with_capacity(all.len());
@@ -195,11 +194,18 @@ impl Kv {
         to_segment: u32,
     ) -> Result<(Vec<u8>, Vec<Copied>)> {
         let mut groups = self.groups();
+        let mut dictionaries = self.lock_behind().cold.dictionaries.clone();
         let (mut copy, mut copied) = (Vec::new(), Vec::with_capacity(records.len()));
         for (from, (db, hash), raw) in records {
-            let to = Address { segment: to_segment, offset: units(copy.len()) };
+            let start = copy.len();
+            let to = Address { segment: to_segment, offset: units(start) };
             copied.push(Copied { db: *db, hash: *hash, from: *from, to });
             record::put_coded(&mut copy, raw, &mut groups);
+            // The segment that has the plain value goes.
+            if !record::is_same(copy.get(start..).unwrap_or_default(), raw, &dictionaries) {
+                copy.truncate(start);
+                copy.extend_from_slice(raw);
+            }
             copy.resize(copy.len().next_multiple_of(RECORD_ALIGNMENT), 0);
             while let Some(trained) = groups.train() {
                 dictionary::write(self.vfs().as_ref(), self.dir(), &trained)?;
@@ -209,6 +215,7 @@ impl Kv {
                     Error::from(vfs::Error::new("load dictionary", self.dir(), error))
                 })?;
                 groups.adopt(trained);
+                dictionaries = self.lock_behind().cold.dictionaries.clone();
             }
         }
         self.note_compression(groups.stats);

@@ -15,6 +15,18 @@ pub enum KvDurability {
     No,
 }
 
+/// Earlier keys of a data directory, as the caller knows of them from elsewhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlierKeys {
+    /// There may be none: a folder without files is a new keyspace.
+    #[default]
+    Unknown,
+    /// There were keys, and their manifest is gone: nothing opens until a repair accepts the loss.
+    Lost,
+}
+
+/// As [`KvConfig::databases`]: the number that the keyspace has. Nothing expires: no client is served.
+pub const DATABASES_AS_THERE: usize = 0;
 /// Bytes of memory above which a value does not grow, if nothing else is said.
 pub const VALUE_SIZE_MAX: usize = 2 << 30;
 /// Bytes by which one command lets a value grow, if nothing else is said: all of a command is not more
@@ -28,10 +40,18 @@ pub struct KvConfig {
     pub memory_max: usize,
     /// When a write is acknowledged.
     pub durability: KvDurability,
-    /// Databases, as `SELECT` numbers them.
+    /// What is known of earlier keys in the data directory.
+    pub earlier_keys: EarlierKeys,
+    /// Databases, as `SELECT` numbers them; or [`DATABASES_AS_THERE`].
     pub databases: usize,
     /// Bytes of the log after which all that is not on disk is saved, so that the log can be cut.
     pub checkpoint_log_size: u64,
+    /// Bytes of the log, of all its consumers, since the first record of keys that no checkpoint has:
+    /// from there on a checkpoint is made, however little of it is the keys', so that the log can be
+    /// cut. Twice the size of the index that a checkpoint writes, if that is more.
+    pub retained_log_size: u64,
+    /// Time after which a record of keys is in a checkpoint.
+    pub retained_log_age: Duration,
     /// Bytes of a record of the log above which it is written in pieces: far below the most that the
     /// log takes, and never refused for good.
     pub piece_size: usize,
@@ -64,8 +84,11 @@ impl Default for KvConfig {
         KvConfig {
             memory_max: 256 << 20,
             durability: KvDurability::default(),
+            earlier_keys: EarlierKeys::default(),
             databases: 16,
             checkpoint_log_size: 256 << 20,
+            retained_log_size: 256 << 20,
+            retained_log_age: Duration::from_secs(3600),
             piece_size: 16 << 20,
             value_size_max: VALUE_SIZE_MAX,
             growth_max: GROWTH_MAX,

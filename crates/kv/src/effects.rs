@@ -18,6 +18,19 @@ const ARGUMENTS_MAX: u64 = 1 << 20;
 pub struct Effects {
     bytes: Vec<u8>,
     count: u64,
+    for_replicas: Vec<ForReplicas>,
+}
+
+/// A command that changes no key and is sent to replicas, in order with effects. The log does not keep
+/// it.
+#[derive(Debug)]
+pub struct ForReplicas {
+    /// Number of effects before it.
+    pub effect_count: u64,
+    /// The database of its client.
+    pub db: u8,
+    /// The command and its arguments.
+    pub arguments: Vec<Vec<u8>>,
 }
 
 impl Effects {
@@ -30,6 +43,17 @@ impl Effects {
             self.bytes.extend_from_slice(argument);
         }
         self.count += 1;
+    }
+
+    /// Adds a command for replicas alone.
+    pub fn push_for_replicas(&mut self, db: u8, arguments: &[&[u8]]) {
+        let arguments = arguments.iter().map(|argument| argument.to_vec()).collect();
+        self.for_replicas.push(ForReplicas { effect_count: self.count, db, arguments });
+    }
+
+    /// Commands for replicas alone.
+    pub fn for_replicas(&self) -> &[ForReplicas] {
+        &self.for_replicas
     }
 
     /// Whether there is none.
@@ -60,6 +84,7 @@ impl Effects {
         self.bytes.clear();
         self.bytes.shrink_to(1 << 20);
         self.count = 0;
+        self.for_replicas.clear();
     }
 }
 

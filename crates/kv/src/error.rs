@@ -46,18 +46,30 @@ pub enum Error {
     #[error(transparent)]
     Wal(#[from] wal::Error),
     /// A file does not hold what it should.
-    #[error("{path}: {reason}")]
+    #[error("{path}: {reason}", path = path.display())]
     Corrupt {
         /// Which file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
     },
+    /// Clients are to be given fewer databases than there are keys in.
+    #[error(
+        "--kv-databases={wanted}, but database {used} has keys: start with --kv-databases={} or more, \
+         and remove those keys to have fewer",
+        used + 1
+    )]
+    DatabaseInUse {
+        /// Number of databases that `--kv-databases` asks for.
+        wanted: usize,
+        /// The last one with keys.
+        used: usize,
+    },
     /// No checkpoint could be made, for databases were emptied or exchanged all the while.
     #[error("databases were emptied or exchanged all the while; nothing is lost: try again")]
     Unsettled,
     /// A newer program wrote it.
-    #[error("{path} has format {found}, this program knows up to {known}")]
+    #[error("{path} has format {found}, this program knows up to {known}", path = path.display())]
     Newer {
         /// Which file.
         path: PathBuf,
@@ -66,6 +78,22 @@ pub enum Error {
         /// The newest format known.
         known: u32,
     },
+}
+
+impl Error {
+    /// Whether it is no damage that keeps keys from opening: a newer program wrote them, or the
+    /// settings are of other keys.
+    pub fn is_no_damage(&self) -> bool {
+        matches!(self, Error::Newer { .. } | Error::DatabaseInUse { .. })
+    }
+
+    /// Message without the file name.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Error::Corrupt { reason, .. } => reason.clone(),
+            other => other.to_string(),
+        }
+    }
 }
 
 /// Results of the keyspace's own work.

@@ -225,7 +225,7 @@ pub fn fuzz_record(data: &[u8]) {
     });
     for body in std::iter::once(data.to_vec()).chain(spoiled(good, data)) {
         let bytes = [&[0; 8], body.as_slice()].concat();
-        record::key_of(&bytes);
+        record::place_of(&bytes, 7);
         if let Ok(record) = Record::decode(&bytes, &Dictionaries::default()) {
             assert!(record.key.len() <= body.len());
         }
@@ -238,7 +238,7 @@ pub fn fuzz_segment(data: &[u8]) {
     for (offset, raw) in record::walk(data) {
         assert!(seen <= offset && offset + raw.len() <= data.len());
         seen = offset + raw.len();
-        record::key_of(raw);
+        record::place_of(raw, 7);
     }
 }
 
@@ -257,7 +257,7 @@ pub fn fuzz_dictionary(data: &[u8]) {
 
 /// Takes the bytes for a manifest between its format and its checksum.
 pub fn fuzz_manifest(data: &[u8]) {
-    if let Ok(manifest) = manifest::decode(data) {
+    if let Ok(manifest) = manifest::decode(data, manifest::FORMAT) {
         assert!(manifest.segments.len() + manifest.dictionaries.len() <= data.len());
     }
 }

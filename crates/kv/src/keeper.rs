@@ -36,6 +36,9 @@ const ATTEMPTS_MAX: u32 = 8;
 /// as many times the index that it writes, too.
 const EMPTY_SIZE_MIN: u64 = 256 << 20;
 const EMPTY_INDEX_TIMES: u64 = 2;
+/// Bytes of the log that records of keys may hold back, as many times the index that a checkpoint
+/// writes.
+const RETAINED_INDEX_TIMES: u64 = 2;
 /// The same when there is nothing else to do, if it is half of what counts, too.
 const REST_EMPTY_SIZE_MIN: u64 = 16 << 20;
 /// Bytes of a key in the index that a checkpoint writes.
@@ -186,10 +189,9 @@ impl Keyspace {
     /// Moves those records of a segment that count, among the ones given by offset.
     fn move_records(&mut self, segment: u32, records: &[(usize, &[u8])]) {
         for (offset, raw) in records {
-            let Some((db, key)) = record::key_of(raw) else { continue };
+            let Some((db, hash)) = record::place_of(raw, self.hash_seed) else { continue };
             let offset = u32::try_from(offset / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
             let from = Address { segment, offset };
-            let hash = self.hash(key);
             let Some(place) = self.place_of_record(db, hash, from) else { continue };
             let to = self.cold.put_raw(raw);
             match place {
@@ -272,6 +274,10 @@ impl Kv {
     }
 
     fn expire(&self) {
+        // Clients do not find expired keys either way.
+        if self.write_refusal().is_some() {
+            return;
+        }
         let mut fetches = Vec::new();
         loop {
             let now_ms = self.now_ms();
@@ -358,8 +364,17 @@ impl Kv {
         self.lock_behind().config.checkpoint_log_size <= self.logged_size()
     }
 
+    /// Whether records of keys hold back a log that others have filled, or have been in it for long.
+    fn is_log_retained(&self) -> bool {
+        let Some((size, age)) = self.retained_log() else { return false };
+        let keys = self.lock_behind();
+        let index_size = keys.cold.stats().live_records * INDEX_KEY_SIZE;
+        keys.config.retained_log_size.max(RETAINED_INDEX_TIMES * index_size) <= size
+            || keys.config.retained_log_age <= age
+    }
+
     fn is_checkpoint_due(&self) -> bool {
-        if self.is_log_long() {
+        if self.is_log_long() || self.is_log_retained() {
             return true;
         }
         let keys = self.lock_behind();
@@ -376,12 +391,14 @@ impl Kv {
     pub fn checkpoint(&self) -> Result<()> {
         let _one = self.checkpointing();
         for _ in 0..ATTEMPTS_MAX {
+            let unsaved = self.first_unsaved();
             let (log_from, logged_size) = self.begin_checkpoint();
             let made = self.make_checkpoint(log_from);
             self.lock_behind().is_being_saved = false;
             if !matches!(made, Ok(Made::Whole)) {
                 // What was logged before is still to be saved.
                 self.note_logged(logged_size);
+                self.set_first_unsaved(unsaved);
             }
             if let Made::Whole = made? {
                 return Ok(());
@@ -469,7 +486,7 @@ impl Kv {
         self.vfs().sync_dir(self.dir())?;
         // The index may show changes that the log has not on disk yet.
         self.wal().wait_durable(self.wal().end())?;
-        let manifest = {
+        let mut manifest = {
             let keys = self.lock_behind();
             if keys.cold.is_snapshot_stale {
                 return Ok(Made::OfTwoWorlds);
@@ -481,11 +498,14 @@ impl Kv {
                 next_segment: keys.cold.next_segment(),
                 index_file,
                 databases: u32::try_from(keys.dbs.len()).unwrap_or(u32::MAX),
+                hidden: u32::try_from(keys.hidden_from).unwrap_or(u32::MAX),
+                has_tail: false,
+                has_file_list: false,
                 segments: keys.cold.segment_infos(&doomed),
                 dictionaries: keys.cold.dictionaries.numbers(),
             }
         };
-        manifest.write(self.vfs().as_ref(), self.dir())?;
+        self.write_manifest(&mut manifest)?;
         self.note_saved(log_from);
         self.lock_behind().cold.drop_segments(&doomed);
         self.remove_unnamed(&manifest)?;

@@ -15,7 +15,8 @@ mod rotten;
 mod sweeping;
 mod trash;
 
-pub use dumping::Piece;
+pub use dumping::{DumpFormat, Piece};
+pub use growing::ROOM_CHECK_MIN;
 pub(crate) use growing::may_take;
 pub use replacing::Emptying;
 
@@ -108,6 +109,8 @@ pub enum Expire {
 pub struct Keyspace {
     pub(crate) config: KvConfig,
     pub(crate) dbs: Vec<Index>,
+    /// The first of those that clients do not see.
+    pub(crate) hidden_from: usize,
     pub(crate) slots: Slots,
     pub(crate) cold: ColdStore,
     pub(crate) expiry: Expiry,
@@ -125,6 +128,8 @@ pub struct Keyspace {
     pub(crate) pieces: Pieces,
     /// Bytes of hot keys.
     pub(crate) hot_size: usize,
+    /// Bytes that keys may take while a client's command runs.
+    pub(crate) ceiling: usize,
     /// Where the hand of the clock stands.
     pub(crate) hand: u32,
     /// Until when it rests, having found nothing that could go cold.
@@ -164,10 +169,11 @@ pub struct Keyspace {
     pub(crate) is_being_saved: bool,
     /// Keys that went meanwhile with their last element.
     emptied: Vec<(u8, Box<[u8]>)>,
-    /// Whether what expires stays until somebody else takes it out: the primary of which these keys
-    /// are a replica. Clients do not see it.
+    /// Whether these keys are a replica's: what expires is hidden from clients and stays until the
+    /// primary removes it.
     pub leaves_expired: bool,
-    /// Whether a command of that primary runs, for which nothing has expired.
+    /// Whether a command of the primary runs. Nothing expires for it: the primary has decided by its
+    /// own clock.
     pub sees_expired: bool,
 }
 
@@ -176,6 +182,7 @@ impl Keyspace {
     pub(crate) fn new(config: KvConfig, cold: ColdStore, hash_seed: u64) -> Keyspace {
         Keyspace {
             dbs: (0..config.databases + HIDDEN_DATABASES).map(|_| Index::default()).collect(),
+            hidden_from: config.databases,
             config,
             slots: Slots::default(),
             cold,
@@ -185,6 +192,7 @@ impl Keyspace {
             seq: 1,
             now_ms: 0,
             is_replaying: false,
+            ceiling: usize::MAX,
             replayed_size: 0,
             pieces: Pieces::default(),
             hot_size: 0,
@@ -311,16 +319,16 @@ impl Keyspace {
     pub(crate) fn find(&mut self, db: u8, key: &[u8]) -> Result<Option<u32>, CommandError> {
         let hash = self.hash(key);
         let Some(number) = self.find_as(db, key, hash)? else { return Ok(None) };
-        let now_ms = self.now_ms;
+        let (now_ms, sees_all) = (self.now_ms, self.sees_all());
         let Some(slot) = self.slots.get_mut(number) else { return Ok(None) };
-        if slot.expire_ms <= now_ms && !self.is_replaying && !self.sees_expired {
-            if !self.keeps_expired() && !self.leaves_expired {
+        if slot.expire_ms <= now_ms && !sees_all {
+            if !self.keeps_expired() {
                 self.expire_slot(number, hash);
             }
             return Ok(None);
         }
-        if has_expired_fields(slot, now_ms) && !self.is_replaying {
-            return Ok(self.expire_fields(number, hash).then_some(number));
+        if expiring::has_due_fields(slot, now_ms) {
+            return Ok(self.settle_fields(number, hash).then_some(number));
         }
         slot.is_referenced = true;
         if self.leaves_trace {
@@ -718,10 +726,8 @@ impl Keyspace {
     pub fn slot(&mut self, db: u8, key: &[u8]) -> Result<Option<&Slot>, CommandError> {
         let hash = self.hash(key);
         let found = self.find_as(db, key, hash)?;
-        let now_ms = self.now_ms;
         let slot = found.and_then(|number| self.slots.get(number));
-        let sees_expired = self.sees_expired;
-        Ok(slot.filter(|slot| now_ms < slot.expire_ms || sees_expired))
+        Ok(slot.filter(|slot| !self.has_passed(slot.expire_ms)))
     }
 
     /// Has a key look as if it was not used for so many seconds.
@@ -774,15 +780,6 @@ pub const EVENT_KEY_MISS: u32 = 1 << 11;
 pub const EVENT_MODULE: u32 = 1 << 13;
 /// New keys.
 pub const EVENT_NEW: u32 = 1 << 14;
-
-/// Whether fields of a hash have expired by then.
-#[inline]
-fn has_expired_fields(slot: &Slot, now_ms: i64) -> bool {
-    match &slot.value {
-        Value::Hash(hash) => hash.next_expiry().is_some_and(|at| at <= now_ms),
-        _ => false,
-    }
-}
 
 fn unreadable(error: crate::Error) -> CommandError {
     CommandError::new(format!("ERR the value cannot be read from disk: {error}"))

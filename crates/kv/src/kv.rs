@@ -1,20 +1,24 @@
-//! A keyspace on a directory and a log: how it opens, commits, and closes.
+//! A keyspace on a directory and a log: how it commits, makes snapshots, and closes.
 
-use crate::call::{Call, Mode};
+mod opening;
+mod replay;
+
+pub use opening::{KvOpening, has_keys, manifest_file};
+pub(crate) use replay::{read_record, replay};
+
 use crate::coding::Pace;
-use crate::cold::dictionary::{self, Groups, dictionary_name};
-use crate::cold::tail::{self, TailWriter, tail_name};
+use crate::cold::dictionary::{Groups, dictionary_name};
+use crate::cold::tail::{TailWriter, tail_name};
 use crate::cold::{
-    ColdStore, CompressionStats, IndexSnapshot, MANIFEST_NAME, Manifest, index_name, segment_name,
+    CompressionStats, MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, index_name, segment_name,
 };
-use crate::commands;
 use crate::config::{KvConfig, KvDurability};
-use crate::effects::{Effect, Effects, decode};
+use crate::credentials::{self, CredentialFile};
+use crate::effects::Effects;
 use crate::error::{Error, Result};
-use crate::index::Place;
-use crate::keyspace::{HIDDEN_DATABASES, Keyspace};
-use crate::pieces::{self, Pieces};
-use crate::reply::Discard;
+use crate::keyspace::Keyspace;
+use crate::pieces::PieceOwner;
+use crate::replicate::REPLICA_OF;
 use codec::bytes::put_varint;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,8 +27,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockE
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use vfs::Vfs;
-use wal::kinds::{KEYS, KIND_KEYS};
-use wal::{Consumer, Consumers, Log, Lsn, ReplayError, Wal};
+use wal::kinds::KIND_KEYS;
+use wal::{Log, Lsn, Wal};
 
 /// Folder of the keys in a data directory.
 pub const KEYS_DIR: &str = "keys";
@@ -34,24 +38,16 @@ const NANOS_PER_MILLI: i64 = 1_000_000;
 /// How often who waits for the keys with patience looks.
 const LOOK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A keyspace that was looked at and is not open yet.
-pub struct KvOpening {
-    vfs: Arc<dyn Vfs>,
-    dir: PathBuf,
-    keys: Keyspace,
-    manifest: Manifest,
-}
-
-/// Who is told of what is logged: the effects of one record, in order, and the keys after them.
-pub type Follower = Box<dyn Fn(&mut Keyspace, &Effects) + Send + Sync>;
+/// Who is told of what is logged: the effects of one record, in order.
+pub type Follower = Box<dyn Fn(&Effects) + Send + Sync>;
 
 /// An open keyspace.
 pub struct Kv {
     keys: Mutex<Keyspace>,
     /// Held by the one who has the keys next.
     turn: Mutex<()>,
-    vfs: Arc<dyn Vfs>,
-    dir: PathBuf,
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) dir: PathBuf,
     log: Arc<Log>,
     wal: Arc<Wal>,
     durability: AtomicU8,
@@ -61,9 +57,16 @@ pub struct Kv {
     saved_from: AtomicU64,
     /// Bytes that were logged since the last checkpoint began.
     logged_size: AtomicU64,
+    /// The first record that the last checkpoint, which may still be made, does not have.
+    unsaved: Mutex<FirstUnsaved>,
     index_file: AtomicU64,
     /// Held by the one checkpoint that may run, and by who writes coded segments.
     checkpointing: Mutex<()>,
+    /// Held while a file of credentials is read or written.
+    credentials: Mutex<()>,
+    /// Whether the manifest records that there is a list of files with checksums. Locked while the manifest
+    /// is replaced, after all others.
+    has_file_list: Mutex<bool>,
     /// How values are coded. Locked before the keys.
     groups: Mutex<Groups>,
     /// What that has gained, for whoever asks while values are coded.
@@ -72,6 +75,9 @@ pub struct Kv {
     pace: Mutex<Pace>,
     is_compressed: bool,
     is_failed: AtomicBool,
+    /// Why clients may change nothing now, if so.
+    read_only: Mutex<Option<String>>,
+    is_read_only: AtomicBool,
     last_failure: Mutex<Option<String>>,
     keeper: Mutex<Option<JoinHandle<()>>>,
     /// Who else is told of what is logged, and whether they want to be.
@@ -80,98 +86,14 @@ pub struct Kv {
     stop: Arc<(Mutex<bool>, Condvar)>,
 }
 
-impl KvOpening {
-    /// Reads what is in the folder [`KEYS_DIR`] of a data directory, which the caller has locked.
-    ///
-    /// # Errors
-    /// When a file cannot be read or is damaged, or a newer program wrote it.
-    pub fn look(vfs: Arc<dyn Vfs>, data_dir: &Path, config: KvConfig) -> Result<KvOpening> {
-        let dir = data_dir.join(KEYS_DIR);
-        vfs.create_dir_all(&dir)?;
-        let manifest = match Manifest::read(vfs.as_ref(), &dir)? {
-            Some(manifest) => manifest,
-            None => first_manifest(vfs.as_ref(), &dir, &config)?,
-        };
-        crate::value::entries::set_seed(manifest.hash_seed);
-        let cold = ColdStore::new(vfs.clone(), &dir, &config, manifest.next_segment);
-        let mut keys = Keyspace::new(config, cold, manifest.hash_seed);
-        load(vfs.as_ref(), &dir, &mut keys, &manifest)?;
-        Ok(KvOpening { vfs, dir, keys, manifest })
-    }
-
-    /// Declares the consumer of the log whose records are the keyspace's.
-    pub fn declare<'a>(&'a mut self, consumers: &mut Consumers<'a>) {
-        let replay_from = self.manifest.log_from;
-        let keys = &mut self.keys;
-        keys.is_replaying = true;
-        consumers.declare(Consumer {
-            name: KEYS,
-            kinds: &[KIND_KEYS],
-            replay_from,
-            next_segment_min: replay_from,
-            take: Box::new(move |record| replay(keys, record.payload)),
-        });
-    }
-
-    /// The keyspace, on a log that has handed it its records. The program closes the log after it.
-    ///
-    /// # Errors
-    /// When what an interrupted checkpoint left cannot be removed.
-    pub fn finish(self, log: Arc<Log>) -> Result<Arc<Kv>> {
-        let KvOpening { vfs, dir, mut keys, manifest } = self;
-        keys.is_replaying = false;
-        keys.pieces = Pieces::default();
-        let replayed_size = keys.replayed_size;
-        let config = keys.config.clone();
-        let next_dictionary = manifest.dictionaries.iter().max().map_or(0, |last| last + 1);
-        let kv = Arc::new(Kv {
-            keys: Mutex::new(keys),
-            turn: Mutex::default(),
-            vfs,
-            dir,
-            wal: Arc::clone(log.wal()),
-            log,
-            durability: AtomicU8::new(config.durability as u8),
-            log_from: AtomicU64::new(manifest.log_from),
-            saved_from: AtomicU64::new(manifest.log_from),
-            logged_size: AtomicU64::new(replayed_size),
-            index_file: AtomicU64::new(manifest.index_file),
-            checkpointing: Mutex::new(()),
-            groups: Mutex::new(Groups::new(next_dictionary, config.dictionary_samples)),
-            compression: Mutex::default(),
-            pace: Mutex::default(),
-            is_compressed: config.is_compressed,
-            is_failed: AtomicBool::new(false),
-            last_failure: Mutex::new(None),
-            keeper: Mutex::new(None),
-            follower: OnceLock::new(),
-            is_followed: AtomicBool::new(false),
-            stop: Arc::default(),
-        });
-        // The manifest that was found may be one whose writer died before its name was durable.
-        kv.vfs.sync_dir(&kv.dir)?;
-        kv.remove_unnamed(&manifest)?;
-        let weak = Arc::downgrade(&kv);
-        let needed_from = move || weak.upgrade().map_or(Some(0), |kv| kv.needed_from());
-        kv.log.attach(KEYS, Box::new(needed_from));
-        if config.background {
-            kv.start_keeper(config)?;
-        }
-        Ok(kv)
-    }
-}
-
-/// The manifest of a folder without any, which is written at once: where there are other files and
-/// it is missing, it was lost, and they are not to be taken for leftovers.
-fn first_manifest(vfs: &dyn Vfs, dir: &Path, config: &KvConfig) -> Result<Manifest> {
-    if let Some(name) = vfs.list(dir)?.into_iter().find(|name| is_of_checkpoint(name)) {
-        let reason = format!("is missing, though there is {name}");
-        return Err(Error::Corrupt { path: dir.join(MANIFEST_NAME), reason });
-    }
-    let databases = u32::try_from(config.databases + HIDDEN_DATABASES).unwrap_or(u32::MAX);
-    let manifest = Manifest { hash_seed: vfs.random(), databases, ..Manifest::default() };
-    manifest.write(vfs, dir)?;
-    Ok(manifest)
+/// Position and time of the first logged record that no checkpoint covers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FirstUnsaved {
+    /// Bytes of the log before it since the start. Records of before the start lie below zero, so
+    /// this wraps.
+    position: u64,
+    /// Time since the start.
+    time: Duration,
 }
 
 /// Whether a file's name is one that manifests name.
@@ -182,165 +104,8 @@ pub(crate) fn is_of_checkpoint(name: &str) -> bool {
 /// Whether a file in the keys' directory is no part of a checkpoint: functions, users, settings. Each is
 /// replaced as a whole.
 pub(crate) fn is_beside(name: &str) -> bool {
-    !is_of_checkpoint(name) && !name.ends_with(".tmp") && name != MANIFEST_NAME
-}
-
-/// Fills the index from a checkpoint.
-fn load(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> Result<()> {
-    keys.seq = manifest.seq + 1;
-    if keys.dbs.len() < manifest.databases as usize {
-        keys.dbs.resize_with(manifest.databases as usize, Default::default);
-    }
-    for number in &manifest.dictionaries {
-        let bytes = dictionary::read(vfs, dir, *number)?;
-        let inserted = keys.cold.insert_dictionary(*number, &bytes);
-        inserted.map_err(|error| vfs::Error::new("load dictionary", dir, error))?;
-    }
-    for segment in &manifest.segments {
-        keys.cold.open_segment(segment)?;
-    }
-    if manifest.index_file == 0 {
-        return Ok(());
-    }
-    load_index(vfs, dir, keys, manifest)?;
-    keys.is_replaying = true;
-    tail::read(vfs, dir, manifest.index_file, &mut |record| replay(keys, record))?;
-    keys.pieces = Pieces::default();
-    Ok(())
-}
-
-fn load_index(vfs: &dyn Vfs, dir: &Path, keys: &mut Keyspace, manifest: &Manifest) -> Result<()> {
-    let path = dir.join(MANIFEST_NAME);
-    let total: usize = manifest.segments.iter().map(|one| one.record_count as usize).sum();
-    let mut reserved = false;
-    IndexSnapshot::read(vfs, &dir.join(index_name(manifest.index_file)), |block| {
-        let corrupt =
-            |reason: &str| Error::Corrupt { path: path.clone(), reason: reason.to_owned() };
-        match block {
-            IndexSnapshot::Keys(db, entries) => {
-                let index = keys.dbs.get_mut(usize::from(db));
-                let index = index.ok_or_else(|| corrupt("a database beyond all"))?;
-                if !reserved && db == 0 {
-                    index.reserve(total);
-                    reserved = true;
-                }
-                for (hash, address) in entries {
-                    index.insert(hash, Place::Cold(address));
-                    if !keys.cold.count_live(address) {
-                        return Err(corrupt("a key in a segment that is not named"));
-                    }
-                }
-            }
-            IndexSnapshot::Expiry(db, entries) => {
-                for (expire_ms, hash) in entries {
-                    keys.expiry.add(expire_ms, db, hash);
-                }
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Takes a record of the log, or a piece of one.
-pub(crate) fn replay(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(), ReplayError> {
-    keys.replayed_size += payload.len() as u64;
-    let mut pieces = std::mem::take(&mut keys.pieces);
-    let replayed = match pieces.take(payload) {
-        Some(whole) => replay_record(keys, whole.bytes()),
-        None => Ok(()),
-    };
-    keys.pieces = pieces;
-    replayed
-}
-
-fn replay_record(keys: &mut Keyspace, payload: &[u8]) -> std::result::Result<(), ReplayError> {
-    let (seq, effects) = decode(payload)?;
-    keys.seq = keys.seq.max(seq);
-    let saved_seq = keys.seq;
-    let record_seq = seq;
-    let mut news = News::of(seq, &effects);
-    keys.seq = record_seq;
-    for effect in &effects {
-        replay_effect(keys, effect, &mut news)?;
-    }
-    keys.seq = saved_seq.max(record_seq + 1);
-    keys.take_ready();
-    keys.take_touched();
-    keys.take_series_events();
-    while keys.is_over_memory() && 0 < keys.cool(256) {}
-    drop(keys.trash.take());
-    Ok(())
-}
-
-/// Which effects of one record are new: on one key all of them, or none.
-struct News {
-    /// The record's number.
-    seq: u64,
-    /// Whether all are. No checkpoint has seen anything of a record that empties or exchanges
-    /// databases, for one that was under way then began anew; and what is exchanged has its number.
-    is_all: bool,
-    /// Keys on which there was one already.
-    keys: HashSet<(u8, Vec<u8>)>,
-}
-
-impl News {
-    fn of(seq: u64, effects: &[Effect<'_>]) -> News {
-        let of_databases = [commands::internal::FLUSH, commands::internal::SWAP];
-        let mut names = effects.iter().filter_map(|effect| effect.arguments.first().copied());
-        let is_all = names.any(|name| of_databases.contains(&name));
-        News { seq, is_all, keys: HashSet::new() }
-    }
-
-    /// Whether an effect is new to a key that has seen the record of that number.
-    fn has(&mut self, place: (u8, Vec<u8>), seen: u64) -> bool {
-        let is_new = self.is_all || seen < self.seq || self.keys.contains(&place);
-        if is_new {
-            self.keys.insert(place);
-        }
-        is_new
-    }
-}
-
-fn replay_effect(
-    keys: &mut Keyspace,
-    effect: &Effect<'_>,
-    news: &mut News,
-) -> std::result::Result<(), ReplayError> {
-    let name = effect.arguments.first().copied().unwrap_or_default();
-    let command = commands::find(name).or_else(|| commands::internal::find(name));
-    let command = command.ok_or_else(|| {
-        format!("an effect of a newer program: {}", String::from_utf8_lossy(name))
-    })?;
-    if keys.dbs.len() <= usize::from(effect.db) {
-        return Err(format!("an effect on database {}", effect.db).into());
-    }
-    if !command.info.takes(effect.arguments.len()) {
-        return Err(format!("{} has other arguments", String::from_utf8_lossy(name)).into());
-    }
-    let key = command.info.first_key_place(&effect.arguments);
-    if let Some(key) = key.and_then(|place| effect.arguments.get(place)) {
-        let place = (effect.db, key.to_vec());
-        let seen = keys.slot(effect.db, key).map(|slot| slot.map_or(0, |slot| slot.seq));
-        let seen = match seen {
-            Ok(seen) => seen,
-            // A record that rotted costs its key, not the start. What replaces the value needs none.
-            Err(_) if is_whole(name) && keys.forget_unreadable(effect.db, key) => 0,
-            Err(_) => return Ok(()),
-        };
-        if !news.has(place, seen) {
-            keys.list_series_of(effect.db, key)?;
-            return Ok(());
-        }
-    }
-    // An effect that cannot be applied was applied already, and the key has changed since.
-    let (args, mut out) = (&effect.arguments, Discard);
-    Call::run(keys, effect.db, command, args, &mut out, Mode::Replay);
-    Ok(())
-}
-
-/// Whether an effect says all of what a key is afterwards.
-fn is_whole(name: &[u8]) -> bool {
-    [commands::internal::PUT, commands::internal::GONE, b"set", b"del"].contains(&name)
+    let is_manifest = [MANIFEST_NAME, MANIFEST_COPY_NAME].contains(&name);
+    !is_of_checkpoint(name) && !name.ends_with(".tmp") && !is_manifest
 }
 
 impl Kv {
@@ -399,35 +164,53 @@ impl Kv {
     /// When the log takes nothing more: then nothing is to be acknowledged, now or later.
     pub fn commit(&self, keys: &mut Keyspace) -> Result<Option<Lsn>> {
         if keys.effects.is_empty() {
+            if !keys.effects.for_replicas().is_empty() {
+                self.tell_follower(keys);
+            }
             return Ok(None);
+        }
+        if self.logged_size() == 0 {
+            let unsaved =
+                FirstUnsaved { position: self.wal.end().size(), time: self.vfs.elapsed() };
+            self.set_first_unsaved(unsaved);
         }
         let mut head = Vec::with_capacity(10);
         put_varint(&mut head, keys.seq);
         let effects = keys.effects.bytes();
         let lsn = match head.len() + effects.len() <= keys.config.piece_size {
             true => self.append(&[&head, effects])?,
-            false => self.append_pieces(&head, effects, keys.config.piece_size)?,
+            false => self.append_pieces(keys.seq, &head, effects, keys.config.piece_size)?,
         };
         self.logged_size.fetch_add(keys.effects.bytes().len() as u64, Ordering::Relaxed);
-        if self.is_followed.load(Ordering::Relaxed)
-            && let Some(follower) = self.follower.get()
-        {
-            let effects = std::mem::take(&mut keys.effects);
-            follower(keys, &effects);
-            keys.effects = effects;
-        }
-        keys.effects.clear();
+        self.tell_follower(keys);
         keys.seq += 1;
         Ok(Some(lsn))
     }
 
+    /// Hands the effects to the observers and clears them.
+    fn tell_follower(&self, keys: &mut Keyspace) {
+        if self.is_followed.load(Ordering::Relaxed)
+            && let Some(follower) = self.follower.get()
+        {
+            follower(&keys.effects);
+        }
+        keys.effects.clear();
+    }
+
     /// Appends a record too large for one.
-    fn append_pieces(&self, head: &[u8], effects: &[u8], piece_size: usize) -> Result<Lsn> {
+    fn append_pieces(
+        &self,
+        seq: u64,
+        head: &[u8],
+        effects: &[u8],
+        piece_size: usize,
+    ) -> Result<Lsn> {
         let count = effects.len().div_ceil(piece_size);
+        let owner = PieceOwner::new(seq, &[head, effects], count);
         let mut lsn = self.wal.end();
         for (at, bytes) in effects.chunks(piece_size).enumerate() {
             let head = if at == 0 { head } else { &[] };
-            lsn = self.append(&[&pieces::head(at, count), head, bytes])?;
+            lsn = self.append(&[&owner.head(at), head, bytes])?;
         }
         Ok(lsn)
     }
@@ -462,15 +245,18 @@ impl Kv {
         RECORD_SIZE <= keys.effects.bytes().len()
     }
 
-    /// Waits until that place of the log is on disk, and for a file handle if that takes one: what
-    /// commands changed is seen already, so there is no way back.
+    /// Waits until that place of the log is on disk, and for room or a file handle if that takes it:
+    /// what commands changed is seen already, so there is no way back.
     ///
     /// # Errors
     /// When it never will be.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         loop {
             match self.wal.wait_durable(lsn) {
-                Err(wal::Error::Stalled { .. }) => {}
+                Err(wal::Error::Stalled { is_disk_full, .. })
+                    if !is_disk_full || self.wal.has_commit_thread() => {}
+                // It is written once there is room.
+                Err(error @ wal::Error::Stalled { .. }) => return Err(error.into()),
                 waited => return Ok(waited.inspect_err(|error| self.fail(error))?),
             }
         }
@@ -494,6 +280,25 @@ impl Kv {
         match self.is_failed.load(Ordering::Relaxed) {
             true => self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             false => None,
+        }
+    }
+
+    /// Refuses changes by clients from now on, with that reason, or takes them again.
+    pub fn set_read_only(&self, reason: Option<String>) {
+        let is_read_only = reason.is_some();
+        *self.read_only.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        self.is_read_only.store(is_read_only, Ordering::Relaxed);
+    }
+
+    /// Why a command that changes keys is to be refused before it does anything, with what to do.
+    #[inline]
+    pub fn write_refusal(&self) -> Option<String> {
+        if self.is_read_only.load(Ordering::Relaxed) {
+            return self.read_only.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        }
+        match self.failure() {
+            Some(reason) => Some(format!("the log failed: {reason}; restart the server")),
+            None => self.wal.refusal(),
         }
     }
 
@@ -533,23 +338,28 @@ impl Kv {
         let segments = manifest.segments.iter().map(|one| segment_name(one.number));
         let dictionaries = manifest.dictionaries.iter().map(|one| dictionary_name(*one));
         let index = (manifest.index_file != 0).then(|| index_name(manifest.index_file));
+        // The list and the files that it names are copied as of one moment.
+        let _credentials = self.lock_credentials();
         let listed = self.vfs.list(&self.dir)?;
         let beside = listed.into_iter().filter(|name| is_beside(name));
+        let is_primary_written = self.write_primary_of_snapshot(&to)?;
+        let beside = beside.filter(|name| !is_primary_written || name != REPLICA_OF);
         for name in segments.chain(dictionaries).chain(index).chain(beside) {
             self.vfs.hard_link(&self.dir.join(&name), &to.join(&name))?;
         }
-        self.write_tail(&manifest, &to)?;
-        manifest.write(self.vfs.as_ref(), &to)
+        let has_tail = self.write_tail(&manifest, &to)?;
+        Manifest { has_tail, ..manifest }.write(self.vfs.as_ref(), &to)
     }
 
-    /// Writes down what was logged since a checkpoint began, for a copy of it without a log.
-    fn write_tail(&self, manifest: &Manifest, to: &Path) -> Result<()> {
+    /// Writes down what was logged since a checkpoint began, for a copy of it without a log. Returns
+    /// whether there was anything.
+    fn write_tail(&self, manifest: &Manifest, to: &Path) -> Result<bool> {
         // Under the lock no record is there by half.
         let end = {
             let _keys = self.lock();
             self.has_unsaved().then(|| self.wal.rotate())
         };
-        let Some(end) = end else { return Ok(()) };
+        let Some(end) = end else { return Ok(false) };
         self.sync_log()?;
         let path = to.join(tail_name(manifest.index_file));
         let mut tail = TailWriter::new(self.vfs.as_ref(), &path)?;
@@ -557,7 +367,8 @@ impl Kv {
             KIND_KEYS => Ok(tail.record(record.payload)?),
             _ => Ok(()),
         })?;
-        tail.finish()
+        tail.finish()?;
+        Ok(true)
     }
 
     /// Replaces a small file in the keys' directory as a whole, durably: state beside the keys.
@@ -579,6 +390,52 @@ impl Kv {
             true => Ok(Some(self.vfs.read(&path)?)),
             false => Ok(None),
         }
+    }
+
+    /// Held by who changes or copies credential files, or the file of functions.
+    pub(crate) fn lock_credentials(&self) -> MutexGuard<'_, ()> {
+        self.credentials.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces a credential file, durably and with a checksum.
+    ///
+    /// # Errors
+    /// As [`credentials::write`].
+    pub fn write_credentials(&self, name: &str, bytes: &[u8]) -> std::result::Result<(), String> {
+        let _one = self.lock_credentials();
+        credentials::write(self.vfs.as_ref(), &self.dir, name, bytes)?;
+        self.record_file_list().map_err(|error| error.to_string())
+    }
+
+    /// Makes the manifest record that there is a list of files with checksums.
+    pub(crate) fn record_file_list(&self) -> Result<()> {
+        let mut is_recorded = self.has_file_list.lock().unwrap_or_else(PoisonError::into_inner);
+        if !*is_recorded && let Some(manifest) = Manifest::read(self.vfs.as_ref(), &self.dir)? {
+            let manifest = Manifest { has_file_list: true, ..manifest };
+            manifest.write(self.vfs.as_ref(), &self.dir)?;
+            *is_recorded = true;
+        }
+        Ok(())
+    }
+
+    /// Replaces the manifest by one of a new checkpoint, which records the list of files as well.
+    pub(crate) fn write_manifest(&self, manifest: &mut Manifest) -> Result<()> {
+        let mut is_recorded = self.has_file_list.lock().unwrap_or_else(PoisonError::into_inner);
+        *is_recorded |= self.vfs.exists(&self.dir.join(credentials::LIST_NAME))?;
+        manifest.has_file_list = *is_recorded;
+        manifest.write(self.vfs.as_ref(), &self.dir)
+    }
+
+    /// Reads a credential file; none if it never was.
+    ///
+    /// # Errors
+    /// As [`credentials::read`].
+    pub fn read_credentials(
+        &self,
+        name: &str,
+    ) -> std::result::Result<Option<CredentialFile>, String> {
+        let _one = self.lock_credentials();
+        credentials::read(self.vfs.as_ref(), &self.dir, name)
     }
 
     // ---- what the keeper uses ----
@@ -652,6 +509,25 @@ impl Kv {
         self.index_file.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    pub(crate) fn first_unsaved(&self) -> FirstUnsaved {
+        *self.unsaved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_first_unsaved(&self, unsaved: FirstUnsaved) {
+        *self.unsaved.lock().unwrap_or_else(PoisonError::into_inner) = unsaved;
+    }
+
+    /// Bytes of the log since the first record that no checkpoint has, those of other consumers
+    /// included, and its age; `None` when all is in a checkpoint.
+    pub(crate) fn retained_log(&self) -> Option<(u64, Duration)> {
+        if !self.has_unsaved() {
+            return None;
+        }
+        let FirstUnsaved { position, time } = self.first_unsaved();
+        let size = self.wal.end().size().wrapping_sub(position);
+        Some((size, self.vfs.elapsed().saturating_sub(time)))
+    }
+
     /// Notes that a checkpoint is durable.
     pub(crate) fn note_saved(&self, log_from: u64) {
         self.saved_from.store(log_from, Ordering::Relaxed);
@@ -685,6 +561,7 @@ impl Kv {
         named.insert(index_name(manifest.index_file));
         named.insert(tail_name(manifest.index_file));
         named.insert(MANIFEST_NAME.to_owned());
+        named.insert(MANIFEST_COPY_NAME.to_owned());
         {
             let keys = self.lock();
             named.extend(manifest.segments.iter().map(|one| segment_name(one.number)));

@@ -13,14 +13,24 @@
 use crate::cold::dictionary::{self, Dictionaries, dictionary_name};
 use crate::cold::snapshot::{IndexSnapshot, SnapshotWriter, index_name};
 use crate::cold::tail::{self, TAIL_END, TailWriter, tail_name};
-use crate::cold::{MANIFEST_NAME, Manifest, Record, SegmentInfo, record, segment_name};
+use crate::cold::{
+    MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, Record, SegmentInfo, StoredManifest, record,
+    segment_name,
+};
+use crate::effects::decode;
 use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, RECORD_ALIGNMENT};
-use crate::kv::{KEYS_DIR, is_of_checkpoint};
+use crate::keyspace::HIDDEN_DATABASES;
+use crate::kv::{KEYS_DIR, has_keys, is_of_checkpoint, read_record};
+use crate::pieces::Pieces;
 use crate::slots::NEVER;
+use crate::value::Value;
+use crate::verify::LOG_DIR;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use vfs::{Vfs, create_new_dir};
+use wal::Found as LogFinding;
+use wal::kinds::KIND_KEYS;
 
 /// Where damaged files go, in a data directory.
 const DAMAGED_DIR: &str = "damaged";
@@ -29,8 +39,8 @@ const REPORT_FILE: &str = "REPORT";
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 /// Entries of a block of an index.
 const BLOCK: usize = 4096;
-/// Databases where no manifest says it: those that are the standard, and the hidden ones.
-const DATABASES: u32 = 18;
+/// Databases of clients where no manifest says it, if none beyond has keys.
+const DATABASES: u32 = 16;
 
 /// What a repair would do.
 pub struct KvRepair {
@@ -43,7 +53,8 @@ pub struct KvRepair {
     losses: Vec<String>,
     /// Files that move aside.
     moved: Vec<String>,
-    /// Segments that are written: their numbers, and the good records of damaged ones.
+    /// Segments that are written: their numbers, and the good records of damaged ones, or marks of
+    /// keys whose records are lost.
     written: Vec<(u32, Vec<u8>)>,
     /// The tail that is written for the new index.
     tail: Option<TailCopy>,
@@ -66,6 +77,27 @@ struct Found {
     hash: KeyHash,
     seq: u64,
     expire_ms: i64,
+    kind: ValueKind,
+}
+
+/// Kinds of values that tell the lists of series.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ValueKind {
+    /// A string without bytes.
+    Empty,
+    /// A time series.
+    Series,
+    Other,
+}
+
+impl ValueKind {
+    fn of(value: &Value) -> ValueKind {
+        match value {
+            Value::Series(_) => ValueKind::Series,
+            Value::Str(text) if text.len() == 0 => ValueKind::Empty,
+            _ => ValueKind::Other,
+        }
+    }
 }
 
 /// Plans the repair of the keys of a data directory that the caller has locked; none if nothing is
@@ -78,13 +110,19 @@ pub fn plan(vfs: &dyn Vfs, data_dir: &Path) -> Result<Option<KvRepair>> {
     if !vfs.exists(&dir)? {
         return Ok(None);
     }
-    let read = match Manifest::read(vfs, &dir) {
+    let read = match StoredManifest::read(vfs, &dir) {
         Err(error @ Error::Newer { .. }) => return Err(error),
         read => read,
     };
     let names = vfs.list(&dir)?;
     let mut planner = Planner::new(vfs, &dir, data_dir);
     let has_files = names.iter().any(|name| is_of_checkpoint(name));
+    let read = read.map(|stored| {
+        if let Some((name, what)) = stored.fault {
+            planner.note(name, &format!("{what}: written anew of the other copy"));
+        }
+        stored.manifest
+    });
     let manifest = match read {
         Ok(Some(manifest)) => manifest,
         Ok(None) if !has_files => return Ok(None),
@@ -101,6 +139,50 @@ pub fn plan(vfs: &dyn Vfs, data_dir: &Path) -> Result<Option<KvRepair>> {
     planner.run(manifest, &names)
 }
 
+/// Plans to accept the loss of all keys: a data directory without files of keys, which had some. The
+/// log's changes would be made to keys that are not there, so they are passed over; none if the log has
+/// all changes since the first. Changes nothing.
+///
+/// # Errors
+/// When the log or the folder cannot be listed, or a newer program wrote a record.
+pub fn plan_lost(vfs: &dyn Vfs, data_dir: &Path) -> Result<Option<KvRepair>> {
+    let dir = data_dir.join(KEYS_DIR);
+    let log_dir = data_dir.join(LOG_DIR);
+    if has_keys(vfs, data_dir)? || !vfs.exists(&log_dir)? {
+        return Ok(None);
+    }
+    let (mut first_seq, mut last_seq, mut next_segment) = (None, 0, 0);
+    let mut pieces = Pieces::default();
+    wal::inspect(vfs, &log_dir, &mut |found| {
+        let LogFinding::Record(record) = found else { return };
+        next_segment = next_segment.max(record.segment + 1);
+        if record.kind != KIND_KEYS {
+            return;
+        }
+        let seq = match read_record(&mut pieces, record.payload) {
+            Ok((Some(whole), _)) => decode(whole.bytes()).map_or(0, |(seq, _)| seq),
+            _ => return,
+        };
+        first_seq.get_or_insert(seq);
+        last_seq = last_seq.max(seq);
+    })?;
+    if first_seq.is_none_or(|seq| seq == 1) {
+        return Ok(None);
+    }
+    let mut planner = Planner::new(vfs, &dir, data_dir);
+    planner.note(MANIFEST_NAME, "is missing, with all keys: written anew, without keys");
+    planner.plan.losses.push(ALL_LOST.to_owned());
+    planner.plan.manifest = Manifest {
+        hash_seed: vfs.random(),
+        seq: last_seq,
+        log_from: next_segment,
+        ..Manifest::default()
+    };
+    planner.find_hidden();
+    planner.write(Vec::new(), &[]);
+    Ok(Some(planner.plan))
+}
+
 struct Planner<'a> {
     vfs: &'a dyn Vfs,
     plan: KvRepair,
@@ -110,6 +192,8 @@ struct Planner<'a> {
     damaged: BTreeSet<u32>,
     /// Whether the index cannot be believed.
     is_index_lost: bool,
+    /// Keys whose records are lost.
+    lost: Vec<(u8, KeyHash)>,
 }
 
 impl<'a> Planner<'a> {
@@ -133,6 +217,7 @@ impl<'a> Planner<'a> {
             found: BTreeMap::new(),
             damaged: BTreeSet::new(),
             is_index_lost: false,
+            lost: Vec::new(),
         }
     }
 
@@ -152,7 +237,6 @@ impl<'a> Planner<'a> {
             hash_seed: self.vfs.random(),
             next_segment: segments.iter().map(|one| one.number + 1).max().unwrap_or(0),
             index_file: [".index", TAIL_END].into_iter().flat_map(numbers).max().unwrap_or(0),
-            databases: DATABASES,
             segments,
             dictionaries: numbers(".dict"),
             ..Manifest::default()
@@ -168,7 +252,11 @@ impl<'a> Planner<'a> {
         let entries = self.read_index()?;
         let entries = match entries {
             Some(entries) => self.without_lost(entries),
-            None => self.newest(),
+            None => {
+                let entries = self.newest();
+                self.find_hidden();
+                entries
+            }
         };
         self.read_tail(names)?;
         if self.plan.steps.is_empty() {
@@ -233,11 +321,21 @@ impl<'a> Planner<'a> {
                 count += 1;
                 end = (offset + raw.len()).next_multiple_of(RECORD_ALIGNMENT);
                 let place = u32::try_from((start + offset) / RECORD_ALIGNMENT);
+                let hash_seed = self.plan.manifest.hash_seed;
+                if let (Ok(place), true) = (place, record::is_lost(raw))
+                    && let Some((db, hash)) = record::place_of(raw, hash_seed)
+                {
+                    let seq = record::seq_of(raw).unwrap_or(0);
+                    let kind = ValueKind::Other;
+                    found.insert(place, Found { db, hash, seq, expire_ms: NEVER, kind });
+                    continue;
+                }
                 let decoded = Record::decode(raw, &self.dictionaries);
                 if let (Ok(place), Ok(record)) = (place, decoded) {
                     let hash = KeyHash::new(&record.key, self.plan.manifest.hash_seed);
+                    let kind = ValueKind::of(&record.value);
                     let Record { db, seq, expire_ms, .. } = record;
-                    found.insert(place, Found { db, hash, seq, expire_ms });
+                    found.insert(place, Found { db, hash, seq, expire_ms, kind });
                 }
             }
             // What is no record is passed over until one begins.
@@ -253,8 +351,17 @@ impl<'a> Planner<'a> {
             true => numbers_of(names, TAIL_END).into_iter().max(),
             false => Some(self.plan.manifest.index_file),
         };
-        let name = number.map(tail_name).filter(|name| names.contains(name));
-        let Some(name) = name else { return Ok(()) };
+        let name = number.map(tail_name);
+        let Some(name) = name.filter(|name| names.contains(name)) else {
+            if self.plan.manifest.has_tail {
+                let name = tail_name(self.plan.manifest.index_file);
+                self.note(&name, "is missing: the index is used without it");
+                self.plan
+                    .losses
+                    .push(format!("changes made while the snapshot was taken: in {name}"));
+            }
+            return Ok(());
+        };
         let found = tail::salvage(self.vfs, &self.plan.dir.join(&name), &mut |_| Ok(()))?;
         if let Some(damage) = found.damage {
             let what = format!("{damage}: the {} records before that are kept", found.count);
@@ -280,7 +387,9 @@ impl<'a> Planner<'a> {
         }
         let name = index_name(number);
         let (mut entries, mut expiry) = (Vec::new(), BTreeMap::new());
-        let read = IndexSnapshot::read(self.vfs, &self.plan.dir.join(&name), |block| {
+        let path = self.plan.dir.join(&name);
+        let read = IndexSnapshot::read(self.vfs, &path, |_| Ok(()));
+        let blocks = IndexSnapshot::read_blocks(self.vfs, &path, |block| {
             match block {
                 IndexSnapshot::Keys(db, keys) => {
                     entries.extend(keys.into_iter().map(|(hash, address)| (db, hash, address)));
@@ -291,7 +400,10 @@ impl<'a> Planner<'a> {
             }
             Ok(())
         });
-        match read {
+        if let (Err(error), Ok(())) = (&read, &blocks) {
+            self.note(&name, &format!("{error}: written anew of its blocks, which are whole"));
+        }
+        match blocks {
             Ok(()) => {
                 self.plan.expiry = expiry;
                 Ok(Some(entries))
@@ -308,18 +420,20 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Entries whose records can be read.
+    /// Entries whose records can be read. The others are marked as lost: what the log has of them would
+    /// be done to nothing otherwise.
     fn without_lost(
         &mut self,
         entries: Vec<(u8, KeyHash, Address)>,
     ) -> Vec<(u8, KeyHash, Address)> {
         let mut lost: BTreeMap<u32, u64> = BTreeMap::new();
-        let found = &self.found;
+        let (found, marked) = (&self.found, &mut self.lost);
         let is_whole = |(db, hash, address): &(u8, KeyHash, Address)| {
             let record = found.get(&address.segment).and_then(|one| one.get(&address.offset));
             let is_whole = record.is_some_and(|record| record.hash == *hash && record.db == *db);
             if !is_whole {
                 *lost.entry(address.segment).or_default() += 1;
+                marked.push((*db, *hash));
             }
             is_whole
         };
@@ -327,13 +441,35 @@ impl<'a> Planner<'a> {
         for (segment, count) in lost {
             let name = segment_name(segment);
             if !self.damaged.contains(&segment) {
-                self.note(&name, &format!("{count} keys have no record: taken out of the index"));
+                self.note(&name, &format!("{count} keys have no record: they are marked as lost"));
             }
             self.plan.losses.push(format!(
-                "{count} keys, or their state before what the log has of them: their records were in {name}"
+                "{count} keys, whose records were in {name}: commands on them get an error until they are \
+                 set anew or deleted"
             ));
         }
         kept
+    }
+
+    /// Finds the databases that list the time series, where no manifest says it: the last one or two
+    /// that have keys, if there are series and all their values are empty.
+    fn find_hidden(&mut self) {
+        if self.plan.manifest.databases != 0 {
+            return;
+        }
+        let (mut lists, mut has_series) = (BTreeMap::new(), false);
+        for found in self.found.values().flat_map(BTreeMap::values) {
+            *lists.entry(found.db).or_insert(true) &= found.kind == ValueKind::Empty;
+            has_series |= found.kind == ValueKind::Series;
+        }
+        let last = lists.keys().max().copied().unwrap_or(0);
+        let is_list = |db: u8| has_series && db != 0 && lists.get(&db) == Some(&true);
+        let hidden = match (is_list(last), is_list(last.wrapping_sub(1))) {
+            (true, true) => u32::from(last) - 1,
+            (true, false) => u32::from(last),
+            (false, _) => DATABASES.max(u32::from(last) + 1),
+        };
+        self.plan.manifest.hidden = hidden.min(u32::from(u8::MAX) - 1);
     }
 
     /// The newest record of each key.
@@ -385,6 +521,7 @@ impl<'a> Planner<'a> {
                 self.plan.written.push((to, copy));
             }
         }
+        let marks = mark_lost(&self.lost, manifest, &mut self.plan.written);
         for segment in &mut manifest.segments {
             let records = self.found.get(&segment.number);
             segment.record_count = records.map_or(segment.record_count, |found| {
@@ -396,13 +533,45 @@ impl<'a> Planner<'a> {
             self.plan.moved.push(old);
         }
         manifest.index_file += 1;
-        for (db, hash, address) in entries {
+        manifest.has_tail = self.plan.tail.is_some();
+        for (db, hash, address) in entries.into_iter().chain(marks) {
             let address = moves.get(&address).copied().unwrap_or(address);
             self.plan.keys.entry(db).or_default().push((hash, address));
         }
         let databases = self.plan.keys.keys().max().map_or(0, |last| u32::from(*last) + 1);
-        manifest.databases = manifest.databases.max(databases);
+        let hidden_end = manifest.hidden + HIDDEN_DATABASES as u32;
+        manifest.databases = manifest.databases.max(databases).max(hidden_end);
     }
+}
+
+/// Bytes of a segment of marks, at most: far below what an address reaches.
+const MARKS_SIZE_MAX: usize = 16 << 20;
+
+/// Writes marks of keys whose records are lost into new segments. Returns where each is.
+fn mark_lost(
+    lost: &[(u8, KeyHash)],
+    manifest: &mut Manifest,
+    written: &mut Vec<(u32, Vec<u8>)>,
+) -> Vec<(u8, KeyHash, Address)> {
+    let (mut entries, mut bytes, mut count) = (Vec::with_capacity(lost.len()), Vec::new(), 0);
+    let mut segment = if lost.is_empty() { 0 } else { manifest.take_number() };
+    for (at, (db, hash)) in lost.iter().enumerate() {
+        let offset = u32::try_from(bytes.len() / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
+        entries.push((*db, *hash, Address { segment, offset }));
+        record::put_lost(&mut bytes, *db, *hash, manifest.seq);
+        bytes.resize(bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
+        count += 1;
+        if at + 1 == lost.len() || MARKS_SIZE_MAX <= bytes.len() {
+            let size = bytes.len() as u64;
+            manifest.segments.push(SegmentInfo { number: segment, size, record_count: count });
+            written.push((segment, std::mem::take(&mut bytes)));
+            count = 0;
+            if at + 1 < lost.len() {
+                segment = manifest.take_number();
+            }
+        }
+    }
+    entries
 }
 
 /// The numbers of files whose names end so.
@@ -411,6 +580,8 @@ fn numbers_of(names: &[String], end: &str) -> Vec<u64> {
     names.iter().filter_map(number).collect()
 }
 
+const ALL_LOST: &str = "all keys, users, settings and libraries of functions, and the changes of keys in \
+                        the log, which build on them";
 const REVIVED: &str = "which keys there are: made of all records that can be read, so keys may be there \
                        again, as they were, that were deleted before the last checkpoint";
 
@@ -430,6 +601,7 @@ impl KvRepair {
     /// # Errors
     /// When the disk fails; it may be planned and done again.
     pub fn apply(&self, vfs: &dyn Vfs) -> Result<PathBuf> {
+        vfs.create_dir_all(&self.dir)?;
         let name = format!("{}-keys", vfs.now() / NANOS_PER_SECOND);
         let folder = create_new_dir(vfs, &self.data_dir.join(DAMAGED_DIR), &name)?;
         let aside = folder.join(KEYS_DIR);
@@ -441,13 +613,18 @@ impl KvRepair {
         self.write_tail(vfs)?;
         self.write_index(vfs)?;
         vfs.sync_dir(&self.dir)?;
-        let manifest = self.dir.join(MANIFEST_NAME);
-        if vfs.exists(&manifest)? {
-            vfs.hard_link(&manifest, &aside.join(MANIFEST_NAME))?;
+        for name in [MANIFEST_NAME, MANIFEST_COPY_NAME] {
+            let path = self.dir.join(name);
+            if vfs.exists(&path)? {
+                vfs.hard_link(&path, &aside.join(name))?;
+            }
         }
         self.manifest.write(vfs, &self.dir)?;
         for name in self.moved.iter().filter(|name| *name != MANIFEST_NAME) {
-            vfs.rename(&self.dir.join(name), &aside.join(name))?;
+            // A file that is missing is damage, too.
+            if vfs.exists(&self.dir.join(name))? {
+                vfs.rename(&self.dir.join(name), &aside.join(name))?;
+            }
         }
         for dir in [&aside, &self.dir, &folder] {
             vfs.sync_dir(dir)?;

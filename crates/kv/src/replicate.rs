@@ -1,19 +1,28 @@
 //! What was done to keys, as commands that Redis 7.0 knows: for replicas.
 //!
 //! Most effects are such commands already. A whole value is `RESTORE`d, deliveries of streams become
-//! claims, and a key that a newer command changed is sent whole. Types that Redis has not are left
+//! claims, and the expiry of fields becomes scripts ([`field_expiry`]). Types that Redis has not are left
 //! out: a key that becomes one of those goes.
+
+pub mod field_expiry;
 
 use crate::commands::internal::{DELIVER, FLUSH, GONE, PUT, SWAP};
 use crate::commands::{self, Group};
-use crate::effects::{Effect, Effects};
+use crate::effects::{Effect, Effects, ForReplicas};
 use crate::keyspace::Keyspace;
+use crate::kv::Kv;
 use crate::rdb;
-use crate::slots::NEVER;
 use crate::value::Value;
 use crate::value::stream::Id;
 use codec::bytes::{Reader, unzigzag};
-use std::collections::BTreeSet;
+
+/// The file beside the keys that names the primary whose replica they are; see [`crate::primary`].
+pub const REPLICA_OF: &str = "replica-of";
+
+/// Whether keys are a replica's; also where the file that says so is damaged.
+pub(crate) fn is_replica(kv: &Kv) -> bool {
+    kv.read_primary().map_or(true, |record| record.is_some_and(|record| record.is_followed()))
+}
 
 /// Takes a command on a database.
 pub type Each<'a> = &'a mut dyn FnMut(u8, &[&[u8]]);
@@ -25,56 +34,58 @@ const VERSION: (u32, u32) = (7, 0);
 enum Way {
     /// As it is.
     AsItIs,
-    /// As `HSET`.
-    Hset,
+    /// As commands of an older version.
+    Older,
     /// As one of [`crate::commands::internal`].
     Internal,
-    /// By what its key is like at the end.
-    Whole,
     /// Not at all.
     Never,
 }
 
+impl Keyspace {
+    /// Has a command that changes no key sent to replicas, behind the changes of those before it.
+    pub fn send_to_replicas(&mut self, db: u8, arguments: &[&[u8]]) {
+        self.effects.push_for_replicas(db, arguments);
+    }
+}
+
 /// Tells the effects of one record. Returns how many were left out, as Redis has no such values.
-pub fn tell(keys: &mut Keyspace, effects: &Effects, each: Each<'_>) -> u64 {
-    let Ok(effects) = effects.decode() else { return 0 };
-    let is_whole = |effect: &&Effect<'_>| matches!(way(effect), Way::Whole);
-    let whole: BTreeSet<(u8, &[u8])> = effects.iter().filter(is_whole).map(place).collect();
-    let (mut left_out, mut exchanged) = (0, BTreeSet::new());
-    for effect in effects.iter().filter(|effect| !whole.contains(&place(effect))) {
+pub fn tell(effects: &Effects, each: Each<'_>) -> u64 {
+    let Ok(decoded) = effects.decode() else { return 0 };
+    let mut left_out = 0;
+    let mut for_replicas = effects.for_replicas().iter().peekable();
+    for (effect, number) in decoded.iter().zip(0..) {
+        // Nothing comes before an effect that it follows.
+        while let Some(next) = for_replicas.next_if(|it| it.effect_count <= number) {
+            tell_words(next, each);
+        }
         match way(effect) {
             Way::AsItIs => each(effect.db, &effect.arguments),
-            Way::Hset => {
-                let [_, key, .., field, value] = effect.arguments[..] else { continue };
-                each(effect.db, &[b"HSET", key, field, value]);
-            }
-            Way::Internal => {
-                if effect.arguments[0] == SWAP {
-                    exchanged.insert(effect.db);
-                    exchanged.extend(other_database(effect));
-                }
-                left_out += internal(effect, each);
-            }
-            Way::Whole => {}
+            Way::Older => left_out += u64::from(!field_expiry::send(effect, each)),
+            Way::Internal => left_out += internal(effect, each),
             Way::Never => left_out += 1,
         }
     }
-    // Last, for a database may have been emptied or exchanged before.
-    for (db, key) in whole {
-        left_out += tell_key(keys, db, key, each);
-        for other in exchanged.iter().filter(|other| **other != db) {
-            left_out += tell_key(keys, *other, key, each);
-        }
-    }
+    for_replicas.for_each(|it| tell_words(it, each));
     left_out
 }
 
-/// The key that an effect is on.
-fn place<'a>(effect: &Effect<'a>) -> (u8, &'a [u8]) {
-    let command = effect.arguments.first().and_then(|name| commands::find(name));
-    let at = command.map_or(Some(1), |command| command.info.first_key_place(&effect.arguments));
-    let key = at.and_then(|at| effect.arguments.get(at)).copied();
-    (effect.db, key.unwrap_or_default())
+/// Whether one command tells all of a record, so that it needs no transaction.
+pub fn is_one_command(effects: &Effects) -> bool {
+    if effects.count() + effects.for_replicas().len() as u64 != 1 {
+        return false;
+    }
+    let effect = effects.decode().unwrap_or_default().pop();
+    effect.is_none_or(|effect| match way(&effect) {
+        Way::AsItIs | Way::Never => true,
+        Way::Older => false,
+        Way::Internal => ![PUT, DELIVER].contains(&effect.arguments[0]),
+    })
+}
+
+fn tell_words(command: &ForReplicas, each: Each<'_>) {
+    let words: Vec<&[u8]> = command.arguments.iter().map(Vec::as_slice).collect();
+    each(command.db, &words);
 }
 
 fn way(effect: &Effect<'_>) -> Way {
@@ -86,23 +97,13 @@ fn way(effect: &Effect<'_>) -> Way {
     if matches!(command.info.group, Group::Bloom | Group::TimeSeries) {
         return Way::Never;
     }
-    let mut numbers = command.info.since.split('.').map(|number| number.parse().unwrap_or(0));
-    let since = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    match since <= VERSION {
-        true => Way::AsItIs,
-        false if is_plain_hset(effect) => Way::Hset,
-        false => Way::Whole,
-    }
+    if is_newer(command.info.since) { Way::Older } else { Way::AsItIs }
 }
 
-/// Whether it is how sums of floats in hashes are logged.
-fn is_plain_hset(effect: &Effect<'_>) -> bool {
-    matches!(effect.arguments[..], [b"hsetex", _, b"keepttl", b"fields", b"1", _, _])
-}
-
-fn other_database(effect: &Effect<'_>) -> Option<u8> {
-    let number = effect.arguments.get(1).and_then(|text| crate::number::parse_i64(text))?;
-    u8::try_from(number).ok()
+/// Whether a command is newer than the version whose commands are sent as they are.
+fn is_newer(since: &str) -> bool {
+    let mut numbers = since.split('.').map(|number| number.parse().unwrap_or(0));
+    VERSION < (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 /// Tells an effect that is no command. Returns how much of it was left out.
@@ -127,20 +128,6 @@ fn internal(effect: &Effect<'_>, each: Each<'_>) -> u64 {
     0
 }
 
-/// Tells a key as it is now.
-fn tell_key(keys: &mut Keyspace, db: u8, key: &[u8], each: Each<'_>) -> u64 {
-    match keys.slot(db, key) {
-        Ok(Some(slot)) => {
-            let expire_ms = if slot.expire_ms == NEVER { -1 } else { slot.expire_ms };
-            restore(db, key, &slot.value, expire_ms, each)
-        }
-        _ => {
-            each(db, &[b"DEL", key]);
-            0
-        }
-    }
-}
-
 fn restore(db: u8, key: &[u8], value: &Value, expire_ms: i64, each: Each<'_>) -> u64 {
     let Some(payload) = rdb::dump_for_redis_7(value) else {
         each(db, &[b"DEL", key]);
@@ -148,7 +135,10 @@ fn restore(db: u8, key: &[u8], value: &Value, expire_ms: i64, each: Each<'_>) ->
     };
     let expire = expire_ms.max(0).to_string();
     each(db, &[b"RESTORE", key, expire.as_bytes(), &payload, b"REPLACE", b"ABSTTL"]);
-    u64::from(rdb::expires_fields(value))
+    if let Value::Hash(hash) = value {
+        field_expiry::send_hash(db, key, hash, each);
+    }
+    0
 }
 
 /// Deliveries of a stream, as claims; see [`crate::commands::stream`].

@@ -1,11 +1,11 @@
 //! Keys that are time series: lists of them, and what whoever keeps samples must hear of them.
 //!
-//! Series live in the first database. Two databases behind those of clients list them: one all, the
-//! other those that have no sample under their labels yet, which nobody else knows of. Nothing is
+//! Series live in the first database. Two databases list them that clients do not see, and whose place
+//! the manifest has: one all, the other those that have no sample under their labels yet, which nobody else knows of. Nothing is
 //! logged of these lists: they follow from the series, at replay, too.
 
 use crate::error::CommandError;
-use crate::keyspace::{HIDDEN_DATABASES, Keyspace};
+use crate::keyspace::Keyspace;
 use crate::slots::NEVER;
 use crate::value::{Series, Stored as _, Str, Value};
 
@@ -23,11 +23,11 @@ pub enum SeriesEvent {
 
 impl Keyspace {
     fn all_series_db(&self) -> u8 {
-        u8::try_from(self.dbs.len() - HIDDEN_DATABASES).unwrap_or(u8::MAX)
+        u8::try_from(self.hidden_from).unwrap_or(u8::MAX)
     }
 
     fn unsampled_db(&self) -> u8 {
-        u8::try_from(self.dbs.len() - 1).unwrap_or(u8::MAX)
+        u8::try_from(self.hidden_from + 1).unwrap_or(u8::MAX)
     }
 
     /// What became of series since the last call.
@@ -38,6 +38,11 @@ impl Keyspace {
     /// Whether there is any such news.
     pub fn has_series_events(&self) -> bool {
         !self.series_events.is_empty()
+    }
+
+    /// Whether any key may be a series: some that are listed may be gone.
+    pub fn lists_series(&self) -> bool {
+        !self.is_empty(self.all_series_db())
     }
 
     /// The keys of all series, or of those without samples under their labels. Some may be gone.
@@ -136,7 +141,7 @@ impl Keyspace {
     /// When its record cannot be read.
     pub fn log_key(&mut self, db: u8, key: &[u8]) -> Result<(), CommandError> {
         let mut encoded = Vec::new();
-        let expire_ms = match self.slot(db, key)? {
+        let expire_ms = match self.stored_slot(db, key)? {
             Some(slot) => {
                 slot.value.encode(&mut encoded);
                 slot.expire_ms

@@ -2,13 +2,26 @@
 
 use crate::cold::dictionary::{self, dictionary_name};
 use crate::cold::tail::{self, tail_name};
-use crate::cold::{IndexSnapshot, MANIFEST_NAME, Manifest, index_name, record, segment_name};
-use crate::error::Result;
+use crate::cold::{
+    IndexSnapshot, MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, SegmentInfo, StoredManifest,
+    index_name, record, segment_name,
+};
+use crate::credentials::{self, CREDENTIAL_FILES};
+use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, RECORD_ALIGNMENT};
-use crate::kv::{KEYS_DIR, is_beside, is_of_checkpoint};
+use crate::kv::{KEYS_DIR, is_beside, is_of_checkpoint, read_record};
+use crate::libraries::{self, FUNCTIONS_FILE};
+use crate::pieces::Pieces;
+use crate::primary;
+use crate::replicate::REPLICA_OF;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;
+use wal::Found;
+use wal::kinds::KIND_KEYS;
+
+/// Folder of the log in a data directory.
+pub(crate) const LOG_DIR: &str = "wal";
 
 /// What a walk found.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +32,8 @@ pub struct KvReport {
     pub bytes: u64,
     /// Keys that the index names.
     pub keys: u64,
+    /// Records of the log that are not whole, and are left out at the next start.
+    pub left_out: Vec<(PathBuf, String)>,
     /// What is wrong, file by file.
     pub problems: Vec<(PathBuf, String)>,
     /// Files that no checkpoint names: a process that died left them, and the next start removes
@@ -36,7 +51,14 @@ pub fn verify(vfs: &dyn Vfs, data_dir: &Path) -> Result<Option<KvReport>> {
         return Ok(None);
     }
     let mut walk = Walk { vfs, dir: &dir, report: KvReport::default(), seen: HashMap::new() };
-    match Manifest::read(vfs, &dir) {
+    let stored = StoredManifest::read(vfs, &dir).map(|stored| {
+        if let Some((name, what)) = stored.fault {
+            walk.problem(name, format!("{what}: the other copy of it is used"));
+        }
+        stored.manifest
+    });
+    let mut log_from = 0;
+    match stored {
         Ok(None) => {
             let names = vfs.list(&dir)?;
             if let Some(name) = names.iter().find(|name| is_of_checkpoint(name)) {
@@ -46,9 +68,15 @@ pub fn verify(vfs: &dyn Vfs, data_dir: &Path) -> Result<Option<KvReport>> {
         Ok(Some(manifest)) => {
             walk.list(&manifest)?;
             walk.walk(&manifest);
+            log_from = manifest.log_from;
         }
+        Err(Error::Corrupt { path, reason }) => walk.report.problems.push((path, reason)),
         Err(error) => walk.report.problems.push((dir.clone(), error.to_string())),
     }
+    walk.check_credentials();
+    walk.check_primary();
+    walk.check_log(&data_dir.join(LOG_DIR), log_from)?;
+    walk.check_functions();
     Ok(Some(walk.report))
 }
 
@@ -65,9 +93,62 @@ impl Walk<'_> {
         self.report.problems.push((self.dir.join(name), what.into()));
     }
 
+    fn check_credentials(&mut self) {
+        for name in CREDENTIAL_FILES {
+            match credentials::read(self.vfs, self.dir, name) {
+                Ok(None) => {}
+                Ok(Some(file)) => {
+                    self.report.files += 1;
+                    self.report.bytes += file.bytes.len() as u64;
+                }
+                Err(reason) => self.problem(name, reason),
+            }
+        }
+    }
+
+    fn check_primary(&mut self) {
+        match primary::read(self.vfs, self.dir) {
+            Ok(record) => self.report.files += u64::from(record.is_some()),
+            Err(reason) => self.problem(REPLICA_OF, reason),
+        }
+    }
+
+    /// Reads the records of the log as a start does.
+    fn check_log(&mut self, log_dir: &Path, log_from: u64) -> Result<()> {
+        let mut pieces = Pieces::default();
+        wal::inspect(self.vfs, log_dir, &mut |found| {
+            let Found::Record(record) = found else { return };
+            if record.kind != KIND_KEYS || record.segment < log_from {
+                return;
+            }
+            let file = log_dir.join(wal::segment_name(record.segment));
+            let at = format!("the record at byte {}", record.offset);
+            match read_record(&mut pieces, record.payload) {
+                Ok((_, lost)) => {
+                    let lost = lost.into_iter().map(|what| (file.clone(), format!("{at}: {what}")));
+                    self.report.left_out.extend(lost);
+                }
+                Err(newer) => self.report.problems.push((file, format!("{at}: {newer}"))),
+            }
+        })?;
+        Ok(())
+    }
+
+    fn check_functions(&mut self) {
+        match libraries::read(self.vfs, self.dir) {
+            Ok(None) => {}
+            Ok(Some(bytes)) => {
+                self.report.files += 1;
+                self.report.bytes += bytes.len() as u64;
+            }
+            Err(reason) => self.problem(FUNCTIONS_FILE, reason),
+        }
+    }
+
     fn list(&mut self, manifest: &Manifest) -> Result<()> {
         for name in self.vfs.list(self.dir)? {
             let is_named = name == MANIFEST_NAME
+                || name == MANIFEST_COPY_NAME
                 || is_beside(&name)
                 || name == index_name(manifest.index_file)
                 || name == tail_name(manifest.index_file)
@@ -89,16 +170,18 @@ impl Walk<'_> {
             }
         }
         for segment in &manifest.segments {
-            self.walk_segment(segment.number, segment.record_count, manifest.hash_seed);
+            self.walk_segment(segment, manifest.hash_seed);
         }
         if manifest.index_file != 0 {
             self.walk_index(manifest.index_file);
-            self.walk_tail(manifest.index_file);
+            self.walk_tail(manifest);
         }
     }
 
-    fn walk_tail(&mut self, index_file: u64) {
+    fn walk_tail(&mut self, manifest: &Manifest) {
+        let index_file = manifest.index_file;
         match tail::read(self.vfs, self.dir, index_file, &mut |_| Ok(())) {
+            Ok(None) if manifest.has_tail => self.problem(&tail_name(index_file), "is missing"),
             Ok(None) => {}
             Ok(Some(size)) => {
                 self.report.files += 1;
@@ -108,7 +191,8 @@ impl Walk<'_> {
         }
     }
 
-    fn walk_segment(&mut self, number: u32, record_count: u32, hash_seed: u64) {
+    fn walk_segment(&mut self, info: &SegmentInfo, hash_seed: u64) {
+        let SegmentInfo { number, size, record_count } = *info;
         let name = segment_name(number);
         self.report.files += 1;
         let bytes = match self.vfs.map(&self.dir.join(&name)) {
@@ -116,11 +200,15 @@ impl Walk<'_> {
             Err(error) => return self.problem(&name, error.to_string()),
         };
         self.report.bytes += bytes.len() as u64;
+        if bytes.len() as u64 != size {
+            // A start refuses it.
+            self.problem(&name, format!("has {} bytes, the manifest says {size}", bytes.len()));
+        }
         let mut seen = BTreeMap::new();
         for (offset, raw) in record::walk(&bytes) {
             let offset = u32::try_from(offset / RECORD_ALIGNMENT).unwrap_or(u32::MAX);
-            if let Some((_, key)) = record::key_of(raw) {
-                seen.insert(offset, KeyHash::new(key, hash_seed));
+            if let Some((_, hash)) = record::place_of(raw, hash_seed) {
+                seen.insert(offset, hash);
             }
         }
         let found = u32::try_from(seen.len()).unwrap_or(u32::MAX);

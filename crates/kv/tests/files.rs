@@ -1,6 +1,7 @@
 //! Snapshots, and what verification says of whole and of damaged files.
 
 use crate::rig::{DATA, Map, Rig, draw, encode};
+use kv::config::EarlierKeys;
 use random::Random;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +26,18 @@ fn filled(seed: u64) -> (SimVfs, Rig) {
         }
     }
     (disk, rig)
+}
+
+/// The disk after a kill, with a bit of each record of cold values flipped.
+fn killed_with_damaged_records(disk: &SimVfs) -> SimVfs {
+    let damaged = disk.kill();
+    for (path, size) in disk.files() {
+        let is_cold = path.extension().is_some_and(|end| end == "cold");
+        (0..if is_cold { size } else { 0 }).step_by(16).for_each(|offset| {
+            damaged.flip_bit(&path, offset + 12, 1).expect("there");
+        });
+    }
+    damaged
 }
 
 #[test]
@@ -55,6 +68,25 @@ fn a_snapshot_has_what_stands_beside_keys() {
     assert_eq!(disk.read(&beside).expect("linked"), b"of scripts");
     let report = kv::verify::verify(&disk, Path::new(SNAPSHOT)).expect("listable").expect("keys");
     assert!(report.leftovers.is_empty(), "{:?}", report.leftovers);
+}
+
+#[test]
+fn a_missing_file_of_functions_is_found() {
+    let (disk, rig) = filled(5);
+    // Any bytes with a checksum behind them.
+    let text = kv::Value::Str(kv::value::Str::new(b"libraries"));
+    rig.kv.write_functions(&kv::rdb::dump(&text).expect("a string")).expect("a good disk");
+    rig.kv.snapshot(Path::new(SNAPSHOT)).expect("a good disk");
+    let problems = || {
+        let report = kv::verify::verify(&disk, Path::new(SNAPSHOT)).expect("listable");
+        report.expect("keys").problems
+    };
+    assert_eq!(problems(), Vec::new());
+    let functions = Path::new(SNAPSHOT).join(kv::kv::KEYS_DIR).join("functions");
+    disk.remove(&functions).expect("there");
+    let found = problems();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].0 == functions && found[0].1.contains("is missing"), "{found:?}");
 }
 
 #[test]
@@ -112,13 +144,7 @@ fn a_rotten_value_costs_one_key_and_may_be_replaced() {
     rig.run(0, &[b"append", b"b", b"x"]).expect("a good disk");
     rig.run(0, &[b"set", b"c", b"new"]).expect("a good disk");
     drop(rig);
-    let rotten = disk.kill();
-    for (path, size) in disk.files() {
-        let is_cold = path.extension().is_some_and(|end| end == "cold");
-        (0..if is_cold { size } else { 0 }).step_by(16).for_each(|offset| {
-            rotten.flip_bit(&path, offset + 12, 1).expect("there");
-        });
-    }
+    let rotten = killed_with_damaged_records(&disk);
     let rig = Rig::open(&rotten).expect("it opens all the same");
     let read = |key: &[u8]| {
         let mut keys = rig.kv.lock();
@@ -164,6 +190,51 @@ fn repaired(disk: &SimVfs, what: &str) -> Map {
     rig.run(0, &[b"set", b"after", b"x"]).expect("a good disk");
     rig.close().expect("a good disk");
     map
+}
+
+#[test]
+fn keys_whose_values_are_lost_stay_unreadable_after_a_repair() {
+    let disk = SimVfs::new(6);
+    disk.set_now(1_700_000_000_000_000_000);
+    let rig = Rig::open(&disk).expect("a new directory");
+    let elements: Vec<Vec<u8>> = (0..30).map(|n| format!("element {n}").into_bytes()).collect();
+    for element in &elements {
+        rig.run(0, &[b"rpush", b"list", element]).expect("a good disk");
+    }
+    rig.run(0, &[b"set", b"counter", b"41"]).expect("a good disk");
+    rig.run(0, &[b"set", b"other", b"1"]).expect("a good disk");
+    rig.kv.checkpoint().expect("a good disk");
+    // In the log alone: changes of what will be lost.
+    rig.run(0, &[b"rpush", b"list", b"late"]).expect("a good disk");
+    rig.run(0, &[b"incr", b"counter"]).expect("a good disk");
+    rig.run(0, &[b"set", b"other", b"2"]).expect("a good disk");
+    rig.log.close().expect("a good disk");
+    drop(rig);
+    let rotten = killed_with_damaged_records(&disk);
+    let plan = kv::repair::plan(&rotten, Path::new(DATA)).expect("listable").expect("damage");
+    assert!(plan.losses()[0].contains("get an error until"), "{:?}", plan.losses());
+    plan.apply(&rotten).expect("a good disk");
+    for round in 0..2 {
+        let report = kv::verify::verify(&rotten, Path::new(DATA)).expect("listable").expect("keys");
+        assert_eq!((report.problems, report.keys), (Vec::new(), 3));
+        assert!(kv::repair::plan(&rotten, Path::new(DATA)).expect("listable").is_none());
+        let rig = Rig::open(&rotten).expect("it opens");
+        {
+            let mut keys = rig.kv.lock();
+            assert!(keys.value(0, b"list").is_err() && keys.value(0, b"counter").is_err());
+            assert!(keys.value(0, b"other").expect("set anew").is_some(), "round {round}");
+        }
+        // Commands that build on the value change nothing.
+        rig.run(0, &[b"rpush", b"list", b"later"]).expect("a good disk");
+        rig.close().expect("a good disk");
+    }
+    let rig = Rig::open(&rotten).expect("it opens");
+    rig.run(0, &[b"set", b"counter", b"7"]).expect("a good disk");
+    rig.run(0, &[b"del", b"list"]).expect("a good disk");
+    assert_eq!(names(&rig), [b"counter".to_vec(), b"other".to_vec()]);
+    rig.close().expect("a good disk");
+    drop(rig);
+    assert_eq!(names(&Rig::open(&rotten).expect("whole")).len(), 2);
 }
 
 #[test]
@@ -288,4 +359,110 @@ fn values_are_coded_once_they_have_rested_and_those_that_are_overwritten_first_a
     assert_eq!((rig.kv.compression().values, segments(&rig).plain_size), (KEYS, 0));
     drop(rig);
     assert_eq!(open().expect("killed").map(), before);
+}
+
+#[test]
+fn lost_keys_stay_closed_and_a_repair_passes_over_what_the_log_has_of_them() {
+    let disk = SimVfs::new(7);
+    disk.set_now(1_700_000_000_000_000_000);
+    let open = |disk: &SimVfs, earlier_keys| {
+        Rig::open_as(Arc::new(disk.clone()), Path::new(DATA), |config| kv::KvConfig {
+            earlier_keys,
+            ..config
+        })
+    };
+    let rig = open(&disk, EarlierKeys::Unknown).expect("a new directory");
+    for _ in 0..10 {
+        rig.run(0, &[b"incr", b"n"]).expect("a good disk");
+    }
+    rig.kv.checkpoint().expect("a good disk");
+    for _ in 0..10 {
+        rig.run(0, &[b"incr", b"n"]).expect("a good disk");
+    }
+    let disk = disk.kill();
+    for name in disk.list(Path::new("/data/keys")).expect("a folder") {
+        disk.remove(&Path::new("/data/keys").join(name)).expect("a file");
+    }
+    for _ in 0..2 {
+        let error = open(&disk, EarlierKeys::Lost).err().expect("closed").to_string();
+        assert!(error.contains("the data directory had keys"), "{error}");
+    }
+    let plan = kv::repair::plan_lost(&disk, Path::new(DATA)).expect("listable").expect("a plan");
+    assert!(plan.losses()[0].contains("all keys"), "{:?}", plan.losses());
+    plan.apply(&disk).expect("a good disk");
+    assert!(kv::repair::plan(&disk, Path::new(DATA)).expect("listable").is_none());
+    for _ in 0..2 {
+        let rig = open(&disk, EarlierKeys::Unknown).expect("repaired");
+        assert!(names(&rig).iter().all(|key| key == b"after"), "{:?}", names(&rig));
+        rig.run(0, &[b"set", b"after", b"x"]).expect("a good disk");
+        rig.close().expect("a good disk");
+    }
+    let rig = open(&disk, EarlierKeys::Unknown).expect("repaired");
+    assert_eq!(names(&rig), [b"after"]);
+}
+
+#[test]
+fn log_with_every_change_restores_lost_keys() {
+    let disk = SimVfs::new(7);
+    let rig = Rig::open(&disk).expect("a new directory");
+    rig.run(0, &[b"incr", b"n"]).expect("a good disk");
+    let disk = disk.kill();
+    for name in disk.list(Path::new("/data/keys")).expect("a folder") {
+        disk.remove(&Path::new("/data/keys").join(name)).expect("a file");
+    }
+    let plan = kv::repair::plan_lost(&disk, Path::new(DATA)).expect("listable");
+    assert!(plan.is_none(), "{:?}", plan.map(|plan| plan.losses().to_vec()));
+    assert_eq!(names(&Rig::open(&disk).expect("good")), [b"n"]);
+}
+
+/// Changes files in the folder of keys.
+fn remove(disk: &SimVfs, names: &[&str]) {
+    for name in names {
+        disk.remove(&Path::new("/data/keys").join(name)).expect("a file");
+    }
+}
+
+#[test]
+fn removed_users_and_their_list_are_refused_at_every_start() {
+    const RULES: &[u8] = b"user default off\n";
+    for (removed, is_of_earlier_version) in [
+        (&["credentials", "users.acl"][..], false),
+        (&["credentials", "users.acl"][..], true),
+        (&["credentials"][..], false),
+        (&["credentials"][..], true),
+    ] {
+        let disk = SimVfs::new(7);
+        let rig = Rig::open(&disk).expect("a new directory");
+        match is_of_earlier_version {
+            // The start records a list that the manifest does not have yet.
+            true => kv::credentials::write(&disk, Path::new("/data/keys"), "users.acl", RULES),
+            false => rig.kv.write_credentials("users.acl", RULES),
+        }
+        .expect("a good disk");
+        let disk = disk.kill();
+        if is_of_earlier_version {
+            drop(Rig::open(&disk).expect("whole"));
+        }
+        let disk = disk.kill();
+        let rig = Rig::open(&disk).expect("whole");
+        let file = rig.kv.read_credentials("users.acl").expect("whole").expect("there");
+        assert_eq!(file.bytes, RULES);
+        rig.close().expect("a good disk");
+        remove(&disk, removed);
+        let report = kv::verify::verify(&disk, Path::new(DATA)).expect("listable").expect("keys");
+        assert!(!report.problems.is_empty(), "{removed:?}: verification is silent");
+        for _ in 0..2 {
+            let rig = Rig::open(&disk).expect("the keys are whole");
+            let error = rig.kv.read_credentials("users.acl").expect_err("lost");
+            assert!(error.contains("credentials: the file is missing"), "{error}");
+            rig.kv.write_credentials("users.acl", RULES).expect_err("nothing is made anew");
+            rig.run(0, &[b"incr", b"n"]).expect("a good disk");
+            rig.kv.checkpoint().expect("a good disk");
+            rig.close().expect("a good disk");
+        }
+        let list = Path::new("/data/keys/credentials");
+        vfs::write_atomic(&disk, list, b"# checksum accept\n").expect("a good disk");
+        let rig = Rig::open(&disk).expect("the keys are whole");
+        rig.kv.read_credentials("users.acl").expect("a person accepted it");
+    }
 }

@@ -166,3 +166,21 @@ fn strings_are_bounded_however_they_grow() {
     }
     assert!(rig.map().is_empty());
 }
+
+#[test]
+fn fields_expire_as_late_as_redis_lets_them_and_are_restored() {
+    let disk = SimVfs::new(1);
+    let rig = Rig::open(&disk).expect("a new directory");
+    assert!(!is_refused(&rig, &["hset", "h", "f", "v"]));
+    assert!(is_refused(&rig, &["hpexpireat", "h", "70368744177664", "fields", "1", "f"]));
+    assert!(!is_refused(&rig, &["hpexpireat", "h", "70368744177663", "fields", "1", "f"]));
+    let payload = {
+        let mut keys = rig.kv.lock();
+        kv::rdb::dump(keys.value(0, b"h").expect("a good disk").expect("there"))
+    };
+    let payload = payload.expect("a type of Redis");
+    rig.run(0, &[b"restore", b"copy", b"0", &payload]).expect("a good disk");
+    let mut keys = rig.kv.lock();
+    let hash = keys.get::<kv::value::Hash>(0, b"copy").expect("a hash").expect("there");
+    assert_eq!(hash.expiry_of(b"f"), Some(70_368_744_177_663));
+}

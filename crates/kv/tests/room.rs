@@ -73,6 +73,27 @@ fn a_rotten_record_keeps_no_other_segment_from_giving_room_back() {
 }
 
 #[test]
+fn a_full_disk_refuses_writes_until_there_is_room() {
+    let disk = disk();
+    let rig = Rig::open(&disk).expect("a new directory");
+    set(&rig, 0, b'a');
+    assert_eq!(rig.kv.write_refusal(), None);
+    disk.set_free_space(1000);
+    let is_refused = |key: &u32| rig.run(0, &[b"set", format!("k{key}").as_bytes(), b"v"]).is_err();
+    assert!((1..100).any(|key| is_refused(&key)), "the disk is full");
+    let refusal = rig.kv.write_refusal().expect("the log waits");
+    assert!(refusal.contains("free some disk space"), "{refusal}");
+    assert_eq!(rig.kv.failure(), None);
+    disk.set_free_space(1 << 30);
+    rig.kv.sync_log().expect("there is room");
+    assert_eq!(rig.kv.write_refusal(), None);
+    set(&rig, 200, b'b');
+    let before = rig.map();
+    drop(rig);
+    assert_eq!(Rig::open(&disk.crash()).expect("whole").map(), before);
+}
+
+#[test]
 fn a_segment_that_cannot_be_read_keeps_the_log_from_nothing() {
     let disk = disk();
     let rig = sparse(&disk);

@@ -1,7 +1,7 @@
 //! The nouns that every room shares: labels, samples, matchers, time ranges, write batches, limits.
 //!
 //! No I/O, no clock, no global state.
-//! Read in this order: [`labels`], [`sample`], [`time_range`], [`matcher`], [`dialect`],
+//! Read in this order: [`labels`], [`sample`], [`time_range`], [`matcher`],
 //! [`path_pattern`], [`batch`], [`exemplar`], [`start`], [`go_number`], [`limits`].
 
 pub mod labels;
@@ -9,7 +9,6 @@ pub mod sample;
 pub mod start;
 pub mod time_range;
 pub mod matcher;
-pub mod dialect;
 pub mod path_pattern;
 pub mod metadata;
 pub mod batch;

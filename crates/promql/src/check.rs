@@ -6,80 +6,30 @@
 use crate::ast::*;
 use crate::error::{ParseError, Span};
 use crate::functions::Arity;
+use crate::patterns::PatternChecker;
 use crate::quote::{INVALID_UTF8, quote, unquoting_failed};
 use model::{METRIC_NAME, MatchOp, Matcher};
 
 type Result<T> = std::result::Result<T, ParseError>;
 
 /// Checks `expr` and everything in it; settles how binary operators match.
-pub(crate) fn check(text: &str, expr: &mut Expr) -> Result<()> {
-    Checker { text }.expr(expr).map(|_| ())
+pub(crate) fn check(text: &str, expr: &mut Expr, patterns: &PatternChecker) -> Result<()> {
+    Checker { text, patterns }.expr(expr).map(|_| ())
 }
 
 /// Checks a selector that stands for itself and may match everything.
-pub(crate) fn check_selector(text: &str, selector: &VectorSelector) -> Result<()> {
-    Checker { text }.named_once(selector)
-}
-
-/// The expressions of matchers that people and dashboards write most, lists of plain words, are
-/// recognised without the compiler, which takes longer than the query that they stand in.
-const PLAIN_SIZE_MAX: usize = 64 << 10;
-
-/// Refuses the pattern of a matcher that is no regular expression.
-pub(crate) fn check_matcher(pattern: &str) -> std::result::Result<(), String> {
-    if is_plain(pattern) { Ok(()) } else { compile_matcher(pattern).map(drop) }
-}
-
-/// Whether a pattern is made of plain characters, dots, `|` and balanced parentheses: then it is
-/// a regular expression.
-fn is_plain(pattern: &str) -> bool {
-    let mut depth = 0usize;
-    for byte in pattern.bytes() {
-        match byte {
-            b'(' => depth += 1,
-            b')' if 0 < depth => depth -= 1,
-            b'|' | b'.' | b'_' | b':' | b'-' | b'/' | b' ' | b',' => {}
-            _ if byte.is_ascii_alphanumeric() => {}
-            _ => return false,
-        }
-    }
-    depth == 0 && pattern.len() <= PLAIN_SIZE_MAX
-}
-
-/// Whether a plain pattern has an alternative or a group with nothing in it.
-fn has_gap(pattern: &str) -> bool {
-    let is_at_edge = pattern.is_empty() || pattern.starts_with('|') || pattern.ends_with('|');
-    let is_gap = |pair: &[u8]| matches!(pair, b"||" | b"(|" | b"|)" | b"()");
-    is_at_edge || pattern.as_bytes().windows(2).any(is_gap)
-}
-
-fn regex_matches_empty(pattern: &str) -> bool {
-    if is_plain(pattern) && !has_gap(pattern) {
-        return false;
-    }
-    compile_matcher(pattern).is_ok_and(|regex| regex.is_match(""))
-}
-
-/// The anchored regular expression of a matcher.
-fn compile_matcher(pattern: &str) -> std::result::Result<regex::Regex, String> {
-    regex::RegexBuilder::new(&format!("^(?s:{pattern})$"))
-        .size_limit(crate::options::REGEX_SIZE_MAX)
-        .build()
-        .map_err(|error| match error {
-            regex::Error::CompiledTooBig(size) => {
-                format!("error parsing regexp: it needs more than {size} bytes")
-            }
-            other => {
-                // The last line says what is wrong, those before draw where.
-                let text = other.to_string();
-                let last = text.lines().last().unwrap_or_default();
-                format!("error parsing regexp: {}", last.trim_start_matches("error: "))
-            }
-        })
+pub(crate) fn check_selector(
+    text: &str,
+    selector: &VectorSelector,
+    patterns: &PatternChecker,
+) -> Result<()> {
+    Checker { text, patterns }.named_once(selector)
 }
 
 struct Checker<'a> {
     text: &'a str,
+    /// Those of the text's matchers were checked.
+    patterns: &'a PatternChecker,
 }
 
 impl Checker<'_> {
@@ -112,7 +62,7 @@ impl Checker<'_> {
 
     fn selector(&self, selector: &VectorSelector) -> Result<()> {
         self.named_once(selector)?;
-        if selector.matchers.iter().all(matches_empty) {
+        if selector.matchers.iter().all(|matcher| self.matches_empty(matcher)) {
             let message = "vector selector must contain at least one non-empty matcher";
             return self.fail(selector.span, message);
         }
@@ -299,55 +249,16 @@ impl Checker<'_> {
         self.fail(span, format!("expected type {wanted} in {context}, got {found}"))
     }
 
+    fn matches_empty(&self, matcher: &Matcher) -> bool {
+        match matcher.op {
+            MatchOp::Equal => matcher.value.is_empty(),
+            MatchOp::NotEqual => !matcher.value.is_empty(),
+            MatchOp::Regex => self.patterns.matches_empty(&matcher.value),
+            MatchOp::NotRegex => !self.patterns.matches_empty(&matcher.value),
+        }
+    }
+
     fn fail<T>(&self, span: Span, message: impl Into<String>) -> Result<T> {
         Err(ParseError::new(self.text, span, message))
-    }
-}
-
-fn matches_empty(matcher: &Matcher) -> bool {
-    match matcher.op {
-        MatchOp::Equal => matcher.value.is_empty(),
-        MatchOp::NotEqual => !matcher.value.is_empty(),
-        MatchOp::Regex => regex_matches_empty(&matcher.value),
-        MatchOp::NotRegex => !regex_matches_empty(&matcher.value),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plain_patterns_are_told_as_the_compiler_would() {
-        for pattern in [
-            "",
-            "a",
-            "a|b",
-            "a||b",
-            "|a",
-            "a|",
-            "cpu_(a|b)",
-            "(a|)",
-            "()",
-            "(a)(b|c)",
-            "a)",
-            "(a",
-            ")(",
-            "a.b|c",
-            ".",
-            "((a|b)|c)d",
-            "a-b:9/c d,e",
-            "(|a)b",
-            "a()",
-            "(())",
-            "a*",
-            "a{2}",
-            "é",
-        ] {
-            let compiled = compile_matcher(pattern);
-            assert_eq!(check_matcher(pattern).is_ok(), compiled.is_ok(), "{pattern}");
-            let matches_empty = compiled.is_ok_and(|regex| regex.is_match(""));
-            assert_eq!(regex_matches_empty(pattern), matches_empty, "{pattern}");
-        }
     }
 }

@@ -46,6 +46,7 @@ pub mod metricsql;
 mod number;
 mod options;
 mod parser;
+mod patterns;
 mod print;
 mod quote;
 pub mod reference;
@@ -62,6 +63,7 @@ pub use error::{ParseError, Span};
 pub use functions::{Arity, FUNCTIONS, Function, FunctionKind, find as find_function};
 pub use number::{format_duration_ms, format_number, parse_duration_ms};
 pub use options::{EXPERIMENTAL_FLAG, NESTING_MAX, Options, REGEX_SIZE_MAX, TEXT_SIZE_MAX};
+pub use patterns::PatternChecker;
 pub use quote::quote;
 pub use selectors::{metricsql_selectors, selectors};
 
@@ -88,8 +90,19 @@ pub fn parse(text: &str) -> Result<Expr, ParseError> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_with(text: &str, options: &Options) -> Result<Expr, ParseError> {
-    let mut expr = parse_tree(text, options)?;
-    check::check(text, &mut expr)?;
+    let mut patterns = PatternChecker::default();
+    let mut expr = parse_tree(text, options, &mut patterns)?;
+    check::check(text, &mut expr, &patterns)?;
+    Ok(expr)
+}
+
+/// As [`parse`], of one of several texts of a request whose regular expressions `patterns` checks.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_among(text: &str, patterns: &mut PatternChecker) -> Result<Expr, ParseError> {
+    let mut expr = parse_tree(text, &Options { experimental_functions: false }, patterns)?;
+    check::check(text, &mut expr, patterns)?;
     Ok(expr)
 }
 
@@ -99,18 +112,31 @@ pub fn parse_with(text: &str, options: &Options) -> Result<Expr, ParseError> {
 /// # Errors
 /// As [`parse`].
 pub fn parse_listing(text: &str) -> Result<Expr, ParseError> {
-    let mut expr = parse_tree(text, &Options { experimental_functions: false })?;
+    parse_listing_among(text, &mut PatternChecker::default())
+}
+
+/// As [`parse_listing`], of one of several texts of a request whose regular expressions `patterns`
+/// checks.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_listing_among(text: &str, patterns: &mut PatternChecker) -> Result<Expr, ParseError> {
+    let mut expr = parse_tree(text, &Options { experimental_functions: false }, patterns)?;
     match &expr {
-        Expr::Vector(selector) => check::check_selector(text, selector)?,
-        _ => check::check(text, &mut expr)?,
+        Expr::Vector(selector) => check::check_selector(text, selector, patterns)?,
+        _ => check::check(text, &mut expr, patterns)?,
     }
     Ok(expr)
 }
 
-fn parse_tree(text: &str, options: &Options) -> Result<Expr, ParseError> {
+fn parse_tree(
+    text: &str,
+    options: &Options,
+    patterns: &mut PatternChecker,
+) -> Result<Expr, ParseError> {
     if TEXT_SIZE_MAX < text.len() {
         let message = format!("expression of {} bytes, the limit is {TEXT_SIZE_MAX}", text.len());
         return Err(ParseError::new(text, Span::default(), message));
     }
-    parser::parse(text, options)
+    parser::parse(text, options, patterns)
 }

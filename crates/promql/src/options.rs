@@ -13,6 +13,6 @@ pub const REGEX_SIZE_MAX: usize = 16 << 20;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Whether the functions, aggregations and modifiers are known that Prometheus calls
-    /// experimental: also `anchored`, `smoothed`, `fill` and calculated durations.
+    /// experimental: also `anchored`, `smoothed` and `fill`.
     pub experimental_functions: bool,
 }

@@ -12,6 +12,7 @@ use crate::functions;
 use crate::lexer::{self, Tokens};
 use crate::number::{parse_duration_ms, parse_number};
 use crate::options::{EXPERIMENTAL_FLAG, NESTING_MAX, Options};
+use crate::patterns::PatternChecker;
 use crate::quote::{INVALID_UTF8, UnquoteError, quote, unquote, unquoting_failed};
 use crate::token::{Keyword, OperatorToken, Token, TokenKind, describe};
 use model::{METRIC_NAME, MatchOp, Matcher};
@@ -25,9 +26,9 @@ pub(crate) type Result<T> = std::result::Result<T, ParseError>;
 type Node = (Expr, usize);
 
 /// Parses `text`; types are not checked yet.
-pub(crate) fn parse(text: &str, options: &Options) -> Result<Expr> {
+pub(crate) fn parse(text: &str, options: &Options, patterns: &mut PatternChecker) -> Result<Expr> {
     let tokens = lexer::lex(text);
-    let mut parser = Parser { text, tokens, at: 0, depth: 0, last_closing: 0, options };
+    let mut parser = Parser { text, tokens, at: 0, depth: 0, last_closing: 0, options, patterns };
     if parser.peek().kind == TokenKind::Eof {
         let span = Span::default();
         return Err(ParseError::new(text, span, "no expression found in input"));
@@ -48,6 +49,7 @@ struct Parser<'a> {
     /// Where the last token ended that may close an expression.
     last_closing: u32,
     options: &'a Options,
+    patterns: &'a mut PatternChecker,
 }
 
 impl Parser<'_> {
@@ -254,8 +256,8 @@ impl Parser<'_> {
         self.advance();
         let matcher = Matcher::new(label, op, self.unquoted(&value)?);
         if matches!(op, MatchOp::Regex | MatchOp::NotRegex) {
-            crate::check::check_matcher(&matcher.value)
-                .map_err(|message| self.error(name.span.to(value.span), message))?;
+            let checked = self.patterns.check(&matcher.value);
+            checked.map_err(|message| self.error(name.span.to(value.span), message))?;
         }
         Ok(matcher)
     }

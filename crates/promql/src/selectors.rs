@@ -3,21 +3,30 @@
 
 use crate::{Expr, metricsql};
 use model::Matcher;
+use std::collections::HashSet;
 
 /// The matchers of each selector of the expression, in the order of the text, equal ones once.
 pub fn selectors(expr: &Expr) -> Vec<Vec<Matcher>> {
-    let mut sets = Vec::new();
+    let mut sets = Sets::default();
     collect(expr, &mut sets);
-    sets
+    sets.list
 }
 
-fn add(set: &[Matcher], sets: &mut Vec<Vec<Matcher>>) {
-    if !sets.iter().any(|known| known == set) {
-        sets.push(set.to_vec());
+/// Matchers of selectors, in order, equal ones once.
+#[derive(Default)]
+struct Sets {
+    list: Vec<Vec<Matcher>>,
+    known: HashSet<Vec<Matcher>>,
+}
+
+fn add(set: &[Matcher], sets: &mut Sets) {
+    if !sets.known.contains(set) {
+        sets.known.insert(set.to_vec());
+        sets.list.push(set.to_vec());
     }
 }
 
-fn collect(expr: &Expr, sets: &mut Vec<Vec<Matcher>>) {
+fn collect(expr: &Expr, sets: &mut Sets) {
     match expr {
         Expr::Number(_) | Expr::String(_) => {}
         Expr::Vector(selector) => add(&selector.matchers, sets),
@@ -39,12 +48,12 @@ fn collect(expr: &Expr, sets: &mut Vec<Vec<Matcher>>) {
 
 /// The same of a MetricsQL expression.
 pub fn metricsql_selectors(mut expr: metricsql::Expr) -> Vec<Vec<Matcher>> {
-    let mut sets = Vec::new();
+    let mut sets = Sets::default();
     collect_metricsql(&mut expr, &mut sets);
-    sets
+    sets.list
 }
 
-fn collect_metricsql(expr: &mut metricsql::Expr, sets: &mut Vec<Vec<Matcher>>) {
+fn collect_metricsql(expr: &mut metricsql::Expr, sets: &mut Sets) {
     if let metricsql::Expr::Selector(selector) = expr {
         selector.sets.iter().for_each(|set| add(set, sets));
     }

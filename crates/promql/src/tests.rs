@@ -274,11 +274,31 @@ fn experimental_functions_need_their_option() {
         ("a[5m] anchored", "anchored modifier is experimental and not enabled"),
         ("a smoothed", "smoothed modifier is experimental and not enabled"),
         ("a + fill (0) b", "binop fill modifiers are experimental and not enabled"),
-        ("a[2 * 5m]", "experimental duration expression is not enabled"),
-        ("a offset step()", "experimental duration expression is not enabled"),
     ] {
         let expected = format!("{what}; start with --query.experimental-functions");
         assert_eq!(message(text), expected, "{text}");
+    }
+}
+
+/// Prometheus knows them without a flag since 3.14.
+#[test]
+fn calculated_durations_need_no_option() {
+    for text in [
+        "rate(a[2 * step()])",
+        "a offset (1m + 1m)",
+        "a offset step()",
+        "a offset -step()",
+        "a[1m + 1m]",
+        "a[range()]",
+        "a[max_of(step(), 1m)]",
+        "sum_over_time(a[2 * 10s:10 / 2s])",
+        "max_over_time(rate(a[1m])[5m * 2:step()] offset (2 * 1m))",
+    ] {
+        let parsed = parse(text);
+        assert!(parsed.is_ok(), "{text}: {parsed:?}");
+    }
+    for text in ["rate(a[step() + range(1)])", "a[1m / 0]", "a offset (1m", "a[start()]"] {
+        assert!(parse(text).is_err(), "{text}");
     }
 }
 

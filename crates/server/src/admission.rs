@@ -5,12 +5,13 @@
 //! [`crate::failure::Kind::Busy`], with a time to try again.
 
 use crate::failure::Failure;
-use crate::metrics_page::Number;
-use crate::telemetry::{Limit, Telemetry};
+use crate::metrics_page::{Number, Page};
+use crate::telemetry::{Families, Limit, Telemetry};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// Which gate, for its counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,27 +20,70 @@ pub enum GateKind {
     Insert,
     /// Queries.
     Query,
+    /// Short work such as status pages.
+    Control,
 }
 
+/// Requests for status and metadata that are worked on at one time.
+pub const CONTROLS_MAX: usize = 16;
+/// Suspended permits of one gate: each holds a thread and what its answer needs.
+pub const SUSPENDED_MAX: usize = 64;
+
 /// Lets a bounded number of requests in.
+#[derive(Clone)]
 pub struct Gate {
     kind: GateKind,
     places: Arc<Semaphore>,
+    suspended: Arc<AtomicUsize>,
     wait_max: Duration,
     telemetry: Arc<Telemetry>,
 }
 
 /// A place inside; gives it back when dropped.
 pub struct Permit {
-    kind: GateKind,
-    telemetry: Arc<Telemetry>,
-    _place: OwnedSemaphorePermit,
+    gate: Gate,
+    /// None while it is suspended.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Permit {
+    /// Gives the place back while the holder waits for something that is not work, such as a client
+    /// that does not read. Returns whether it did: the number of suspended permits is bounded.
+    pub fn suspend(&mut self) -> bool {
+        if self.place.is_none() {
+            return true;
+        }
+        let more = |count| (count < SUSPENDED_MAX).then_some(count + 1);
+        if self.gate.suspended.fetch_update(SeqCst, SeqCst, more).is_err() {
+            return false;
+        }
+        self.leave();
+        true
+    }
+
+    /// Waits for a place again.
+    ///
+    /// # Errors
+    /// [`crate::failure::Kind::Busy`] when none comes free in time.
+    pub async fn resume(&mut self) -> Result<(), Failure> {
+        if self.place.is_none() {
+            self.place = Some(self.gate.acquire().await?);
+            self.gate.suspended.fetch_sub(1, SeqCst);
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.place = None;
+        running(self.gate.kind, &self.gate.telemetry).subtract(1);
+    }
 }
 
 fn running(kind: GateKind, telemetry: &Telemetry) -> &Number {
     match kind {
         GateKind::Insert => &telemetry.inserts_running,
         GateKind::Query => &telemetry.queries_running,
+        GateKind::Control => &telemetry.controls_running,
     }
 }
 
@@ -47,12 +91,16 @@ fn waiting(kind: GateKind, telemetry: &Telemetry) -> &Number {
     match kind {
         GateKind::Insert => &telemetry.inserts_waiting,
         GateKind::Query => &telemetry.queries_waiting,
+        GateKind::Control => &telemetry.controls_waiting,
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        running(self.kind, &self.telemetry).subtract(1);
+        match self.place {
+            Some(_) => self.leave(),
+            None => _ = self.gate.suspended.fetch_sub(1, SeqCst),
+        }
     }
 }
 
@@ -75,7 +123,7 @@ impl Gate {
     ) -> Gate {
         assert!(0 < places, "a gate without places would never open");
         let places = Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)));
-        Gate { kind, places, wait_max, telemetry }
+        Gate { kind, places, suspended: Arc::default(), wait_max, telemetry }
     }
 
     /// Waits for a place.
@@ -83,6 +131,11 @@ impl Gate {
     /// # Errors
     /// [`crate::failure::Kind::Busy`] when none comes free in time.
     pub async fn enter(&self) -> Result<Permit, Failure> {
+        let place = self.acquire().await?;
+        Ok(Permit { gate: self.clone(), place: Some(place) })
+    }
+
+    async fn acquire(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let number = waiting(self.kind, &self.telemetry);
         number.add(1);
         let in_line = Waiting(number);
@@ -90,7 +143,7 @@ impl Gate {
         drop(in_line);
         let Ok(Ok(place)) = place else { return Err(self.refuse()) };
         running(self.kind, &self.telemetry).add(1);
-        Ok(Permit { kind: self.kind, telemetry: self.telemetry.clone(), _place: place })
+        Ok(place)
     }
 
     fn refuse(&self) -> Failure {
@@ -98,6 +151,7 @@ impl Gate {
         let (limit, what) = match self.kind {
             GateKind::Insert => (Limit::InsertQueue, "max-concurrent-inserts write requests"),
             GateKind::Query => (Limit::QueryTimeout, "query.max-concurrency queries"),
+            GateKind::Control => (Limit::ControlQueue, "16 requests for status"),
         };
         self.telemetry.limit_hit(limit);
         Failure::busy(format!(
@@ -114,10 +168,60 @@ pub struct BodyMemory {
     size_max: u64,
     wait_max: Duration,
     telemetry: Arc<Telemetry>,
+    /// Calls of [`BodyShare::grow`] that wait.
+    waiters: AtomicUsize,
+    /// Notified when a call begins to wait.
+    contended: Notify,
 }
 
-/// Memory is handed out in pieces of this many bytes: small next to a body, large next to a frame.
-pub const SHARE_UNIT: usize = 64 << 10;
+/// Memory is charged in units of this many bytes: a body of one byte takes one page.
+pub const SHARE_UNIT: usize = 4 << 10;
+/// A sender that is slower than this uses up the time that a body has.
+pub const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
+/// A sender may fall behind that rate for this long.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Measures whether a sender is fast enough to hold memory that others wait for.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    late_at: Instant,
+}
+
+impl Pace {
+    /// Starts now, with the whole grace period left.
+    pub fn start() -> Pace {
+        Pace { late_at: Instant::now() + GRACE }
+    }
+
+    /// Notes that bytes came. They earn time, never more than the grace period from now.
+    pub fn receive(&mut self, size: usize) {
+        let earned = Duration::from_nanos(size as u64 * 1_000_000_000 / BYTES_PER_SECOND_MIN);
+        self.late_at = (self.late_at + earned).min(Instant::now() + GRACE);
+    }
+}
+
+/// Counts a waiting call of [`BodyShare::grow`], also when its client goes away meanwhile.
+struct Waiter<'a>(&'a AtomicUsize);
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+/// Gauge of [`BodyMemory`].
+struct BodyMemoryGauge {
+    shares: Arc<Semaphore>,
+    share_count: usize,
+}
+
+impl Families for BodyMemoryGauge {
+    fn write(&self, page: &mut Page) {
+        let held = self.share_count.saturating_sub(self.shares.available_permits());
+        page.family("quipu_bodies_size_bytes", "gauge", "Memory held by request bodies.");
+        page.sample("", &[], (held * SHARE_UNIT) as f64);
+    }
+}
 
 /// One body's share; grows with it.
 pub struct BodyShare<'a> {
@@ -129,8 +233,44 @@ pub struct BodyShare<'a> {
 impl BodyMemory {
     /// Memory of `size_max` bytes, rounded up.
     pub fn new(size_max: u64, wait_max: Duration, telemetry: Arc<Telemetry>) -> BodyMemory {
-        let shares = size_max.div_ceil(SHARE_UNIT as u64).min(u64::from(u32::MAX)) as usize;
-        BodyMemory { shares: Arc::new(Semaphore::new(shares)), size_max, wait_max, telemetry }
+        let share_count = size_max.div_ceil(SHARE_UNIT as u64).min(u64::from(u32::MAX)) as usize;
+        let shares = Arc::new(Semaphore::new(share_count));
+        telemetry.register(Arc::new(BodyMemoryGauge { shares: shares.clone(), share_count }));
+        BodyMemory {
+            shares,
+            size_max,
+            wait_max,
+            telemetry,
+            waiters: AtomicUsize::new(0),
+            contended: Notify::new(),
+        }
+    }
+
+    /// Completes when a sender is late while other bodies wait for memory: it must give up what it
+    /// holds.
+    pub async fn reclaim(&self, pace: Pace) {
+        sleep_until(pace.late_at).await;
+        loop {
+            // Created before the look at the counter, so that no notification is missed.
+            let contended = self.contended.notified();
+            if self.waiters.load(SeqCst) != 0 {
+                return;
+            }
+            contended.await;
+        }
+    }
+
+    /// Waits for units until the time is over.
+    async fn acquire(&self, units: usize) -> Option<OwnedSemaphorePermit> {
+        let units = u32::try_from(units).ok()?;
+        if let Ok(permit) = self.shares.clone().try_acquire_many_owned(units) {
+            return Some(permit);
+        }
+        self.waiters.fetch_add(1, SeqCst);
+        let _waiter = Waiter(&self.waiters);
+        self.contended.notify_waiters();
+        let wanted = self.shares.clone().acquire_many_owned(units);
+        timeout(self.wait_max, wanted).await.ok()?.ok()
     }
 
     /// A share that holds nothing yet.
@@ -149,8 +289,7 @@ impl BodyShare<'_> {
             return Ok(());
         }
         let units = (size - self.size).div_ceil(SHARE_UNIT);
-        let wanted = self.memory.shares.clone().acquire_many_owned(units as u32);
-        let Ok(Ok(more)) = timeout(self.memory.wait_max, wanted).await else {
+        let Some(more) = self.memory.acquire(units).await else {
             self.memory.telemetry.limit_hit(Limit::BodiesSize);
             return Err(Failure::busy(format!(
                 "bodies being received or decompressed fill {} bytes (max-bodies-size)",
@@ -227,5 +366,52 @@ mod tests {
             second.grow(600 << 10).await.expect("fits now");
             second.grow(1).await.expect("has it already");
         });
+    }
+    #[test]
+    fn a_suspended_permit_leaves_its_place_to_others() {
+        let telemetry = Arc::new(Telemetry::default());
+        let gate = Gate::new(GateKind::Query, 1, Duration::from_millis(1), telemetry.clone());
+        runtime().block_on(async {
+            let mut first = gate.enter().await.expect("a place");
+            assert!(first.suspend());
+            assert_eq!(telemetry.queries_running.get(), 0);
+            let second = gate.enter().await.expect("the place of the first");
+            assert!(first.resume().await.is_err(), "the second has the place");
+            drop(second);
+            first.resume().await.expect("a place again");
+            assert_eq!(telemetry.queries_running.get(), 1);
+        });
+        assert_eq!(telemetry.queries_running.get(), 0);
+    }
+
+    #[test]
+    fn a_late_sender_gives_up_its_memory_when_others_wait() {
+        let telemetry = Arc::new(Telemetry::default());
+        let memory = BodyMemory::new(1 << 20, Duration::from_secs(60), telemetry);
+        runtime().block_on(async {
+            let mut first = memory.share();
+            first.grow(1 << 20).await.expect("fits");
+            let late = Pace { late_at: Instant::now() };
+            let moment = Duration::from_millis(1);
+            assert!(timeout(moment, memory.reclaim(late)).await.is_err(), "nobody waits");
+            let mut second = memory.share();
+            let reclaimed = async {
+                assert!(timeout(moment, memory.reclaim(Pace::start())).await.is_err(), "in time");
+                memory.reclaim(late).await;
+                drop(first);
+            };
+            let (grown, ()) = tokio::join!(second.grow(1), reclaimed);
+            grown.expect("the memory of the first");
+        });
+    }
+
+    #[test]
+    fn bytes_earn_time_up_to_the_grace_period() {
+        let mut pace = Pace { late_at: Instant::now() };
+        let before = pace.late_at;
+        pace.receive(64 << 10);
+        assert_eq!(pace.late_at - before, Duration::from_secs(1));
+        pace.receive(1 << 30);
+        assert!(pace.late_at <= Instant::now() + GRACE);
     }
 }

@@ -1,20 +1,23 @@
 //! What every door can reach: the store, the settings, the gates and the counters.
 
 use crate::activity::Activity;
-use crate::admission::{BodyMemory, Gate, GateKind};
+use crate::admission::{BodyMemory, CONTROLS_MAX, Gate, GateKind};
 use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::legacy::Legacy;
-use crate::measurements::MeasurementTable;
+use crate::login_limiter::LoginLimiter;
+use crate::measurements::{FieldRules, MeasurementTable};
 use crate::memory::Memory;
+use crate::retention_policies::RetentionPolicies;
+use crate::tag_keys::TagKeys;
 use crate::telemetry::Telemetry;
 use crate::texts::TextTable;
 use engine::{CacheLimits, ResultCache};
 use model::Timestamp;
 use model::sample::NANOS_PER_SECOND;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store::Store;
 use tokio::sync::Notify;
@@ -31,6 +34,31 @@ pub struct Opened {
     pub kv: Option<Arc<kv::Kv>>,
     /// Where the tables are; none in tests that open a store alone.
     pub tables: Option<Arc<tables::Tables>>,
+    /// Parts that are closed because their files are damaged.
+    pub closed: ClosedParts,
+}
+
+/// Parts of the data directory that are closed because they are damaged, each with the reason.
+#[derive(Clone, Debug, Default)]
+pub struct ClosedParts {
+    /// Keys: every Redis client is refused.
+    pub keys: Option<String>,
+    /// Tables: every PostgreSQL client is refused.
+    pub tables: Option<String>,
+    /// Credentials of Redis clients: every client is refused, and the keys are open.
+    pub credentials: OnceLock<String>,
+}
+
+impl ClosedParts {
+    /// Reasons why a part is closed.
+    pub fn reasons(&self) -> impl Iterator<Item = &String> {
+        self.keys.iter().chain(&self.tables)
+    }
+
+    /// The same, and why clients are refused while the part is open.
+    pub fn reasons_for_clients(&self) -> impl Iterator<Item = &String> {
+        self.reasons().chain(self.credentials.get())
+    }
 }
 
 /// One running server, without its sockets.
@@ -43,10 +71,16 @@ pub struct App {
     pub kv: Option<Arc<kv::Kv>>,
     /// Where the tables are; none in tests that open a store alone.
     pub tables: Option<Arc<tables::Tables>>,
+    /// Parts that are closed because their files are damaged.
+    pub closed: ClosedParts,
     /// Databases that have what was before.
     pub legacy: Arc<Legacy>,
     /// What measurements InfluxDB's lines had.
-    pub measurements: MeasurementTable,
+    pub measurements: Arc<MeasurementTable>,
+    /// Tag keys of measurements that were asked for lately.
+    pub tag_keys: TagKeys,
+    /// Which retention policies InfluxDB's databases have.
+    pub policies: RetentionPolicies,
     /// The strings that they had.
     pub texts: Arc<TextTable>,
     /// Clock and files.
@@ -55,10 +89,14 @@ pub struct App {
     pub telemetry: Arc<Telemetry>,
     /// How much memory is used, and may be.
     pub memory: Memory,
+    /// Slows down guesses of passwords.
+    pub logins: LoginLimiter,
     /// Bounds write requests.
     pub inserts: Gate,
     /// Bounds queries.
     pub queries: Gate,
+    /// Bounds short work such as status pages.
+    pub controls: Gate,
     /// Answers to range queries, for the next of their kind.
     pub results: ResultCache,
     /// Which queries run, and which did.
@@ -86,7 +124,7 @@ impl App {
         vfs: Arc<dyn Vfs>,
         address: SocketAddr,
     ) -> App {
-        let Opened { store, kv, tables } = opened;
+        let Opened { store, kv, tables, closed } = opened;
         let telemetry = Arc::new(Telemetry::default());
         let insert = &config.insert;
         let wait = insert.queue_duration_max;
@@ -95,6 +133,7 @@ impl App {
         let (places, wait) = (query.concurrency_max, query.timeout);
         let queries = Gate::new(GateKind::Query, places, wait, telemetry.clone());
         let wait = insert.queue_duration_max;
+        let controls = Gate::new(GateKind::Control, CONTROLS_MAX, wait, telemetry.clone());
         let results = ResultCache::new(CacheLimits {
             bytes_max: query.cache_size_max,
             evaluation_min: KEPT_EVALUATION_MIN,
@@ -106,21 +145,43 @@ impl App {
             is_stopping: AtomicBool::new(false),
             stop_wanted: Notify::new(),
             memory: Memory::new(config.memory_limit),
+            logins: LoginLimiter::new(config.login_delay_max),
             texts: Arc::new(TextTable::read(&store, config.insert.texts)),
-            measurements: MeasurementTable::read(&store, config.insert.texts),
+            measurements: Arc::new(MeasurementTable::read(
+                &store,
+                FieldRules {
+                    keeps_texts: config.insert.texts.count_max != 0,
+                    name_size_max: config.store.limits.label_value_size_max,
+                },
+            )),
+            policies: RetentionPolicies::read(&store),
+            tag_keys: TagKeys::default(),
             config,
             store,
             kv,
             tables,
+            closed,
             legacy,
             vfs,
             telemetry,
             inserts,
             queries,
+            controls,
             results,
             activity: Activity::default(),
             body_memory,
             address,
+        }
+    }
+
+    /// Has keys and tables refuse writes for the reason for which the store does.
+    pub fn refuse_writes(&self) {
+        let reason = self.store.read_only_reason();
+        if let Some(kv) = &self.kv {
+            kv.set_read_only(reason.clone());
+        }
+        if let Some(tables) = &self.tables {
+            tables.set_read_only(reason);
         }
     }
 

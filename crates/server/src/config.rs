@@ -8,6 +8,7 @@
 //! [`Config`] is the parsed, checked whole that the server runs on.
 
 use crate::auth::Credentials;
+use crate::config_file;
 use crate::flag::{Flag, Kind};
 use crate::flags;
 use crate::hosts::Hosts;
@@ -106,7 +107,7 @@ impl Settings {
             })
         };
         let file = match outer("config") {
-            Some((path, _)) if !path.is_empty() => read_file(Path::new(&path))?,
+            Some((path, _)) if !path.is_empty() => config_file::read(Path::new(&path))?,
             _ => BTreeMap::new(),
         };
         let values = flags::all()
@@ -239,68 +240,6 @@ impl Settings {
     }
 }
 
-/// Reads a TOML file into flag names and texts.
-fn read_file(path: &Path) -> Result<BTreeMap<String, String>, ConfigError> {
-    let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ConfigError::File { path: shown.clone(), reason: error.to_string() })?;
-    parse_file(&shown, &text)
-}
-
-fn parse_file(path: &str, text: &str) -> Result<BTreeMap<String, String>, ConfigError> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| ConfigError::File {
-        path: path.to_string(),
-        reason: error.to_string().trim_end().to_string(),
-    })?;
-    let mut values = BTreeMap::new();
-    flatten(path, "", &table, &mut values)?;
-    Ok(values)
-}
-
-/// `[query] timeout = "2m"` and `"query.timeout" = "2m"` are the same key.
-fn flatten(
-    path: &str,
-    prefix: &str,
-    table: &toml::Table,
-    values: &mut BTreeMap<String, String>,
-) -> Result<(), ConfigError> {
-    for (name, value) in table {
-        let key = format!("{prefix}{name}");
-        let text = match value {
-            toml::Value::Table(inner) => {
-                flatten(path, &format!("{key}."), inner, values)?;
-                continue;
-            }
-            toml::Value::String(text) => text.clone(),
-            toml::Value::Integer(number) => number.to_string(),
-            toml::Value::Float(number) => number.to_string(),
-            toml::Value::Boolean(switch) => switch.to_string(),
-            toml::Value::Array(all) if is_list(&key) => {
-                let texts = all.iter().filter_map(toml::Value::as_str).collect::<Vec<_>>();
-                if texts.len() < all.len() {
-                    let reason = format!("{key}: each of its values must be a text");
-                    return Err(ConfigError::File { path: path.to_string(), reason });
-                }
-                texts.join("; ")
-            }
-            other => {
-                let reason = format!("{key}: a {} is no value of a flag", other.type_str());
-                return Err(ConfigError::File { path: path.to_string(), reason });
-            }
-        };
-        if flags::find(&key).is_none() || key == "config" {
-            let nearest = flags::nearest(&key);
-            return Err(ConfigError::UnknownKey { path: path.to_string(), key, nearest });
-        }
-        values.insert(key, text);
-    }
-    Ok(())
-}
-
-fn is_list(key: &str) -> bool {
-    flags::find(key).is_some_and(|flag| flag.kind == Kind::List)
-}
-
 /// Refuses variables that start with `QUIPU_` and are no flag: a typing error must not pass in silence.
 ///
 /// # Errors
@@ -425,8 +364,16 @@ pub struct Config {
     pub influx: InfluxConfig,
     /// The keyspace's.
     pub kv: kv::KvConfig,
+    /// Time in which a command of Redis that has begun must be complete.
+    pub redis_command_timeout: Duration,
+    /// Clients of Redis that may use `DEBUG`: `no`, `local` or `yes`.
+    pub redis_debug: String,
     /// Who may come in.
     pub credentials: Credentials,
+    /// Longest delay of the answer to wrong credentials.
+    pub login_delay_max: Duration,
+    /// Whether PostgreSQL's clients need not ask for TLS where it is on.
+    pub allows_cleartext: bool,
     /// Write requests.
     pub insert: InsertConfig,
     /// Queries.
@@ -459,7 +406,12 @@ impl Config {
             http: http_config(&settings, memory_limit)?,
             influx: influx_config(&settings)?,
             kv: kv_config(&settings, memory_limit)?,
+            redis_command_timeout: settings.timeout("redis.command-timeout")?,
+            redis_debug: settings.choice("redis.enable-debug-command")?.to_owned(),
             credentials: credentials(&settings)?,
+            login_delay_max: settings.duration("login-delay-max")?,
+            allows_cleartext: cfg!(feature = "sql")
+                && settings.switch("postgres.allow-cleartext")?,
             insert: insert_config(&settings)?,
             query: query_config(&settings, memory_limit)?,
             legacy: legacy_config(&settings)?,
@@ -532,8 +484,8 @@ pub const KV_SHARE: u64 = 4;
 fn kv_config(settings: &Settings, memory_limit: u64) -> Result<kv::KvConfig, ConfigError> {
     let memory_max = settings.size_between("kv-memory", 1 << 20, 1 << 44)?;
     let databases = settings.count("kv-databases")?;
-    if !(1..=255).contains(&databases) {
-        return Err(settings.refuse("kv-databases", "must be 1 to 255"));
+    if !(1..=254).contains(&databases) {
+        return Err(settings.refuse("kv-databases", "must be 1 to 254"));
     }
     Ok(kv::KvConfig {
         memory_max: memory_max.min(memory_limit / KV_SHARE) as usize,
@@ -544,6 +496,8 @@ fn kv_config(settings: &Settings, memory_limit: u64) -> Result<kv::KvConfig, Con
         },
         databases,
         is_compressed: settings.switch("kv-compression")?,
+        // From half of it on the heads of samples are flushed.
+        retained_log_size: settings.size_between("wal-size", 1 << 20, 1 << 40)? / 2,
         ..kv::KvConfig::default()
     })
 }
@@ -572,6 +526,7 @@ fn store_config(settings: &Settings, memory_limit: u64) -> Result<StoreConfig, C
         segment_merge_size_max: (memory_limit / (3 * SHARE)).min(192 << 20),
         wal_size_max: settings.size_between("wal-size", 1 << 20, 1 << 40)?,
         partition_length: partition_length(settings)?,
+        partitions_per_request_max: settings.count("max-partitions-per-request")?,
         retention_ns: Some(nanos(retention)).filter(|ns| *ns != 0),
         retention_clock_wait_ns: nanos(settings.duration("retention-clock-wait")?),
         future_ns_max: nanos(settings.duration("future-retention")?),
@@ -813,10 +768,10 @@ mod tests {
 
     #[test]
     fn lists_of_a_file_are_lists_of_a_flag() {
-        let values = parse_file("f", "legacy = ['url=a', 'url=b']\n").expect("a file");
+        let values = config_file::parse("f", "legacy = ['url=a', 'url=b']\n").expect("a file");
         assert_eq!(values["legacy"], "url=a; url=b");
         for bad in ["legacy = [1]", "retention = ['1d']"] {
-            assert!(parse_file("f", bad).is_err(), "{bad}");
+            assert!(config_file::parse("f", bad).is_err(), "{bad}");
         }
         let rule = "url=http://a kind=prometheus until=1";
         let settings = Settings::from_pairs(&[("legacy", rule), ("legacy-max-size", "2MiB")]);
@@ -861,9 +816,10 @@ mod tests {
 
     #[test]
     fn unknown_keys_name_their_neighbour() {
-        let error = parse_file("quipu.toml", "[query]\ntimout = \"1s\"").expect_err("unknown");
+        let error =
+            config_file::parse("quipu.toml", "[query]\ntimout = \"1s\"").expect_err("unknown");
         assert!(error.to_string().contains("did you mean \"query.timeout\""), "{error}");
-        let error = parse_file("quipu.toml", "retention = ").expect_err("broken");
+        let error = config_file::parse("quipu.toml", "retention = ").expect_err("broken");
         assert!(error.to_string().contains("line 1"), "{error}");
         let names = ["PATH", "QUIPU_RETENTOIN"].map(str::to_string);
         let error = check_environment(names.into_iter()).expect_err("unknown");

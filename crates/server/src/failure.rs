@@ -181,6 +181,7 @@ impl From<store::Error> for Failure {
             Error::LimitExceeded { limit, .. } => Failure::limited(limit.into(), text),
             Error::Invalid(_) => Failure::bad_input(text),
             Error::DeadlineExceeded => Failure::timeout(text),
+            Error::Cancelled => Failure::new(Kind::Canceled, text),
             _ => Failure::internal(text),
         }
     }
@@ -216,7 +217,8 @@ mod tests {
     #[test]
     fn a_store_that_cannot_write_now_is_never_a_client_error() {
         let busy = wal::Error::Busy { pending_size: 3, record_size: 2, max: 4 };
-        let stalled = wal::Error::Stalled { reason: "too many open files".into() };
+        let stalled =
+            wal::Error::Stalled { reason: "too many open files".into(), is_disk_full: false };
         let latched = wal::Error::Latched { reason: "a failed sync".into() };
         for (error, kind, limit) in [
             (store::Error::HeadFull { size: 2, max: 1 }, Kind::Busy, Some(Limit::HeadSize)),

@@ -12,6 +12,7 @@
 use crate::app::App;
 use crate::failure::Failure;
 use crate::telemetry::{Lossy, Protocol};
+use crate::write_conflicts::{drop_replaced_histograms, take_stale_markers};
 use model::Rejection;
 use store::{AppendedExemplars, Durability, StartBatch};
 use wire::{Counts, Decoded, LineErrors};
@@ -43,6 +44,27 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Adds what became of a part of the same request.
+    pub fn add(&mut self, part: Outcome) {
+        self.samples += part.samples;
+        self.histograms += part.histograms;
+        self.errors.append(part.errors);
+        self.rejections.extend(part.rejections);
+        self.rejected += part.rejected;
+        self.exemplars.add(part.exemplars);
+        self.counts.add(&part.counts);
+        self.postponed_rows += part.postponed_rows;
+        self.postponed = self.postponed.take().or(part.postponed);
+    }
+
+    /// Renames the lines that were refused.
+    pub fn rename_positions(&mut self, name: impl Fn(u32) -> u32) {
+        self.errors.rename_positions(&name);
+        for rejection in &mut self.rejections {
+            rejection.position = name(rejection.position);
+        }
+    }
+
     /// Whether everything was taken.
     pub fn is_complete(&self) -> bool {
         self.errors.is_empty() && self.rejected == 0
@@ -63,22 +85,15 @@ impl Outcome {
             self.counts.created_timestamps += decoded.starts.len() as u64;
             decoded.starts.clear();
         }
-        if !decoded.batch.rows.is_empty() {
-            // Exemplars and start timestamps wait for what was logged before them, too.
-            let is_last = decoded.exemplars.is_empty() && decoded.starts.is_empty();
-            let durability = if is_last { durability } else { Durability::Relaxed };
-            let appended = self.taken(app.store.append(&decoded.batch, durability))?;
-            self.samples += appended.samples;
-            self.rejected += appended.rejected;
-            self.rejections.extend(appended.rejections);
-        }
-        if !decoded.histograms.is_empty() {
-            let batch = decoded.histogram_batch();
-            let appended = self.taken(app.store.append_histograms(&batch, durability))?;
-            self.histograms += appended.samples;
-            self.counts.histograms += appended.rejected;
-            self.rejected += appended.rejected;
-            self.rejections.extend(appended.rejections);
+        self.histograms += drop_replaced_histograms(&mut decoded);
+        let markers = take_stale_markers(&mut decoded);
+        // Exemplars, start timestamps and markers wait for what was logged before them, too.
+        let is_last = decoded.exemplars.is_empty() && decoded.starts.is_empty();
+        let of_rows = if is_last && markers.is_empty() { durability } else { Durability::Relaxed };
+        self.append_samples(app, &mut decoded, (of_rows, durability))?;
+        if !markers.is_empty() {
+            self.samples += markers.put_back(app, &mut decoded);
+            self.append_samples(app, &mut decoded, (durability, durability))?;
         }
         if !decoded.starts.is_empty() {
             self.append_starts(app, &decoded, durability)?;
@@ -95,6 +110,30 @@ impl Outcome {
         decoded.metadata.retain(|entry| !entry.metric.starts_with(store::NOTE_START));
         if !decoded.metadata.is_empty() {
             app.store.put_metadata(&decoded.metadata).map_err(Failure::of_write)?;
+        }
+        Ok(())
+    }
+
+    /// Stores the rows, then the native histograms of a batch, each as durably as said.
+    fn append_samples(
+        &mut self,
+        app: &App,
+        decoded: &mut Decoded<'_>,
+        (of_rows, of_histograms): (Durability, Durability),
+    ) -> Result<(), Failure> {
+        if !decoded.batch.rows.is_empty() {
+            let appended = self.taken(app.store.append(&decoded.batch, of_rows))?;
+            self.samples += appended.samples;
+            self.rejected += appended.rejected;
+            self.rejections.extend(appended.rejections);
+        }
+        if !decoded.histograms.is_empty() {
+            let batch = decoded.histogram_batch();
+            let appended = self.taken(app.store.append_histograms(&batch, of_histograms))?;
+            self.histograms += appended.samples;
+            self.counts.histograms += appended.rejected;
+            self.rejected += appended.rejected;
+            self.rejections.extend(appended.rejections);
         }
         Ok(())
     }

@@ -6,19 +6,21 @@
 //! snapshots and its backups:
 //!
 //! ```text
-//! \0influx \0 database \0 measurement \0 field   unit: float | integer | long | boolean | string | gone
+//! \0influx \0 database \0 measurement \0 field   unit: float | integer | long | boolean | string | gone,
+//!                                              help: colons in the metric's name, if it has some
 //! \0influx \0 database \0 measurement \0 field:text     unit: string | gone, of one that has numbers, too
 //! \0influx \0 database                           unit: empty | gone
 //! ```
 
-use crate::texts::TextLimits;
+use crate::metric_names::{MetricNames, joined as joined_name};
 use model::Metadata;
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Asks, Need, Store};
-use wire::influx::{FieldType, LONG_SUFFIX, TEXT_SUFFIX, TypedFields};
+use wire::influx::{FieldNames, FieldType, LONG_SUFFIX, TEXT_SUFFIX, TypedFields};
 
 /// What the names of notes begin with, behind their zero byte.
 const START: &str = "influx\0";
@@ -26,6 +28,8 @@ const START: &str = "influx\0";
 const GONE: &str = store::NOTE_WITHDRAWN;
 /// Fields that are remembered; those beyond are found as metrics of their own.
 const FIELDS_MAX: usize = 1 << 19;
+/// Bytes of the names of fields, each with its measurement and database.
+const FIELDS_SIZE_MAX: usize = 64 << 20;
 /// Databases that are remembered though nothing was written to them.
 pub const DATABASES_MAX: usize = 1 << 16;
 /// Kinds of lines whose fields are known to be known.
@@ -49,12 +53,15 @@ pub trait Lender: Send + Sync {
 struct State {
     databases: BTreeMap<String, Measurements>,
     fields: usize,
+    /// Bytes of their names, by [`size_of_field`].
+    fields_size: usize,
     /// Fields of numbers or booleans that have strings besides: database, measurement, field.
     beside: BTreeSet<(String, String, String)>,
     /// Hashes of kinds of lines all of whose fields are in `databases`.
     kinds: HashSet<u64>,
     /// How often something was forgotten.
     forgotten: u64,
+    names: MetricNames,
 }
 
 /// What a batch of lines has said, for [`MeasurementTable::confirm`].
@@ -63,18 +70,26 @@ pub struct Learned {
     forgotten: u64,
 }
 
+/// Which fields are remembered.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldRules {
+    /// Whether fields of strings are fields.
+    pub keeps_texts: bool,
+    /// Bytes of a metric's name; the store refuses the samples of longer ones.
+    pub name_size_max: usize,
+}
+
 /// All that is remembered.
 pub struct MeasurementTable {
     state: RwLock<State>,
-    /// Whether fields of strings are fields.
-    keeps_texts: bool,
+    rules: FieldRules,
     /// Legacy backends that know measurements; said once.
     lenders: OnceLock<Vec<Arc<dyn Lender>>>,
 }
 
 impl MeasurementTable {
     /// What the store has noted.
-    pub fn read(store: &Store, texts: TextLimits) -> MeasurementTable {
+    pub fn read(store: &Store, rules: FieldRules) -> MeasurementTable {
         let mut state = State::default();
         let mut has_longs = store.has(Need::Integers);
         for note in store.notes(START) {
@@ -91,7 +106,8 @@ impl MeasurementTable {
                 }
                 (Some(measurement), Some(field), Some(kind)) => {
                     has_longs |= kind == FieldType::Long;
-                    state.put(database, measurement, field, kind);
+                    let colons = note.help.parse().unwrap_or(0);
+                    state.put((database, measurement, field), kind, colons);
                 }
                 (None, None, _) if note.unit != GONE => {
                     state.databases.entry(database.to_string()).or_default();
@@ -102,11 +118,7 @@ impl MeasurementTable {
         if has_longs && let Err(error) = expect_longs(store) {
             tracing::warn!("an older version could open this store and misread it: {error}");
         }
-        MeasurementTable {
-            state: RwLock::new(state),
-            keeps_texts: texts.count_max != 0,
-            lenders: OnceLock::new(),
-        }
+        MeasurementTable { state: RwLock::new(state), rules, lenders: OnceLock::new() }
     }
 
     /// Names those whose measurements count, too, where they are asked. Only the first call counts.
@@ -187,14 +199,26 @@ impl MeasurementTable {
             expect_longs(store)?;
         }
         let mut state = self.exclusive();
-        let News { fields, beside } = state.news_of(database, line, self.keeps_texts);
+        if state.names.is_full() {
+            state.forget_dropped_names();
+        }
+        let News { fields, beside } = state.news_of(database, line, self.rules);
         if !fields.is_empty() || !beside.is_empty() {
-            let name = |field: &str, word| note(&[database, &line.measurement, field], word);
-            let of_fields = fields.iter().map(|(field, kind)| name(field, word_of(*kind)));
+            let measurement = line.measurement.as_str();
+            let name = |field: &str, word| note(&[database, measurement, field], word);
+            let named = fields.into_iter().map(|(field, kind)| {
+                let colons = state.colons_of(database, measurement, &field);
+                (field, kind, colons)
+            });
+            let named: Vec<(String, FieldType, u8)> = named.collect();
+            let of_fields = named.iter().map(|(field, kind, colons)| {
+                let help = if *colons == 0 { String::new() } else { colons.to_string() };
+                Metadata { help, ..name(field, word_of(*kind)) }
+            });
             let of_texts = beside.iter().map(|field| name(field, word_of(FieldType::String)));
             store.put_metadata(&of_fields.chain(of_texts).collect::<Vec<Metadata>>())?;
-            for (field, kind) in fields {
-                state.put(database, &line.measurement, &field, kind);
+            for (field, kind, colons) in named {
+                state.put((database, measurement, &field), kind, colons);
             }
             for field in beside {
                 state.put_beside(database, &line.measurement, &field);
@@ -207,23 +231,59 @@ impl MeasurementTable {
         Ok(())
     }
 
+    /// Chooses the metric name of a field that comes with one: the name that the field has, or the one that
+    /// it comes with, or another where that one belongs to another field. Returns the colons in the name.
+    pub fn claim_name(&self, database: &str, measurement: &str, field: &str, colons: u8) -> u8 {
+        let mut state = self.exclusive();
+        let known = state.databases.get(database).and_then(|all| all.get(measurement));
+        if known.is_some_and(|fields| fields.contains_key(field)) {
+            return state.names.colons(database, measurement, field);
+        }
+        if state.names.is_full() {
+            state.forget_dropped_names();
+        }
+        state.names.claim((database, measurement, field), colons)
+    }
+
+    /// Gives names to fields of a legacy backend that have none, so that no two share one.
+    pub fn claim_names(&self, database: &str, measurement: &str, fields: &Fields) {
+        let mut state = self.exclusive();
+        for field in fields.keys() {
+            if state.names.is_full() {
+                return;
+            }
+            let colons = state.colons_of(database, measurement, field);
+            state.names.give((database, measurement, field), colons);
+        }
+    }
+
+    /// Whether the names of all metrics follow from measurement and field alone.
+    pub fn has_plain_names(&self) -> bool {
+        self.shared().names.is_plain()
+    }
+
     /// Remembers a database that somebody wants, if there is room; durable on return.
     ///
     /// # Errors
     /// When the store takes no notes.
     pub fn create(&self, store: &Store, database: &str) -> store::Result<bool> {
-        if self.has(database) || database.contains('\0') {
+        let Some(note) = note_of_database(database).filter(|_| !self.has(database)) else {
             return Ok(true);
-        }
+        };
         if DATABASES_MAX <= self.shared().databases.len() {
             return Ok(false);
         }
-        store.put_metadata(&[note(&[database], "")])?;
-        self.exclusive().databases.entry(database.to_string()).or_default();
+        store.put_metadata(&[note])?;
+        self.add_noted(database);
         Ok(true)
     }
 
-    /// Forgets a measurement, or a whole database; durable on return.
+    /// The notes that [`MeasurementTable::forget`] would put now.
+    pub fn notes_of_forgetting(&self, database: &str, measurement: Option<&str>) -> Vec<Metadata> {
+        self.shared().notes_of_forgetting(database, measurement)
+    }
+
+    /// Forgets a measurement, or a whole database; durable on return. Part of a deletion.
     ///
     /// # Errors
     /// When the store takes no notes.
@@ -234,38 +294,17 @@ impl MeasurementTable {
         measurement: Option<&str>,
     ) -> store::Result<()> {
         let mut state = self.exclusive();
-        let Some(known) = state.databases.get(database) else { return Ok(()) };
-        let mut notes = Vec::new();
-        for (name, fields) in
-            known.iter().filter(|(name, _)| measurement.is_none_or(|m| m == *name))
-        {
-            notes.extend(fields.keys().map(|field| note(&[database, name, field], GONE)));
+        if !state.databases.contains_key(database) {
+            return Ok(());
         }
-        let is_gone = |(of, name, _): &(String, String, String)| {
-            of == database && measurement.is_none_or(|m| m == name)
-        };
-        for (_, name, field) in state.beside.iter().filter(|field| is_gone(field)) {
-            notes.push(note(&[database, name, &text_name(field)], GONE));
-        }
-        if measurement.is_none() {
-            notes.push(note(&[database], GONE));
-        }
-        store.put_metadata(&notes)?;
-        let gone = match measurement {
-            Some(name) => {
-                let known = state.databases.get_mut(database);
-                known.and_then(|known| known.remove(name)).map_or(0, |fields| fields.len())
-            }
-            None => {
-                let gone = state.databases.remove(database).unwrap_or_default();
-                gone.values().map(BTreeMap::len).sum()
-            }
-        };
-        state.beside.retain(|field| !is_gone(field));
-        state.fields = state.fields.saturating_sub(gone);
-        state.forgotten += 1;
-        state.kinds.clear();
+        store.put_notes_of_deletion(&state.notes_of_forgetting(database, measurement))?;
+        state.forget(database, measurement);
         Ok(())
+    }
+
+    /// Remembers a database whose note is there.
+    pub fn add_noted(&self, database: &str) {
+        self.exclusive().databases.entry(database.to_string()).or_default();
     }
 
     /// The databases that lines were written to, or that were created.
@@ -283,7 +322,7 @@ impl MeasurementTable {
         let mut all = self.shared().databases.get(database).cloned().unwrap_or_default();
         for lender in self.lenders(asks) {
             for (measurement, fields) in lender.measurements(database) {
-                join_fields(all.entry(measurement).or_default(), fields, self.keeps_texts);
+                join_fields(all.entry(measurement).or_default(), fields, self.rules.keeps_texts);
             }
         }
         all.retain(|_, fields| !fields.is_empty());
@@ -325,30 +364,80 @@ impl MeasurementTable {
         state.beside.contains(&key)
     }
 
+    /// Names of the fields of a database, for the decoder of lines.
+    pub fn names_of(self: &Arc<Self>, database: &str) -> Arc<dyn FieldNames> {
+        Arc::new(DatabaseNames { table: self.clone(), database: database.to_string() })
+    }
+
+    /// The metric of a field, without a suffix.
+    fn plain_metric(&self, database: &str, measurement: &str, field: &str) -> String {
+        let state = self.shared();
+        let colons = match state.names.is_plain() {
+            true => 0,
+            false => state.names.colons(database, measurement, field),
+        };
+        joined_name(measurement, colons, field)
+    }
+
+    /// The metric of a field.
+    pub fn metric(
+        &self,
+        database: &str,
+        measurement: &str,
+        field: &str,
+        kind: FieldType,
+    ) -> String {
+        let mut metric = self.plain_metric(database, measurement, field);
+        if kind == FieldType::String {
+            metric.push_str(TEXT_SUFFIX);
+        }
+        metric
+    }
+
+    /// The metric of the low bits of a field of long integers (decision 49).
+    pub fn low_metric(&self, database: &str, measurement: &str, field: &str) -> String {
+        self.plain_metric(database, measurement, field) + LONG_SUFFIX
+    }
+
     /// The fields of a measurement; with those of legacy backends, where they are asked.
     pub fn fields(&self, database: &str, measurement: &str, asks: Asks) -> Option<Fields> {
         let of_database = |state: &State| state.databases.get(database)?.get(measurement).cloned();
         let mut found = of_database(&self.shared());
         for lender in self.lenders(asks) {
             if let Some(fields) = lender.fields(database, measurement) {
-                join_fields(found.get_or_insert_default(), fields, self.keeps_texts);
+                join_fields(found.get_or_insert_default(), fields, self.rules.keeps_texts);
             }
         }
         found.filter(|fields| !fields.is_empty())
     }
 }
 
-/// The metric of a field.
+impl fmt::Debug for MeasurementTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MeasurementTable").finish_non_exhaustive()
+    }
+}
+
+/// Names of the fields of one database, for the decoder of lines.
+#[derive(Debug)]
+struct DatabaseNames {
+    table: Arc<MeasurementTable>,
+    database: String,
+}
+
+impl FieldNames for DatabaseNames {
+    fn colons(&self, measurement: &str, field: &str) -> u8 {
+        // Fields beyond the limits are not remembered; they still get no other field's name.
+        self.table.shared().colons_of(&self.database, measurement, field)
+    }
+}
+
+/// The metric of a field whose name is plain.
 pub fn metric_of(measurement: &str, field: &str, kind: FieldType) -> String {
     match kind {
         FieldType::String => format!("{measurement}_{field}{TEXT_SUFFIX}"),
         _ => format!("{measurement}_{field}"),
     }
-}
-
-/// The metric of the low bits of a field of long integers (decision 49).
-pub fn low_metric_of(measurement: &str, field: &str) -> String {
-    format!("{measurement}_{field}{LONG_SUFFIX}")
 }
 
 /// To be called before the first low bits are stored.
@@ -383,14 +472,16 @@ fn text_name(field: &str) -> String {
 
 impl State {
     /// What there is to be noted of a line.
-    fn news_of(&self, database: &str, line: &TypedFields, keeps_texts: bool) -> News {
+    fn news_of(&self, database: &str, line: &TypedFields, rules: FieldRules) -> News {
         let known = self.databases.get(database).and_then(|all| all.get(&line.measurement));
         let mut news = News::default();
         let mut left = FIELDS_MAX.saturating_sub(self.fields);
-        let is_kept = |kind: FieldType| kind != FieldType::String || keeps_texts;
+        let mut size_left = FIELDS_SIZE_MAX.saturating_sub(self.fields_size);
+        let is_kept = |kind: FieldType| kind != FieldType::String || rules.keeps_texts;
         for (field, written) in line.fields.iter().filter(|(_, kind)| is_kept(*kind)) {
             let has_zero = [database, &line.measurement, field].iter().any(|n| n.contains('\0'));
-            if has_zero {
+            let is_long = rules.name_size_max < line.measurement.len() + field.len() + 1;
+            if has_zero || is_long {
                 continue;
             }
             let before = known.and_then(|fields| fields.get(field)).copied();
@@ -405,7 +496,11 @@ impl State {
             match (before, left) {
                 (Some(before), _) if before == together => continue,
                 (None, 0) => continue,
-                (None, _) => left -= 1,
+                (None, _) => {
+                    let size = size_of_field(database, &line.measurement, field);
+                    let Some(rest) = size_left.checked_sub(size) else { continue };
+                    (left, size_left) = (left - 1, rest);
+                }
                 // Another type takes no room.
                 (Some(_), _) => {}
             }
@@ -414,24 +509,102 @@ impl State {
         news
     }
 
+    /// Notes that say that a measurement, or a whole database, is gone.
+    fn notes_of_forgetting(&self, database: &str, measurement: Option<&str>) -> Vec<Metadata> {
+        let Some(known) = self.databases.get(database) else { return Vec::new() };
+        let is_meant = |name: &str| measurement.is_none_or(|one| one == name);
+        let mut notes = Vec::new();
+        for (name, fields) in known.iter().filter(|(name, _)| is_meant(name)) {
+            notes.extend(fields.keys().map(|field| note(&[database, name, field], GONE)));
+        }
+        for (_, name, field) in
+            self.beside.iter().filter(|(of, name, _)| of == database && is_meant(name))
+        {
+            notes.push(note(&[database, name, &text_name(field)], GONE));
+        }
+        if measurement.is_none() {
+            notes.push(note(&[database], GONE));
+        }
+        notes
+    }
+
+    fn forget(&mut self, database: &str, measurement: Option<&str>) {
+        let gone = match measurement {
+            Some(name) => {
+                let known = self.databases.get_mut(database);
+                let fields = known.and_then(|known| known.remove(name)).unwrap_or_default();
+                Measurements::from([(name.to_string(), fields)])
+            }
+            None => self.databases.remove(database).unwrap_or_default(),
+        };
+        self.beside
+            .retain(|(of, name, _)| of != database || measurement.is_some_and(|one| one != name));
+        for (name, fields) in &gone {
+            let size = fields.keys().map(|field| size_of_field(database, name, field));
+            self.fields_size = self.fields_size.saturating_sub(size.sum());
+            self.fields = self.fields.saturating_sub(fields.len());
+        }
+        self.forgotten += 1;
+        self.kinds.clear();
+    }
+
     /// Remembers strings beside numbers, under their name among the notes.
     fn put_beside(&mut self, database: &str, measurement: &str, name: &str) {
         let field = name.strip_suffix(TEXT_SUFFIX).unwrap_or(name);
         self.beside.insert((database.to_string(), measurement.to_string(), field.to_string()));
     }
 
-    fn put(&mut self, database: &str, measurement: &str, field: &str, kind: FieldType) {
+    /// Colons in the name of a field's metric: those that it has, or those that it will get.
+    fn colons_of(&self, database: &str, measurement: &str, field: &str) -> u8 {
+        let known = self.databases.get(database).and_then(|all| all.get(measurement));
+        match known.is_some_and(|fields| fields.contains_key(field)) {
+            true => self.names.colons(database, measurement, field),
+            false => self.names.choose(database, measurement, field),
+        }
+    }
+
+    fn forget_dropped_names(&mut self) {
+        let mut names = MetricNames::default();
+        for (database, measurements) in &self.databases {
+            for (measurement, fields) in measurements {
+                for field in fields.keys() {
+                    let colons = self.names.colons(database, measurement, field);
+                    names.give((database, measurement, field), colons);
+                }
+            }
+        }
+        self.names = names;
+    }
+
+    fn put(
+        &mut self,
+        (database, measurement, field): (&str, &str, &str),
+        kind: FieldType,
+        colons: u8,
+    ) {
+        self.names.give((database, measurement, field), colons);
         let measurements = self.databases.entry(database.to_string()).or_default();
         let fields = measurements.entry(measurement.to_string()).or_default();
         if fields.insert(field.to_string(), kind).is_none() {
             self.fields += 1;
+            self.fields_size += size_of_field(database, measurement, field);
         }
     }
+}
+
+/// Bytes that a field counts: its note has all three names.
+fn size_of_field(database: &str, measurement: &str, field: &str) -> usize {
+    database.len() + measurement.len() + field.len()
 }
 
 fn note(parts: &[&str], unit: &str) -> Metadata {
     let metric = format!("\0{START}{}", parts.join("\0"));
     Metadata { metric, unit: unit.to_string(), ..Metadata::default() }
+}
+
+/// The note of a database that was created; there is none for a name with a zero byte.
+pub fn note_of_database(database: &str) -> Option<Metadata> {
+    (!database.contains('\0')).then(|| note(&[database], ""))
 }
 
 fn kind_of(database: &str, line: &TypedFields) -> u64 {

@@ -37,12 +37,14 @@ pub enum Pressure {
 pub struct Memory {
     limit: u64,
     used: AtomicU64,
+    /// Number of measurements.
+    looks: AtomicU64,
 }
 
 impl Memory {
     /// A gauge with this limit in bytes.
     pub fn new(limit: u64) -> Memory {
-        Memory { limit, used: AtomicU64::new(0) }
+        Memory { limit, used: AtomicU64::new(0), looks: AtomicU64::new(0) }
     }
 
     /// The limit, bytes.
@@ -58,12 +60,21 @@ impl Memory {
     /// Notes what is used; `ahead` is what the next growth of a table will need at once.
     pub fn note(&self, used: u64, ahead: u64) -> Pressure {
         self.used.store(used, Relaxed);
+        self.looks.fetch_add(1, Relaxed);
         let percent = |share: u64| self.limit / 100 * share;
         match used {
             used if percent(FULL_PERCENT) <= used.saturating_add(ahead) => Pressure::Full,
             used if percent(TIGHT_PERCENT) <= used => Pressure::Tight,
             _ => Pressure::Calm,
         }
+    }
+
+    /// The number of the last look, and the bytes that were left then; none without a limit. Before
+    /// the first look all are left.
+    pub fn left(&self) -> Option<(u64, u64)> {
+        let look = self.looks.load(Relaxed);
+        let full = self.limit / 100 * FULL_PERCENT;
+        (self.limit != u64::MAX).then(|| (look, full.saturating_sub(self.used())))
     }
 
     /// What each of so many queries may hold beside the others.

@@ -6,7 +6,7 @@
 //!        a command that does not let go by then is left: the process ends without closing
 //! ```
 
-use crate::app::{App, Opened};
+use crate::app::App;
 use crate::config::{Config, ListenerConfig};
 use crate::doors;
 use crate::legacy::Legacy;
@@ -16,23 +16,20 @@ use crate::listeners::connections::Connections;
 use crate::listeners::cores::Cores;
 use crate::listeners::table::Listener;
 use crate::listeners::tls;
+use crate::opening::open;
 use crate::shutdown::StopGuard;
 use crate::{process, self_scrape};
-use anyhow::{Context as _, anyhow};
-use kv::KvOpening;
+use anyhow::Context as _;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use store::{Store, StoreConfig, StoreOpening, WAL_DIR};
-use tables::{TablesConfig, TablesOpening};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 use tokio_rustls::TlsAcceptor;
 use vfs::Vfs;
-use wal::{Consumers, Log};
+use wal::Log;
 
 /// How often a stop looks whether the last connection is gone.
 const STOP_POLL: Duration = Duration::from_millis(20);
@@ -65,6 +62,8 @@ impl Server {
         let (opened, log) = open(&config, vfs.clone()).await?;
         let app = Arc::new(App::new(config, opened, legacy.clone(), vfs, address));
         legacy.register(&app);
+        app.store.check_disk();
+        app.refuse_writes();
         // Whoever is away must not hold up the start.
         std::thread::spawn(move || legacy.look());
         let (stop, stopped) = watch::channel(false);
@@ -157,96 +156,6 @@ fn bind_all(config: &Config) -> anyhow::Result<Vec<(Bound, Option<TlsAcceptor>)>
     Ok(bound)
 }
 
-/// Whether a store that does not open may want repair: not when its owner asked for something else
-/// than it is, when another process has it, or when there is nothing yet to be damaged.
-fn may_be_damage(error: &anyhow::Error) -> bool {
-    match error.downcast_ref::<store::Error>() {
-        Some(store::Error::OtherLength { .. } | store::Error::UnknownVersion { .. }) => false,
-        Some(store::Error::Io(error)) => {
-            !error.is_locked() && error.operation != "create directory"
-        }
-        Some(_) => true,
-        // Those of keys and tables say it themselves.
-        None => false,
-    }
-}
-
-/// Opens what stands on the data directory. Replaying the log may take a while and must not hold up
-/// signals.
-async fn open(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<(Opened, Arc<Log>)> {
-    let shown = config.data_dir.display().to_string();
-    let (directory, store_config) = (config.data_dir.clone(), config.store.clone());
-    let kv_config = config.listener(Listener::Redis).map(|_| config.kv.clone());
-    let opening = move || open_directory(vfs, &directory, store_config, kv_config);
-    let (opened, log) = tokio::task::spawn_blocking(opening)
-        .await
-        .map_err(|error| anyhow!("opening the store panicked: {error}"))?
-        .map_err(|error| {
-            let mut text = format!("cannot open the store in {shown} (--data-dir)");
-            if may_be_damage(&error) {
-                text.push_str(
-                    "; where it is damaged, `quipu verify` says how, and `quipu verify --repair` \
-                     mends what can be mended",
-                );
-            }
-            error.context(text)
-        })?;
-    say_what_was_found(&opened.store);
-    Ok((opened, log))
-}
-
-/// All that share the log look at their files, are handed their records, and are open.
-fn open_directory(
-    vfs: Arc<dyn Vfs>,
-    directory: &Path,
-    store_config: StoreConfig,
-    kv_config: Option<kv::KvConfig>,
-) -> anyhow::Result<(Opened, Arc<Log>)> {
-    let mut store = StoreOpening::look(vfs.clone(), directory, store_config)?;
-    let mut keys = match kv_config {
-        Some(config) => {
-            let looked = KvOpening::look(vfs.clone(), directory, config);
-            Some(looked.context("the keys do not open; stop and run `quipu verify --dry-run`")?)
-        }
-        None => None,
-    };
-    let looked = TablesOpening::look(vfs.clone(), directory, TablesConfig::default());
-    let mut tables =
-        looked.context("the tables do not open; stop and run `quipu verify --dry-run`")?;
-    let log_config = store.log_config();
-    let mut consumers = Consumers::default();
-    store.declare(&mut consumers);
-    if let Some(keys) = &mut keys {
-        keys.declare(&mut consumers);
-    }
-    tables.declare(&mut consumers);
-    let log = Log::open(vfs, &directory.join(WAL_DIR), log_config, consumers);
-    let log = Arc::new(log.map_err(store::Error::from)?);
-    let store = store.finish(log.clone())?;
-    let kv = keys.map(|keys| keys.finish(log.clone())).transpose()?;
-    let tables = Some(tables.finish(log.clone())?);
-    Ok((Opened { store, kv, tables }, log))
-}
-
-/// Says what an owner should know of an opened store.
-fn say_what_was_found(store: &Store) {
-    let cut = store.stats().log_cut_bytes;
-    if 0 < cut {
-        tracing::warn!(
-            "the end of the log was cut off, {cut} bytes: a write that was interrupted, and not \
-             acknowledged, unless the disk has lost something"
-        );
-    }
-    for off in store.off_in_log() {
-        tracing::warn!(
-            "the log has {} records of {}, which is switched off: from segment {} on it is kept",
-            off.record_count,
-            off.consumer,
-            off.from_segment
-        );
-    }
-}
-
 /// What a listener accepts with.
 fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>, cores: &Arc<Cores>) -> Accepting {
     let config = app.config.listener(bound.listener).expect("only what is configured is bound");
@@ -294,44 +203,6 @@ fn share_of_files(mut wanted: Vec<usize>, files: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tables_share_the_log_and_are_there_again() {
-        let vfs: Arc<dyn Vfs> = Arc::new(vfs::SimVfs::new(1));
-        let open = |directory: &str| {
-            let config = StoreConfig::standard();
-            let kv_config = Some(kv::KvConfig::default());
-            open_directory(vfs.clone(), Path::new(directory), config, kv_config).expect("it opens")
-        };
-        let (Opened { store, kv, tables }, log) = open("/data");
-        let (kv, tables) = (kv.expect("it is on"), tables.expect("they are on"));
-        let create = |table: &str| {
-            let schema = tables::Schema::default();
-            vec![tables::Change::Create { table: table.into(), schema }]
-        };
-        tables.apply(create("first")).expect("a new one");
-        let mut link = |to: &Path| {
-            tables.snapshot(to).expect("a good disk");
-            Ok(())
-        };
-        let snapshot = store.create_snapshot_with(None, &mut link).expect("a good disk");
-        tables.apply(create("second")).expect("a new one");
-        kv.close().expect("a good disk");
-        tables.close().expect("a good disk");
-        store.close().expect("a good disk");
-        log.close().expect("a good disk");
-        drop((store, kv, tables, log));
-        let names = |directory: &str| {
-            let (opened, _log) = open(directory);
-            let tables = opened.tables.expect("they are on").list();
-            tables.iter().map(|table| table.name().to_owned()).collect::<Vec<_>>()
-        };
-        assert_eq!(names("/data"), ["first", "second"]);
-        assert_eq!(names(&format!("/data/snapshots/{snapshot}")), ["first"]);
-        let report =
-            store::verify(vfs.clone(), Path::new("/data"), &mut |_| {}).expect("it can be read");
-        assert!(report.notes.iter().all(|note| !note.file.ends_with("tables")), "{report:?}");
-    }
 
     #[test]
     fn the_sockets_of_all_listeners_leave_files_for_the_store() {

@@ -35,6 +35,8 @@ label_enum! {
         HeaderTimeout = "http.header-timeout",
         /// Time for a body.
         BodyTimeout = "http.body-timeout",
+        /// Wrong passwords of an address.
+        FailedLogins = "login-delay-max",
         /// Time for the client to take bytes.
         WriteTimeout = "http.write-timeout",
         /// Bytes of one body, as sent or decompressed.
@@ -43,6 +45,8 @@ label_enum! {
         BodiesSize = "max-bodies-size",
         /// Write requests at one time.
         InsertQueue = "insert-queue-duration",
+        /// Requests for status at one time.
+        ControlQueue = "control-queue",
         /// Time for a query, or for its turn.
         QueryTimeout = "query.timeout",
         /// Samples of a query.
@@ -59,6 +63,8 @@ label_enum! {
         Memory = "memory-limit",
         /// Bytes of a line over a socket.
         LineSize = "influx.max-line-size",
+        /// Time for a command of Redis to arrive.
+        CommandTimeout = "redis.command-timeout",
         /// Time that lines over a socket wait for the store.
         LineRetries = "influx.retry-duration",
         /// The store's head.
@@ -88,9 +94,12 @@ impl From<store::Limit> for Limit {
     fn from(limit: store::Limit) -> Limit {
         match limit {
             store::Limit::Series => Limit::QuerySeries,
+            store::Limit::ListSize => Limit::QueryMemory,
             store::Limit::ElsewhereSamples => Limit::LegacySamples,
             store::Limit::ElsewhereSize => Limit::LegacySize,
-            store::Limit::SelectionCost | store::Limit::Partitions => Limit::Other,
+            store::Limit::SelectionCost
+            | store::Limit::Partitions
+            | store::Limit::RequestPartitions => Limit::Other,
         }
     }
 }
@@ -131,6 +140,8 @@ label_enum! {
         JsonLines = "json_lines",
         /// VictoriaMetrics' native format.
         Native = "native",
+        /// CSV.
+        Csv = "csv",
         /// `COPY` over PostgreSQL's protocol.
         Postgres = "postgres",
         /// Quipu's own metrics.
@@ -210,6 +221,10 @@ pub struct Telemetry {
     pub queries_running: Number,
     /// Queries waiting.
     pub queries_waiting: Number,
+    /// Requests for status being worked on.
+    pub controls_running: Number,
+    /// Requests for status waiting.
+    pub controls_waiting: Number,
     /// Answers of which something was missing.
     pub partial_answers: Number,
 }
@@ -230,6 +245,8 @@ impl Default for Telemetry {
             inserts_waiting: Number::default(),
             queries_running: Number::default(),
             queries_waiting: Number::default(),
+            controls_running: Number::default(),
+            controls_waiting: Number::default(),
             partial_answers: Number::default(),
         }
     }
@@ -343,6 +360,10 @@ impl Telemetry {
         page.single("quipu_queries_running", "gauge", help, &self.queries_running);
         let help = "Queries waiting for their turn.";
         page.single("quipu_queries_waiting", "gauge", help, &self.queries_waiting);
+        let help = "Requests for status being worked on.";
+        page.single("quipu_controls_running", "gauge", help, &self.controls_running);
+        let help = "Requests for status waiting for their turn.";
+        page.single("quipu_controls_waiting", "gauge", help, &self.controls_waiting);
         let help = "Answers of which something was missing because it could not be read.";
         page.single("quipu_partial_answers_total", "counter", help, &self.partial_answers);
     }
@@ -387,7 +408,7 @@ impl Telemetry {
 
 #[rustfmt::skip] // one metric, one line
 fn write_store(page: &mut Page, stats: &StoreStats) {
-    let families: [(&str, &str, &str, f64); 33] = [
+    let families: [(&str, &str, &str, f64); 34] = [
         ("quipu_store_samples_appended_total", "counter", "Samples taken since start.", stats.samples_appended_total as f64),
         ("quipu_store_rows_rejected_total", "counter", "Rows rejected since start.", stats.rows_rejected_total as f64),
         ("quipu_store_series", "gauge", "Series of the newest partition.", stats.series_current as f64),
@@ -405,6 +426,7 @@ fn write_store(page: &mut Page, stats: &StoreStats) {
         ("quipu_store_flushes_total", "counter", "Flushes since start.", stats.flushes_total as f64),
         ("quipu_store_merges_total", "counter", "Merges since start.", stats.merges_total as f64),
         ("quipu_store_corrupt_parts_total", "counter", "Parts set aside as corrupt since start.", stats.corrupt_parts_total as f64),
+        ("quipu_store_reencoded_pages_total", "counter", "Pages that did not read back as they were encoded and were encoded again; a fault of Quipu to report.", stats.reencoded_pages_total as f64),
         ("quipu_store_job_failures_total", "counter", "Background jobs that failed since start.", stats.job_failures_total as f64),
         ("quipu_store_wal_commits_total", "counter", "Syncs of the log since start; each serves a group of writes.", stats.wal_commits_total as f64),
         ("quipu_store_wal_commit_seconds_total", "counter", "Time spent in syncs of the log since start.", stats.wal_commit_ns_total as f64 / 1e9),

@@ -16,6 +16,10 @@ use wire::influx::{STRING_SIZE_MAX, TEXT_SUFFIX, Texts};
 /// What the names of notes begin with, behind their zero byte.
 const START: &str = "text\0";
 
+/// Largest number of a store that does not record which numbers are in use: the table of metadata
+/// has no room for more entries.
+const UNRECORDED_MAX: usize = 1 << 20;
+
 /// Limits on texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextLimits {
@@ -82,11 +86,16 @@ impl TextTable {
             state.numbers.insert(text.clone(), slot as u32 + 1);
             state.texts[slot] = Some(text);
         }
+        state.skip_used_numbers(store);
         if !state.texts.is_empty() {
             store.hide_names(TEXT_SUFFIX);
             // Those who wrote strings before it was noted did not note it. Not now is soon enough.
             if let Err(error) = store.need(Need::Strings) {
                 tracing::warn!("an older version could open this store and misread it: {error}");
+            }
+            // Stores of earlier versions do not record which numbers are in use.
+            if let Err(error) = store.reserve_string_numbers(state.texts.len() as u32) {
+                tracing::warn!("numbers of strings are not recorded before the next one: {error}");
             }
         }
         TextTable {
@@ -193,6 +202,8 @@ impl TextTable {
             return Ok(());
         }
         store.need(Need::Strings).map_err(Failure::of_write)?;
+        let newest = self.shared().texts.len() as u32;
+        store.reserve_string_numbers(newest).map_err(Failure::of_write)?;
         store.hide_names(TEXT_SUFFIX);
         store.put_metadata(&notes).map_err(Failure::of_write)?;
         // The table of metadata leaves out what it has no room for.
@@ -208,6 +219,20 @@ impl TextTable {
 }
 
 impl State {
+    /// Continues above every number that a stored sample may have, also if the dictionary lost it.
+    fn skip_used_numbers(&mut self, store: &Store) {
+        let has_gap = || self.texts.iter().any(Option::is_none);
+        let used = match store.reserved_string_number() {
+            Some(reserved) => reserved as usize,
+            None if !store.has(Need::Strings) => 0,
+            None if self.texts.is_empty() || has_gap() => UNRECORDED_MAX,
+            None => 0,
+        };
+        if self.texts.len() < used {
+            self.texts.resize(used, None);
+        }
+    }
+
     /// Forgets numbers for which the store has no room.
     fn take_back(&mut self, numbers: &[u32]) {
         for number in numbers {
@@ -246,7 +271,7 @@ impl Texts for TextTable {
         if state.is_full {
             return Err("there is no room among the metadata for another string".to_string());
         }
-        if count_max <= state.texts.len() {
+        if count_max <= state.numbers.len() {
             return Err(format!(
                 "there are {count_max} different strings already (influx.max-strings)"
             ));
@@ -265,7 +290,7 @@ mod tests {
     use super::*;
     use std::path::Path;
     use store::StoreConfig;
-    use vfs::SimVfs;
+    use vfs::{SimVfs, Vfs};
 
     #[test]
     fn a_sample_that_is_no_number_stands_for_no_text() {
@@ -288,6 +313,43 @@ mod tests {
         }
         for none in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, theirs + 1.0] {
             assert_eq!(table.text(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn lost_dictionary_never_gives_its_numbers_to_other_strings() {
+        let (dir, limits) = (Path::new("/data"), TextLimits { count_max: 9, size_max: 9 });
+        for lost in ["remove", "flip", "older copy"] {
+            let disk = Arc::new(SimVfs::new(1));
+            let open = || Store::open(disk.clone(), dir, StoreConfig::standard()).expect("a store");
+            let files = ["metadata", "metadata.copy"].map(|name| dir.join(name));
+            let mut used = Vec::new();
+            for text in ["OPEN", "CLOSED"] {
+                let store = open();
+                let table = TextTable::read(&store, limits);
+                let mark = table.mark();
+                used.push(table.number(text).expect("a number"));
+                table.settle(&store, mark).expect("durable");
+                store.flush().expect("a flush");
+                store.close().expect("closed");
+                if text == "OPEN" {
+                    let older = disk.read(&files[0]).expect("a dictionary");
+                    vfs::write_atomic(disk.as_ref(), &dir.join("older"), &older).expect("written");
+                }
+            }
+            let older = disk.read(&dir.join("older")).expect("an older one");
+            for file in &files {
+                match lost {
+                    "remove" => disk.remove(file).expect("removed"),
+                    "flip" => disk.flip_bit(file, 12, 1).expect("flipped"),
+                    _ => vfs::write_atomic(disk.as_ref(), file, &older).expect("replaced"),
+                }
+            }
+            let store = open();
+            let table = TextTable::read(&store, limits);
+            let number = table.number("AUTO").expect("a number");
+            assert!(used.iter().all(|used| *used < number), "{lost}: {number} of {used:?}");
+            assert_eq!(table.text(f64::from(used[1])), None, "{lost}: the string is lost");
         }
     }
 

@@ -36,6 +36,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
         let (of_all, before) = (app.clone(), pressure);
         let known = std::mem::take(&mut told);
         let looked = tokio::task::spawn_blocking(move || {
+            of_all.refuse_writes();
             let pressure = look_once(&of_all, look, before);
             (pressure, tell_of_store(&of_all.store, look, known))
         });

@@ -345,7 +345,8 @@ fn federation_gives_the_newest() {
     assert_eq!(server.post("/write?precision=s", lines.as_bytes()).status, 204);
     let path = format!("/federate?match[]={}", percent("{__name__=~\"m_v|old_v\"}"));
     let reply = server.get(&path);
-    assert_eq!(reply.text(), format!("# TYPE m_v untyped\nm_v{{a=\"1\"}} 2 {}000\n", now - 1));
+    let labels = "{a=\"1\",instance=\"\"}";
+    assert_eq!(reply.text(), format!("# TYPE m_v untyped\nm_v{labels} 2 {}000\n", now - 1));
 }
 
 #[test]
@@ -353,19 +354,19 @@ fn orders() {
     let server = start(&[]);
     let lines = format!("m,a=1 v=1 {T}\nm,a=2 v=2 {T}\n");
     assert_eq!(server.post("/write?precision=s", lines.as_bytes()).status, 204);
-    assert_eq!(server.get("/internal/force_flush").status, 200);
+    assert_eq!(server.post("/internal/force_flush", b"").status, 200);
     let snapshot = server.post("/api/v1/admin/tsdb/snapshot", b"");
     let name = snapshot.json()["data"]["name"].as_str().expect("a name").to_string();
     assert_eq!(server.get("/snapshot/list").json()["snapshots"][0], name.as_str());
-    assert_eq!(server.get(&format!("/snapshot/delete?snapshot={name}")).status, 200);
-    assert_eq!(server.get("/snapshot/delete?snapshot=../x").status, 404);
+    assert_eq!(server.post(&format!("/snapshot/delete?snapshot={name}"), b"").status, 200);
+    assert_eq!(server.post("/snapshot/delete?snapshot=../x", b"").status, 404);
     assert_eq!(server.get("/snapshot/list").json()["snapshots"].as_array().map(Vec::len), Some(0));
     assert_eq!(server.post("/api/v1/admin/tsdb/delete_series", b"").status, 400);
     let path = format!("/api/v1/admin/tsdb/delete_series?match[]={}", percent("m_v{a=\"1\"}"));
     assert_eq!(server.get(&path).status, 405);
     assert_eq!(server.post(&path, b"").status, 204);
     assert_eq!(server.query("m_v", T), [("m_v".to_string(), "2".to_string())]);
-    assert_eq!(server.get("/internal/force_merge?partition_prefix=2023_11").status, 200);
+    assert_eq!(server.post("/internal/force_merge?partition_prefix=2023_11", b"").status, 200);
     assert_eq!(server.query("m_v", T), [("m_v".to_string(), "2".to_string())]);
 }
 

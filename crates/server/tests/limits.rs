@@ -40,7 +40,7 @@ fn other_sites_must_not_change_anything() {
     assert_eq!(write(&[("sec-fetch-site", "cross-site")]), 403);
     assert_eq!(write(&[("origin", "http://localhost"), ("sec-fetch-site", "same-origin")]), 204);
     let headers = [("sec-fetch-site", "cross-site")];
-    assert_eq!(server.send("GET", "/snapshot/create", &headers, b"").status, 403);
+    assert_eq!(server.send("POST", "/snapshot/create", &headers, b"").status, 403);
     assert_eq!(server.send("GET", "/", &headers, b"").status, 200, "a link to the page is fine");
 }
 

@@ -2,14 +2,15 @@
 
 use crate::arrays::no_null_array;
 use crate::intervals::time_bucket;
+use crate::levenshtein::levenshtein;
 use crate::now::now;
 use crate::rewrite::told_apart;
-use crate::sleep::pg_sleep;
 use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
 use crate::{
-    bytea, calendar, formatted, gapfill, generate_series, json_gathered, jsonb_changed,
-    jsonb_functions, jsonb_makers, jsonb_parts, markers, prom, regexps, templates, vectors,
+    array_sets, bytea, calendar, formatted, gapfill, generate_series, json_gathered, jsonb_changed,
+    jsonb_functions, jsonb_makers, jsonb_parts, like_patterns, markers, prom, regexps, templates,
+    text_search, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -25,15 +26,17 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(bytea::functions()).chain(json_gathered::functions());
     let all = all.chain(jsonb_changed::functions());
     let all = all.chain(regexps::functions()).chain(of_few());
+    let all = all.chain(like_patterns::functions()).chain(text_search::functions());
     all.for_each(|function| context.register_udf(function));
 }
 
 /// Those that have no family.
-fn of_few() -> [ScalarUDF; 6] {
+fn of_few() -> [ScalarUDF; 7] {
     [
+        array_sets::overlaps(),
         formatted::format(),
         width_bucket(),
-        pg_sleep(),
+        levenshtein(),
         uuid_in(),
         generate_series::list(),
         told_apart(),

@@ -4,10 +4,13 @@
 //! a statement, because that says when the statement began. Here planning borrows it, and one copy is used by
 //! the statements that run after each other.
 
+use crate::kept_order::keeps_order;
+use crate::serial::{is_serial, waits, with_serial_unions};
+use crate::statement_scope::with_current;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 use std::collections::HashMap;
@@ -75,7 +78,21 @@ impl Context {
         let state = self.begun();
         let made = state.create_physical_plan(plan).await;
         self.put_back(state);
-        execute_stream(made?, self.task.clone())
+        let mut plan_to_run = made?;
+        let mut is_alone = is_serial(&plan_to_run);
+        if !is_alone && (waits(&plan_to_run) || keeps_order(&plan_to_run)) {
+            plan_to_run = self.serial(plan).await?;
+            is_alone = is_serial(&plan_to_run);
+        }
+        with_current(|scope| scope.sleep.set_serial(is_alone));
+        execute_stream(plan_to_run, self.task.clone())
+    }
+
+    /// A plan that does one thing at a time.
+    async fn serial(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut state = self.state_now();
+        state.config_mut().options_mut().execution.target_partitions = 1;
+        with_serial_unions(state.create_physical_plan(plan).await?)
     }
 
     /// A plan as it would be run.

@@ -1,7 +1,9 @@
 //! A session: its tables, and the statements that it answers.
 
 use crate::advisory::{self, HasBegun, Held, Locks};
-use crate::bounded::bound;
+use crate::batches::{Batches, Ready, ready};
+use crate::bounded::{bound, keep_known};
+use crate::cancellation;
 use crate::catalog::functions::Facts;
 use crate::catalog::{self, Catalog, Relation};
 use crate::common_functions;
@@ -14,8 +16,9 @@ use crate::explain;
 use crate::gapfill::fill_gaps;
 use crate::generate_series::{self, GenerateSeries};
 use crate::hidden::{Hidden, Weak};
-use crate::hypertables::{Series, TABLE_LABEL};
+use crate::hypertables::{Series, TABLE_LABEL, unfinished_drops};
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
+use crate::nested_rows::check_rows;
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::ordinary::{
     self, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, PlanningState, RowsInto,
@@ -27,47 +30,44 @@ use crate::promql_tables;
 use crate::ready::{Statement, straight, with_parameters};
 use crate::rewrite::CATALOG_SCHEMA;
 use crate::samples::{ReadLimits, Samples};
+use crate::sleep::pg_sleep;
 use crate::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse_with};
 use crate::tables::{TABLES, ZONE};
-use crate::threads::{Task, Threads};
+use crate::threads::Threads;
 use crate::toolkit;
 use crate::typed;
 use crate::yielding::EveryStepYields;
 use crate::{
-    declared, first_rows, in_lists, laterals, listed, metric_tables, prom_info, runs,
-    set_operations, steps,
+    correlated, declared, expansion, first_rows, in_lists, kept_order, laterals, listed, memory,
+    metric_tables, prom_info, runs, set_operations, statement_scope, steps,
 };
 use ::tables::Tables;
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider as _;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::ScalarValue;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use engine::QueryOptions;
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
-use std::collections::VecDeque;
+use futures::{FutureExt as _, TryFutureExt as _};
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store::Store;
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex, watch};
 use tokio::task::block_in_place;
 
 /// The catalog and the schema in which tables are found without saying so.
 const CATALOG: &str = "quipu";
 const SCHEMA: &str = "public";
-
-/// Batches of rows that wait for who reads them.
-const BATCHES_WAITING: usize = 2;
 
 /// What statements may cost.
 #[derive(Clone, Debug)]
@@ -117,26 +117,6 @@ pub struct Changed {
     pub answer: Option<Answer>,
 }
 
-type Made = mpsc::Receiver<Result<RecordBatch, SqlError>>;
-
-/// Rows that are being made. Who drops it stops that.
-pub struct Batches {
-    /// Those that were there at once.
-    ready: VecDeque<RecordBatch>,
-    /// What makes the others, unless those are all.
-    made: Option<(Made, Task<()>)>,
-}
-
-impl Batches {
-    /// The next rows; none when there are no more.
-    pub async fn next(&mut self) -> Option<Result<RecordBatch, SqlError>> {
-        if let Some(batch) = self.ready.pop_front() {
-            return Some(Ok(batch));
-        }
-        self.made.as_mut()?.0.recv().await
-    }
-}
-
 /// The tables and settings of one client.
 pub struct Session {
     context: Hidden<Context>,
@@ -150,6 +130,8 @@ pub struct Session {
     user: Arc<str>,
     /// Its advisory locks.
     held: Arc<Held>,
+    /// Whether rows that nobody takes just now are not made either.
+    is_paused: watch::Sender<bool>,
 }
 
 impl Drop for Session {
@@ -173,9 +155,12 @@ impl Database {
             .with_memory_limit(limits.memory_max, 1.0)
             .with_disk_manager_builder(disk)
             .build_arc()?;
-        let threads = Threads::new().map_err(|error| SqlError::unexpected(error.to_string()))?;
+        statement_scope::inherit();
+        let threads = Threads::new(runtime.memory_pool.clone(), limits.timeout);
+        let threads = threads.map_err(|error| SqlError::unexpected(error.to_string()))?;
         let locks = Arc::new(Locks::new(limits.waiting_max));
         let context = SessionContext::new_with_state(state(runtime));
+        keep_known(&context);
         common_functions::register(&context);
         if let Ok(of_numbers) = context.table_function(generate_series::NAME) {
             context.register_udtf(generate_series::NAME, Arc::new(GenerateSeries { of_numbers }));
@@ -237,9 +222,11 @@ impl Database {
         }
         let (threads, turn) = (self.threads.clone(), self.turn.clone());
         let user = facts.user().into();
+        let is_paused = watch::Sender::new(false);
+        context.register_udf(pg_sleep(facts, is_paused.subscribe()));
         let context = Hidden::new(Context::new(&context));
         let _ = own_context.set(context.weak());
-        Session { context, threads, view, turn, busy: Arc::default(), user, held }
+        Session { context, threads, view, turn, busy: Arc::default(), user, held, is_paused }
     }
 
     /// Deletes what policies of retention do not keep, as far as that is due; `facts` are those of who does it.
@@ -260,6 +247,19 @@ impl Database {
         let (keeper, kept) = self.threads.run(work).await?;
         *self.keeper.lock().await = keeper;
         kept
+    }
+
+    /// Deletes the samples of dropped tables where a crash kept `DROP TABLE` from it.
+    ///
+    /// # Errors
+    /// When the store cannot: the next start tries again.
+    pub fn finish_drops(&self) -> Result<(), SqlError> {
+        if self.ordinary.is_none() {
+            return Ok(());
+        }
+        let (lookups, series) = (self.lookups.clone(), self.series.clone());
+        let view = Arc::new(View::new(self.ordinary.clone(), series, lookups));
+        unfinished_drops::finish_all(&view)
     }
 
     fn has_policies(&self) -> bool {
@@ -308,12 +308,13 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_information_schema(false);
     let options = config.options_mut();
     options.sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
+    options.sql_parser.enable_subquery_sort_elimination = false;
     options.execution.time_zone = Some(ZONE.to_string());
     let state = SessionStateBuilder::new()
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
-        .with_optimizer_rules(in_lists::optimizer_rules())
+        .with_optimizer_rules(cancellation::cancellable(in_lists::optimizer_rules()))
         .with_query_planner(Arc::new(steps::Planner))
         .with_type_planner(Arc::new(PostgresTypes))
         .with_physical_optimizer_rule(Arc::new(EveryStepYields))
@@ -333,9 +334,13 @@ impl Session {
             let parsed = at_once(|| parse_with(text, &|table| prometheus::seen(&self.view, table)));
             return async { parsed }.boxed();
         }
-        let (text, view) = (text.to_string(), self.view.clone());
+        let (text, size, view) = (text.to_string(), text.len(), self.view.clone());
         let work = async move { parse_with(&text, &|table| prometheus::seen(&view, table)) };
-        self.threads.plan(work).boxed()
+        async move {
+            let _turn = self.threads.turn_to_read(size).await;
+            self.threads.plan(work).await
+        }
+        .boxed()
     }
 
     /// Plans a statement that only reads.
@@ -403,7 +408,7 @@ impl Session {
             Ok(straight.and_then(|straight| straight.rows_at_once(&self.context)))
         });
         if let Some(batches) = found? {
-            let batches = Batches { ready: batches.into(), made: None };
+            let batches = Batches::new(batches.into(), self.threads.memory().clone());
             return Ok(Answer { schema: statement.schema(), batches });
         }
         let (ready, rows) = self.threads.run(work).await?;
@@ -442,11 +447,21 @@ impl Session {
     /// Rows as they come.
     fn answer(&self, ready: Ready, rows: SendableRecordBatchStream) -> Answer {
         let schema = rows.schema();
-        let made = (!ready.are_all).then(|| {
-            let (sender, made) = mpsc::channel(BATCHES_WAITING);
-            (made, self.threads.spawn(hand_over(rows, sender)))
-        });
-        Answer { schema, batches: Batches { ready: ready.batches, made } }
+        let mut batches = Batches::new(ready.batches, self.threads.memory().clone());
+        if !ready.are_all {
+            batches.follow(rows, (&self.threads, ready.scope), self.is_paused.clone());
+        }
+        Answer { schema, batches }
+    }
+
+    /// Stops making rows until [`Session::resume`]: its client has not asked for any.
+    pub fn pause(&self) {
+        self.is_paused.send_replace(true);
+    }
+
+    /// Goes on making rows.
+    pub fn resume(&self) {
+        self.is_paused.send_if_modified(std::mem::take);
     }
 
     fn runner(&self) -> Runner {
@@ -632,45 +647,38 @@ impl Session {
     }
 }
 
-/// Rows in each other that a statement may show: each doubles the quotes and backslashes of those within,
-/// as PostgreSQL writes them, too.
-const ROWS_IN_ROWS_MAX: usize = 6;
-
-fn check_rows(schema: &DFSchema) -> Result<(), SqlError> {
-    let deepest = schema.fields().iter().map(|field| rows_in_each_other(field.data_type())).max();
-    match deepest.unwrap_or_default() {
-        0..=ROWS_IN_ROWS_MAX => Ok(()),
-        _ => {
-            let words = format!("rows of rows, more than {ROWS_IN_ROWS_MAX} in each other");
-            Err(SqlError::new("54001", words))
-        }
-    }
-}
-
-fn rows_in_each_other(ty: &DataType) -> usize {
-    match ty {
-        DataType::Struct(fields) => {
-            1 + fields.iter().map(|field| rows_in_each_other(field.data_type())).max().unwrap_or(0)
-        }
-        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _) => {
-            rows_in_each_other(field.data_type())
-        }
-        _ => 0,
-    }
-}
-
-/// Plans a statement that only reads.
 pub(crate) async fn plan(
     context: Hidden<Context>,
     view: &View,
     query: Query,
 ) -> Result<Statement, SqlError> {
+    let statement = &query.rephrased().statement;
+    let nodes = expansion::check(statement, &|name| view.stored_view(name))?;
+    let memory = plan_memory(nodes)?;
     let plan = logical(&context, &query).await?;
     // A view may be another one when the plan is used again.
     let is_view = |name: &_| table_name(name).is_ok_and(|name| view.is_view(&name));
     let rephrased = query.rephrased();
-    let is_reusable = rephrased.is_reusable && !query.names(is_view);
-    Ok(Statement::planned(plan, rephrased, is_reusable))
+    let is_short = nodes < LONG_PLAN_NODES;
+    let is_reusable = is_short && rephrased.is_reusable && !query.names(is_view);
+    Ok(Statement::planned(plan, rephrased, is_reusable, memory))
+}
+
+/// Expression nodes of plans that are neither charged nor bounded in number.
+const LONG_PLAN_NODES: u64 = 1_000;
+/// Bytes that a plan takes for each expression node while it is made and run.
+const PLAN_NODE_SIZE: u64 = 2 << 10;
+
+/// Charges a long plan, for as long as it is there.
+fn plan_memory(nodes: u64) -> Result<Option<MemoryReservation>, SqlError> {
+    if nodes < LONG_PLAN_NODES {
+        return Ok(None);
+    }
+    let memory = memory::reservation("plan");
+    if let Some(memory) = &memory {
+        memory.try_grow(usize::try_from(nodes * PLAN_NODE_SIZE).unwrap_or(usize::MAX))?;
+    }
+    Ok(memory)
 }
 
 /// What a statement that only reads is to DataFusion.
@@ -683,10 +691,11 @@ pub(crate) async fn logical(
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
+    let plan = correlated::rewrite_subqueries(kept_order::drop_orders(plan)?)?;
     let plan = set_operations::counted(plan)?;
     let plan = runs::distinct_rows(laterals::unnested(plan)?)?;
     let plan = fill_gaps(typed::as_postgres_does(plan)?)?;
-    Ok(first_rows::as_aggregates(plan)?)
+    Ok(kept_order::keep_orders(first_rows::as_aggregates(plan)?)?)
 }
 
 /// What was planned, with its parameters, as it would be run.
@@ -745,7 +754,7 @@ async fn run(
     let plan = with_parameters(&context, &statement, parameters).await?;
     if let Some(shape) = statement.explained() {
         let rows = context.stream(&plan).await?;
-        return Ok((Ready::default(), explain::shaped(rows, shape)));
+        return Ok((Ready::new(), explain::shaped(rows, shape)));
     }
     let known = listed::found_at_once(plan.clone())?;
     if let Some(direct) = known.as_ref().and_then(Direct::of) {
@@ -756,41 +765,4 @@ async fn run(
         let work = async { ready(execute(context, known.unwrap_or(plan)).await?) };
         Handle::current().block_on(work)
     })
-}
-
-/// Rows that are there at once: who is told of them need not wait for another thread.
-#[derive(Default)]
-struct Ready {
-    batches: VecDeque<RecordBatch>,
-    are_all: bool,
-}
-
-fn ready(
-    mut rows: SendableRecordBatchStream,
-) -> Result<(Ready, SendableRecordBatchStream), SqlError> {
-    let mut ready = Ready::default();
-    while ready.batches.len() < BATCHES_WAITING {
-        match rows.next().now_or_never() {
-            Some(Some(batch)) => ready.batches.push_back(batch?),
-            Some(None) => {
-                ready.are_all = true;
-                break;
-            }
-            None => break,
-        }
-    }
-    Ok((ready, rows))
-}
-
-async fn hand_over(
-    mut rows: SendableRecordBatchStream,
-    to: mpsc::Sender<Result<RecordBatch, SqlError>>,
-) {
-    while let Some(batch) = rows.next().await {
-        let is_last = batch.is_err();
-        // Nobody hears when whoever asked has gone.
-        if to.send(batch.map_err(SqlError::from)).await.is_err() || is_last {
-            return;
-        }
-    }
 }

@@ -11,6 +11,7 @@ use crate::hypertables::{Asked, Found, Grouping, Groups, Hypertable, Key, Summar
 use crate::instants::instant_of;
 use crate::intervals::INTERVAL;
 use crate::ordinary::Ordinary;
+use crate::statement_scope::spawn_blocking;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::{
     SortColumn, SortOptions, concat_batches, lexsort_to_indices, take_record_batch,
@@ -275,7 +276,7 @@ impl Direct {
         let rows = stream::once(async move {
             if let Some(count) = self.newest() {
                 let (groups, context) = (self.groups.clone(), context.clone());
-                let newest = tokio::task::spawn_blocking(move || groups.newest(&context, count));
+                let newest = spawn_blocking(move || groups.newest(&context, count));
                 let newest: Result<Option<Vec<RecordBatch>>> =
                     newest.await.map_err(|error| DataFusionError::External(Box::new(error)))?;
                 if let Some(all) = newest? {

@@ -74,7 +74,7 @@ impl SqlError {
 impl From<&store::Error> for SqlError {
     fn from(error: &store::Error) -> SqlError {
         let code = match error {
-            store::Error::DeadlineExceeded => "57014",
+            store::Error::DeadlineExceeded | store::Error::Cancelled => "57014",
             store::Error::LimitExceeded { .. } => "54000",
             // A foreign server's connection failed.
             store::Error::Away { .. } => "08006",
@@ -190,7 +190,8 @@ fn whole_out_of_range(text: &str) -> Option<&'static str> {
     let is_of = |name: &str| {
         let is_cast =
             text.contains("Can't cast value") && text.contains(&format!("to type {name}"));
-        is_cast || text.contains(&format!("is out of range {name}"))
+        let has_overflown = text.contains(&format!("{name}Array overflow"));
+        is_cast || has_overflown || text.contains(&format!("is out of range {name}"))
     };
     let names = [("Int16", "smallint"), ("Int32", "integer"), ("Int64", "bigint")];
     names.into_iter().find(|(name, _)| is_of(name)).map(|(_, shown)| shown)

@@ -53,12 +53,8 @@ fn formatted(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         }
         let values: Vec<Option<&str>> =
             values.iter().map(|one| one.is_valid(row).then(|| one.value(row))).collect();
-        let made = one(templates.value(row), &values).map_err(outside)?;
+        let made = one(templates.value(row), &values, SIZE_MAX - size).map_err(outside)?;
         size += made.len();
-        if SIZE_MAX < size {
-            let words = format!("format would make more than {SIZE_MAX} bytes");
-            return Err(outside(SqlError::new("53200", words)));
-        }
         out.append_value(made);
     }
     Ok(Arc::new(out.finish()))
@@ -79,7 +75,8 @@ struct Place {
     starred: Option<Option<usize>>,
 }
 
-fn one(template: &str, values: &[Option<&str>]) -> Result<String, SqlError> {
+/// A template with its values, of at most `size_max` bytes.
+fn one(template: &str, values: &[Option<&str>], size_max: usize) -> Result<String, SqlError> {
     let (mut out, mut rest, mut next) = (String::with_capacity(template.len()), template, 0);
     while let Some((before, behind)) = rest.split_once('%') {
         out.push_str(before);
@@ -117,6 +114,9 @@ fn one(template: &str, values: &[Option<&str>]) -> Result<String, SqlError> {
             }
         };
         let blanks = place.width.saturating_sub(shown.chars().count());
+        if size_max < out.len().saturating_add(shown.len()).saturating_add(blanks) {
+            return Err(SqlError::limit(format!("format would make more than {SIZE_MAX} bytes")));
+        }
         let blanks = " ".repeat(blanks);
         match place.is_left {
             true => out.extend([shown, blanks]),
@@ -124,7 +124,10 @@ fn one(template: &str, values: &[Option<&str>]) -> Result<String, SqlError> {
         }
     }
     out.push_str(rest);
-    Ok(out)
+    match out.len() <= size_max {
+        true => Ok(out),
+        false => Err(SqlError::limit(format!("format would make more than {SIZE_MAX} bytes"))),
+    }
 }
 
 /// The next value, or the one of that number.
@@ -209,7 +212,8 @@ mod tests {
     #[test]
     fn places_are_filled() {
         let check = |template: &str, values: &[Option<&str>], expected: &str| {
-            let made = one(template, values).unwrap_or_else(|error| error.code.to_string());
+            let made =
+                one(template, values, SIZE_MAX).unwrap_or_else(|error| error.code.to_string());
             assert_eq!(made, expected, "{template}");
         };
         check("Hello %s, %1$s %%", &[Some("you")], "Hello you, you %");

@@ -347,6 +347,6 @@ mod tests {
             assert_eq!(failure.code, code, "{name}: {failure}");
         }
         let long = text(&"\u{1}".repeat(12 << 20));
-        assert_eq!(SqlError::from(of("to_jsonb", &[long]).unwrap_err()).code, "53200");
+        assert_eq!(SqlError::from(of("to_jsonb", &[long]).unwrap_err()).code, "54000");
     }
 }

@@ -153,6 +153,7 @@ fn collect(
                         match is_wanted(list, node, is_condition, is_mixed) {
                             Ok(true) => {
                                 let subquery = list.subquery.subquery.clone();
+                                let is_condition = is_condition && !is_constant(list);
                                 all.push(Wanted { subquery, is_condition });
                                 return Ok(TreeNodeRecursion::Continue);
                             }
@@ -176,6 +177,11 @@ fn collect(
     Ok(())
 }
 
+/// Whether what is looked for is the same for all rows.
+fn is_constant(list: &InSubquery) -> bool {
+    list.expr.column_refs().is_empty() && !list.expr.contains_outer()
+}
+
 /// Whether a list is worked out before.
 ///
 /// # Errors
@@ -187,7 +193,8 @@ fn is_wanted(
     is_mixed: bool,
 ) -> Result<bool, SqlError> {
     let is_alone = list.subquery.outer_ref_columns.is_empty();
-    if is_condition {
+    // DataFusion's join of no column takes NULL in the list for another value.
+    if is_condition && !(is_alone && is_constant(list)) {
         return Ok(is_alone && is_mixed && !Reads::of(&list.subquery.subquery).others);
     }
     let is_always_known = match node {

@@ -6,8 +6,10 @@
 //! name in a statement ─ a table that is written down? ─ no ─► label names of the metric ─► columns
 //! ```
 
+use crate::cancellation;
 use crate::error::SqlError;
 use crate::samples::{ReadLimits, Samples};
+use crate::statement_scope::spawn_blocking;
 use crate::tables::{Column, Rows, Shows};
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
@@ -53,7 +55,7 @@ impl Metrics {
         }
         let (metrics, name) = (self.clone(), name.to_string());
         // The index may have to be read from the disk.
-        let made = tokio::task::spawn_blocking(move || metrics.read_table(&name, kind)).await;
+        let made = spawn_blocking(move || metrics.read_table(&name, kind)).await;
         made.map_err(|failure| DataFusionError::External(Box::new(failure)))?
     }
 
@@ -62,6 +64,7 @@ impl Metrics {
         let limits = SelectLimits {
             series_max: self.limits.series_max,
             deadline: Some(Instant::now() + self.limits.timeout),
+            cancelled: cancellation::search_flag(),
             cost_max: u64::MAX,
         };
         let sets = [matchers.clone()];

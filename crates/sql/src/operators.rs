@@ -1,5 +1,6 @@
 //! Operators that are functions here: those of `jsonb`, and `||` of texts.
 
+use crate::array_sets::contains_all;
 use crate::bytea;
 use crate::interval_products::{product, quotient};
 use crate::jsonb_changed::delete_path;
@@ -14,11 +15,13 @@ use crate::texts;
 use crate::typed::{as_interval, literal_time, text_as_interval};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::functions_nested::expr_fn::{array_has_all, make_array};
+use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _, ScalarUDF};
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, TimezoneInfo};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, DataType as SqlType, ExactNumberInfo, TimezoneInfo,
+};
 use std::sync::{Arc, LazyLock};
 
 static DELETED_AT: LazyLock<ScalarUDF> = LazyLock::new(delete_path);
@@ -153,9 +156,9 @@ fn has_all(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         _ => None,
     };
     match (list(all), list(some)) {
-        (Some(_), Some(_)) => Some(array_has_all(all.clone(), some.clone())),
-        (Some(of), None) => Some(array_has_all(all.clone(), as_list(some, &of)?)),
-        (None, Some(of)) => Some(array_has_all(as_list(all, &of)?, some.clone())),
+        (Some(_), Some(_)) => Some(contains_all(all.clone(), some.clone())),
+        (Some(of), None) => Some(contains_all(all.clone(), as_list(some, &of)?)),
+        (None, Some(of)) => Some(contains_all(as_list(all, &of)?, some.clone())),
         (None, None) => None,
     }
 }
@@ -205,6 +208,9 @@ pub fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(is_jsonb_field(&field))
 }
 
+/// Binary digits of a `real`.
+const REAL_DIGITS: u64 = 24;
+
 /// Types that DataFusion does not know by PostgreSQL's names.
 #[derive(Debug)]
 pub struct PostgresTypes;
@@ -212,6 +218,13 @@ pub struct PostgresTypes;
 impl TypePlanner for PostgresTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
         Ok(match sql_type {
+            // `float` is `float8`, and `float(24)` is `float4`.
+            SqlType::Float(digits) => {
+                let is_short =
+                    matches!(digits, ExactNumberInfo::Precision(digits) if *digits <= REAL_DIGITS);
+                let ty = if is_short { DataType::Float32 } else { DataType::Float64 };
+                Some(Arc::new(Field::new("float", ty, true)))
+            }
             SqlType::JSONB | SqlType::JSON => Some(Arc::new(jsonb_field("jsonb", true))),
             SqlType::Timestamp(_, zone) => {
                 let is_instant = matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz);

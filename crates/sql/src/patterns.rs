@@ -1,9 +1,9 @@
 //! Operators that look for a pattern, where DataFusion would find something else than PostgreSQL.
 
 use crate::error::SqlError;
+use crate::regexps::LIKE;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result};
-use datafusion::functions::regex::regexp_like;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, lit};
 
 /// Signs within brackets that PostgreSQL has in another way, or not at all.
@@ -64,7 +64,7 @@ pub fn as_call(expr: Expr) -> Result<Transformed<Expr>> {
     let is_plain = text.is_some_and(|text| !text.contains('\\'));
     match flags_of(op).filter(|_| !is_plain) {
         Some((flags, is_negated)) => {
-            let call = regexp_like().call(vec![*left, *right, lit(flags)]);
+            let call = LIKE.call(vec![*left, *right, lit(flags)]);
             Ok(Transformed::yes(if is_negated { Expr::Not(Box::new(call)) } else { call }))
         }
         None => Ok(Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right }))),

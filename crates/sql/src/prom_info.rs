@@ -2,6 +2,7 @@
 //! `prom_info.system_stats`, and `get_metric_metadata(name)`. They have the columns that can be filled
 //! truly; each reading asks the store.
 
+use crate::cancellation;
 use crate::error::SqlError;
 use crate::filters::{Asked, Named};
 use crate::rows::series_id;
@@ -229,6 +230,7 @@ impl Reading {
         let limits = SelectLimits {
             series_max: self.info.limits.series_max,
             deadline: Some(Instant::now() + self.info.limits.timeout),
+            cancelled: cancellation::search_flag(),
             cost_max: u64::MAX,
         };
         let mut rows = Rows { reading: self, rows: Vec::new(), texts: 0 };
@@ -328,8 +330,8 @@ impl Asks<'_> {
     }
 
     fn sizes(&self) -> Result<[Cell; 4]> {
-        let request =
-            CardinalityRequest { top_n: 0, day: None, sets: Vec::new(), focus_label: None };
+        let (sets, limits) = (Vec::new(), self.limits.clone());
+        let request = CardinalityRequest { top_n: 0, day: None, sets, focus_label: None, limits };
         let counted = self.store.strict().cardinality(&request).map_err(external)?;
         let count = |len: usize| Cell::Number(u64::try_from(len).unwrap_or(u64::MAX));
         let metrics = count(self.metrics(&[])?.len());

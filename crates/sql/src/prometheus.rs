@@ -7,7 +7,7 @@
 //! ```
 
 use crate::error::SqlError;
-use crate::hypertables::TABLE_LABEL;
+use crate::hypertables::{TABLE_LABEL, unfinished_drops};
 use crate::ordinary::{View, column_for, is_written};
 use crate::samples::Samples;
 use crate::tables::{Rows, TABLES, Table as Shape, schema_of};
@@ -190,10 +190,7 @@ impl Creation {
             ]);
             view.apply(vec![Change::Create { table: name, schema }])?;
         }
-        // Of one that was dropped in the very moment of a crash.
-        if !view.is_of_everybody(&self.view) {
-            tokio::task::block_in_place(|| view.series().forget(&self.view))?;
-        }
+        tokio::task::block_in_place(|| unfinished_drops::finish(view, &self.view))?;
         notices.push(format!(
             "samples of \"{0}\" have the label {TABLE_LABEL}=\"{0}\" to PromQL and in \"metrics\"",
             self.view

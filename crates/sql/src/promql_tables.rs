@@ -6,6 +6,7 @@
 //! Arguments are known when the statement is planned: literals, `now()` and what is made of them.
 //! A statement that calls it is planned anew each time.
 
+use crate::cancellation;
 use crate::error::SqlError;
 use crate::instants::instant_of;
 use crate::rows::Rows;
@@ -211,6 +212,7 @@ impl TableProvider for Answer {
 impl Source for Answer {
     fn give(mut self, rows: &mut Rows, take: &mut dyn FnMut(RecordBatch) -> bool) -> Result<()> {
         self.options.deadline = Some(Instant::now() + self.timeout);
+        self.options.cancelled = cancellation::flag();
         let now_ms = || self.store.now().div_euclid(NANOS_PER_MILLI);
         let start_ms = self.asked.start_ms.unwrap_or_else(now_ms);
         let (text, options) = (self.asked.text.as_str(), &self.options);

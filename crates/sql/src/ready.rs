@@ -5,6 +5,7 @@ use crate::database::logical;
 use crate::error::SqlError;
 use crate::explain::{self, Shape};
 use crate::hidden::Hidden;
+use crate::like_patterns::without_checks;
 use crate::ordinary::{Ordinary, View};
 use crate::rewrite::Hints;
 use crate::statements::{Query, Rephrased};
@@ -14,6 +15,7 @@ use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::datasource::DefaultTableSource;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::sqlparser::ast;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,6 +35,8 @@ struct Planned {
     parameters: BTreeSet<String>,
     is_reusable: bool,
     locks: bool,
+    /// Charges a long plan.
+    _memory: Option<MemoryReservation>,
 }
 
 /// How a statement is answered.
@@ -57,6 +61,7 @@ pub(crate) fn straight(view: &Arc<View>, query: &Query) -> Option<Statement> {
         parameters: BTreeSet::new(),
         is_reusable: true,
         locks: false,
+        _memory: None,
     })))
 }
 
@@ -70,7 +75,10 @@ pub(crate) async fn with_parameters(
         Way::Plan(plan) => LogicalPlan::clone(plan),
         Way::Straight(straight) => logical(context, straight.query()).await?,
     };
-    Ok(if parameters.is_empty() { plan } else { plan.with_param_values(parameters)? })
+    match parameters.is_empty() {
+        true => Ok(plan),
+        false => Ok(without_checks(plan.with_param_values(parameters)?)?),
+    }
 }
 
 impl Statement {
@@ -79,6 +87,7 @@ impl Statement {
         plan: LogicalPlan,
         rephrased: &Rephrased,
         is_reusable: bool,
+        memory: Option<MemoryReservation>,
     ) -> Statement {
         let statement = &rephrased.statement;
         let locks = matches!(statement, ast::Statement::Query(query) if !query.locks.is_empty());
@@ -89,6 +98,7 @@ impl Statement {
             parameters: rephrased.parameters.clone(),
             is_reusable,
             locks,
+            _memory: memory,
         }))
     }
 

@@ -2,6 +2,7 @@
 //! `regexp_split_to_array` and their kin.
 
 use crate::bounded::{Growth, bounded};
+use crate::cancellation;
 use crate::error::SqlError;
 use crate::function::function;
 use datafusion::arrow::array::{
@@ -13,7 +14,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use regex::{Regex, RegexBuilder};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// A pattern of `SIMILAR TO` as a regular expression.
 pub const SIMILAR: &str = "similar_to_escape";
@@ -21,8 +22,19 @@ pub const SIMILAR: &str = "similar_to_escape";
 pub const MATCHES: &str = "regexp_matches_list";
 /// What `regexp_split_to_table` makes rows of.
 pub const SPLIT: &str = "regexp_split_to_array";
-/// Bytes of a compiled pattern.
-const PATTERN_SIZE_MAX: usize = 10 << 20;
+/// Bytes of a compiled pattern. They are tried one after the other: the first that is enough says how large a
+/// pattern is, about.
+const PATTERN_SIZES: [usize; 6] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 10 << 20];
+/// Bytes of a compiled pattern times bytes of a text that one match may take: the slowest way to match does some
+/// 2^31 of them a second.
+const MATCH_COST_MAX: u64 = 1 << 37;
+/// Bytes of a pattern: its tree takes hundreds of times as much, whatever the compiled pattern takes.
+const PATTERN_LENGTH_MAX: usize = 256 << 10;
+/// Bytes of a text from which on it is looked at what a match may cost.
+const LONG_TEXT_SIZE: usize = 8 << 10;
+
+/// The function that says whether a text has a match; `~` and its kin where the pattern is no plain literal.
+pub static LIKE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| Arc::new(regexp_like()));
 
 fn list_of(item: DataType) -> DataType {
     DataType::List(Arc::new(Field::new_list_field(item, true)))
@@ -43,10 +55,17 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
         grown(function("regexp_match", any(2, 3), texts, first_match), 20),
         grown(function(SPLIT, any(2, 3), texts, split), 20),
         function("regexp_substr", any(2, 6), |_| DataType::Utf8View, substring),
+        function("regexp_instr", any(2, 7), |_| DataType::Int32, position),
         function("regexp_count", any(2, 4), |_| DataType::Int32, count),
-        function("regexp_like", any(2, 3), |_| DataType::Boolean, like),
+        (**LIKE).clone(),
     ]
     .into_iter()
+}
+
+fn regexp_like() -> ScalarUDF {
+    let signatures = vec![TypeSignature::Any(2), TypeSignature::Any(3)];
+    let signature = Signature::one_of(signatures, Volatility::Immutable);
+    function("regexp_like", signature, |_| DataType::Boolean, like)
 }
 
 fn outside(error: SqlError) -> DataFusionError {
@@ -123,27 +142,64 @@ fn similar_all(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     Ok(Arc::new(out.finish()))
 }
 
-/// Patterns that were compiled, of which one is used again as long as the next row has the same.
-#[derive(Default)]
-struct Compiled {
-    last: Option<(String, String, Regex, bool)>,
+/// A pattern that is compiled.
+struct Pattern {
+    regex: Regex,
+    /// Whether all matches are wanted (`g`).
+    is_global: bool,
+    /// Bytes that it takes at most.
+    size: usize,
 }
 
-impl Compiled {
-    /// The pattern, and whether all matches are wanted (`g`).
-    fn of(&mut self, pattern: &str, flags: &str) -> Result<(&Regex, bool)> {
-        let is_last = |last: &(String, String, Regex, bool)| last.0 == pattern && last.1 == flags;
-        if !self.last.as_ref().is_some_and(is_last) {
-            let (regex, is_global) = compiled(pattern, flags).map_err(outside)?;
-            self.last = Some((pattern.to_string(), flags.to_string(), regex, is_global));
+impl Pattern {
+    /// Fails if a match with a text of `bytes` bytes would take too long.
+    fn check(&self, bytes: usize) -> Result<(), SqlError> {
+        let cost = (self.size as u64).saturating_mul(bytes as u64);
+        if cost <= MATCH_COST_MAX {
+            return Ok(());
         }
-        let last = self.last.as_ref();
-        let last = last.ok_or_else(|| outside(SqlError::unexpected("no pattern")))?;
-        Ok((&last.2, last.3))
+        let words = format!(
+            "a regular expression of {} bytes of memory and a text of {bytes} bytes: their product may be \
+             {MATCH_COST_MAX} at most",
+            self.size
+        );
+        Err(SqlError::limit(words))
     }
 }
 
-fn compiled(pattern: &str, flags: &str) -> Result<(Regex, bool), SqlError> {
+/// Fails if a match with a text of this size would take too long, and for an invalid pattern.
+///
+/// # Errors
+/// `54000`, `2201B`.
+pub fn check_match(pattern: &str, bytes: usize) -> Result<(), SqlError> {
+    match bytes < LONG_TEXT_SIZE {
+        true => Ok(()),
+        false => compiled(pattern, "")?.check(bytes),
+    }
+}
+
+/// The pattern that was compiled last: it is used again as long as the next row has the same.
+#[derive(Default)]
+struct LastPattern(Option<(String, String, Pattern)>);
+
+impl LastPattern {
+    fn of(&mut self, pattern: &str, flags: &str) -> Result<&Pattern> {
+        let is_last = |last: &(String, String, Pattern)| last.0 == pattern && last.1 == flags;
+        if !self.0.as_ref().is_some_and(is_last) {
+            let made = compiled(pattern, flags).map_err(outside)?;
+            self.0 = Some((pattern.to_string(), flags.to_string(), made));
+        }
+        let last = self.0.as_ref();
+        let last = last.ok_or_else(|| outside(SqlError::unexpected("no pattern")))?;
+        Ok(&last.2)
+    }
+}
+
+fn compiled(pattern: &str, flags: &str) -> Result<Pattern, SqlError> {
+    if PATTERN_LENGTH_MAX < pattern.len() {
+        let words = format!("a pattern of {} bytes, at most {PATTERN_LENGTH_MAX}", pattern.len());
+        return Err(SqlError::limit(words));
+    }
     // A dot is a newline, too, unless somebody says otherwise.
     let (mut is_any, mut has_lines) = (true, false);
     let (mut is_either_case, mut is_spaced, mut is_global) = (false, false, false);
@@ -162,11 +218,19 @@ fn compiled(pattern: &str, flags: &str) -> Result<(Regex, bool), SqlError> {
     }
     let mut builder = RegexBuilder::new(pattern);
     builder.case_insensitive(is_either_case).multi_line(has_lines).ignore_whitespace(is_spaced);
-    builder.dot_matches_new_line(is_any).size_limit(PATTERN_SIZE_MAX);
-    let built = builder.build();
-    let built = built
-        .map_err(|error| SqlError::new("2201B", format!("invalid regular expression: {error}")))?;
-    Ok((built, is_global))
+    builder.dot_matches_new_line(is_any);
+    let largest = PATTERN_SIZES[PATTERN_SIZES.len() - 1];
+    for size in PATTERN_SIZES {
+        match builder.size_limit(size).build() {
+            Ok(regex) => return Ok(Pattern { regex, is_global, size }),
+            Err(regex::Error::CompiledTooBig(_)) if size < largest => {}
+            Err(error) => {
+                let words = format!("invalid regular expression: {error}");
+                return Err(SqlError::new("2201B", words));
+            }
+        }
+    }
+    Err(SqlError::unexpected("no size of a pattern"))
 }
 
 /// Calls `work` with each text, its pattern and whether all matches are wanted; with none where one is
@@ -179,16 +243,18 @@ fn each(
 ) -> Result<()> {
     let (all, patterns) = (texts(&args[0])?, texts(&args[1])?);
     let flags = args.get(flags_at).map(texts).transpose()?;
-    let mut known = Compiled::default();
+    let mut known = LastPattern::default();
     for row in 0..rows {
+        cancellation::check()?;
         let is_null = flags.as_ref().is_some_and(|all| all.is_null(row));
         if all.is_null(row) || patterns.is_null(row) || is_null {
             work(None)?;
             continue;
         }
         let flags = flags.as_ref().map_or("", |all| all.value(row));
-        let (regex, is_global) = known.of(patterns.value(row), flags)?;
-        work(Some((all.value(row), regex, is_global)))?;
+        let (text, pattern) = (all.value(row), known.of(patterns.value(row), flags)?);
+        pattern.check(text.len()).map_err(outside)?;
+        work(Some((text, &pattern.regex, pattern.is_global)))?;
     }
     Ok(())
 }
@@ -205,6 +271,7 @@ fn matches(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         if let Some((text, regex, is_global)) = given {
             let most = if is_global { usize::MAX } else { 1 };
             for found in regex.captures_iter(text).take(most) {
+                cancellation::check()?;
                 out.values().append_value(parts(&found));
             }
         }
@@ -246,6 +313,7 @@ fn split(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         };
         let mut start = 0;
         for found in regex.find_iter(text) {
+            cancellation::check()?;
             // A match of nothing at either end, or right behind another, parts nothing.
             let parts_nothing = found.start() == start || found.end() == text.len();
             if found.is_empty() && parts_nothing {
@@ -274,6 +342,18 @@ fn number(args: &[ArrayRef], at: usize, row: usize, otherwise: i64) -> Result<Op
         .map_err(|_| outside(SqlError::wrong_value("a place or number less than nothing")))
 }
 
+/// The match of that number, counted from 1; 0 is the first as well.
+fn nth_match<'a>(regex: &Regex, text: &'a str, nth: usize) -> Result<Option<regex::Captures<'a>>> {
+    let mut matches = regex.captures_iter(text);
+    for _ in 1..nth {
+        cancellation::check()?;
+        if matches.next().is_none() {
+            return Ok(None);
+        }
+    }
+    Ok(matches.next())
+}
+
 /// `regexp_substr(text, pattern [, start [, nth [, flags [, part]]]])`.
 fn substring(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     let mut out = StringViewBuilder::with_capacity(rows);
@@ -290,8 +370,34 @@ fn substring(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             return Ok(());
         };
         let begin = text.char_indices().nth(start.max(1) - 1).map_or(text.len(), |(at, _)| at);
-        let found = regex.captures_iter(&text[begin..]).nth(nth.max(1) - 1);
+        let found = nth_match(regex, &text[begin..], nth)?;
         out.append_option(found.and_then(|found| found.get(part)).map(|part| part.as_str()));
+        Ok(())
+    })?;
+    Ok(Arc::new(out.finish()))
+}
+
+/// `regexp_instr(text, pattern [, start [, nth [, 1 for behind the match [, flags [, part]]]]])`.
+fn position(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let mut out = Int32Builder::with_capacity(rows);
+    let mut row = 0;
+    each(args, rows, 5, |given| {
+        let at = row;
+        row += 1;
+        let (start, nth) = (number(args, 2, at, 1)?, number(args, 3, at, 1)?);
+        let (end, part) = (number(args, 4, at, 0)?, number(args, 6, at, 0)?);
+        let (Some((text, regex, _)), Some(start), Some(nth), Some(end), Some(part)) =
+            (given, start, nth, end, part)
+        else {
+            out.append_null();
+            return Ok(());
+        };
+        let begin = text.char_indices().nth(start.max(1) - 1).map_or(text.len(), |(at, _)| at);
+        let found = nth_match(regex, &text[begin..], nth)?;
+        let found = found.and_then(|found| found.get(part));
+        let place = found.map(|part| if end == 0 { part.start() } else { part.end() });
+        let place = place.map_or(0, |place| text[..begin + place].chars().count() + 1);
+        out.append_value(i32::try_from(place).unwrap_or(i32::MAX));
         Ok(())
     })?;
     Ok(Arc::new(out.finish()))
@@ -309,7 +415,11 @@ fn count(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             return Ok(());
         };
         let begin = text.char_indices().nth(start.max(1) - 1).map_or(text.len(), |(at, _)| at);
-        let count = regex.find_iter(&text[begin..]).count();
+        let mut count = 0usize;
+        for _ in regex.find_iter(&text[begin..]) {
+            cancellation::check()?;
+            count += 1;
+        }
         out.append_value(i32::try_from(count).unwrap_or(i32::MAX));
         Ok(())
     })?;
@@ -330,10 +440,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn matches_that_would_take_too_long_are_refused() {
+        assert_eq!(check_match("^host-[0-9]+$", 1 << 20), Ok(()));
+        let large = "\\pL{100}";
+        assert_eq!(check_match(large, LONG_TEXT_SIZE), Ok(()));
+        let code = |pattern: &str, bytes| check_match(pattern, bytes).unwrap_err().code;
+        assert_eq!(code(large, 64 << 20), "54000");
+        assert_eq!(code("(", 64 << 20), "2201B");
+    }
+
+    #[test]
     fn patterns_of_sql_become_regular_expressions() {
         let check = |pattern: &str, yes: &[&str], no: &[&str]| {
             let made = similar(pattern, Some('\\')).unwrap();
-            let (regex, _) = compiled(&made, "").unwrap();
+            let regex = compiled(&made, "").unwrap().regex;
             yes.iter().for_each(|text| assert!(regex.is_match(text), "{pattern} {text}"));
             no.iter().for_each(|text| assert!(!regex.is_match(text), "{pattern} {text}"));
         };

@@ -4,6 +4,7 @@
 //! conditions ─► matchers, times ─► Store::select ─► series by series ─► rows (scan.rs)
 //! ```
 
+use crate::cancellation;
 use crate::filters::{Asked, Named};
 use crate::rows::Rows;
 use crate::scan::{self, Source};
@@ -159,6 +160,7 @@ impl Source for Reading {
         let limits = SelectLimits {
             series_max: self.limits.series_max,
             deadline: Some(Instant::now() + self.limits.timeout),
+            cancelled: cancellation::search_flag(),
             cost_max: u64::MAX,
         };
         let sets = [self.asked.matchers];

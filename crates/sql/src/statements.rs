@@ -7,11 +7,12 @@ use crate::copy_parquet::copy_parquet;
 use crate::declared::Declared;
 use crate::dialect::{Postgres, check_nesting, with_matchers};
 use crate::error::SqlError;
+use crate::expansion::check_written;
 use crate::explain::{Shape, shape_of};
 use crate::hidden::Hidden;
 use crate::insert::Insert;
 use crate::names::folded;
-use crate::ordinary::{Definition, Write};
+use crate::ordinary::{Definition, Write, insert_target};
 use crate::policies::PolicyStatement;
 use crate::prepared::{self, Template};
 use crate::prometheus::{Creation, Shapes, written};
@@ -271,6 +272,7 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     let words: Vec<&Token> =
         tokens.iter().filter(|one| !matches!(one, Token::Whitespace(_))).collect();
     check_size(&words)?;
+    check_values(&words)?;
     check_nesting(&words)?;
     if word(words.first()).is_some_and(|first| first.eq_ignore_ascii_case("copy"))
         && let Some(copy) = copy_in(&words[1..], shapes)?
@@ -392,6 +394,34 @@ fn check_size(words: &[&Token]) -> Result<(), SqlError> {
         return Err(SqlError::new("54001", message));
     }
     Ok(())
+}
+
+/// Refuses a query of too many values before it is read: a row of `VALUES` takes a kilobyte then. Plain values of an
+/// `INSERT` have no limit.
+fn check_values(words: &[&Token]) -> Result<(), SqlError> {
+    let is_value = |token: &&&Token| match token {
+        Token::Word(word) => {
+            matches!(word.keyword, Keyword::NULL | Keyword::TRUE | Keyword::FALSE)
+        }
+        Token::Number(..)
+        | Token::SingleQuotedString(_)
+        | Token::EscapedStringLiteral(_)
+        | Token::Placeholder(_) => true,
+        _ => false,
+    };
+    let kind = words.iter().find_map(|token| match token {
+        Token::Word(word) => match word.keyword {
+            Keyword::SELECT | Keyword::VALUES | Keyword::INSERT | Keyword::WITH => {
+                Some(word.keyword)
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    match kind {
+        Some(Keyword::INSERT) => Ok(()),
+        _ => check_written(words.iter().filter(is_value).count() as u64),
+    }
 }
 
 /// What a query does by the one function that it calls, if it is one of those that do something.
@@ -530,11 +560,10 @@ fn explained(explain: Statement) -> Result<Parsed, SqlError> {
 
 /// An `INSERT` of samples, or of rows of an ordinary table.
 fn inserted(insert: ast::Insert, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
-    let write = Write::insert(insert.clone());
-    let (table, _) = write.target()?;
+    let (table, _) = insert_target(&insert)?;
     match shapes(&table).is_some() {
         true => Insert::of(insert).map(Parsed::Insert),
-        false => Ok(Parsed::Write(write)),
+        false => Ok(Parsed::Write(Write::insert(insert))),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How plans become what runs: as DataFusion does it, with the steps that are ours.
 
-use crate::{gapfill, runs};
+use crate::{cancellation, gapfill, kept_order, memory, runs};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Result;
@@ -21,10 +21,15 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        cancellation::check()?;
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![
             Arc::new(gapfill::Planner),
             Arc::new(runs::Planner),
+            Arc::new(kept_order::Planner),
         ]);
-        planner.create_physical_plan(plan, session).await
+        let planned = planner.create_physical_plan(plan, session).await;
+        // Values of `VALUES` are evaluated here.
+        memory::free_constants();
+        planned
     }
 }

@@ -4,6 +4,7 @@
 //! is the largest number.
 
 use crate::bounded::{bounded, planned_growth};
+use crate::decimals_of_floats::DIGITS;
 use crate::error::SqlError;
 use crate::floats::{
     ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, united,
@@ -16,10 +17,11 @@ use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::sums;
+use crate::tables::ZONE;
 use crate::{bytea, checked, extremes, interval_text, patterns, shown, wholes};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Float64Type};
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
@@ -27,12 +29,15 @@ use datafusion::logical_expr::expr::{
     AggregateFunction, InList, Placeholder, ScalarFunction, Sort,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarUDF, Signature, Volatility, WindowFunctionDefinition,
+    ScalarUDF, Signature, Volatility, WindowFunctionDefinition, lit,
 };
 use std::sync::{Arc, LazyLock};
+
+/// Bytes of a constant that is not copied for each row.
+const LONG_TEXT_SIZE: usize = 1 << 10;
 
 /// A plan whose casts are PostgreSQL's.
 ///
@@ -68,7 +73,32 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         })?;
         Ok(Transformed { transformed: changed.transformed || is_joined || is_united, ..changed })
     });
-    signed(changed?.data)
+    let plan = changed?.data;
+    let plan = match truncates(&plan)? {
+        // A truncated day is an instant.
+        true => {
+            plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?
+                .data
+        }
+        false => plan,
+    };
+    signed(plan)
+}
+
+/// Whether a plan calls `date_trunc`.
+fn truncates(plan: &LogicalPlan) -> Result<bool> {
+    let is_one = |expr: &Expr| match expr {
+        Expr::ScalarFunction(called) => Ok(called.func.name() == "date_trunc"),
+        _ => Ok(false),
+    };
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(is_one)?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
 }
 
 /// Counts are `bigint` to PostgreSQL's clients (`row_number()`, `array_length()`), which know no numbers
@@ -122,6 +152,10 @@ fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
             let changed = change_cast(expr, given)?;
             Ok(changed.transform_data(|expr| Ok(null_as_given(expr, schema)))?)
         }
+        // A constant in a column is one text for all rows.
+        Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) if LONG_TEXT_SIZE < text.len() => {
+            Ok(Transformed::yes(Expr::Literal(ScalarValue::Utf8View(Some(text)), metadata)))
+        }
         // One parameter may stand in two places, which the planner takes for texts of two kinds.
         Expr::Placeholder(Placeholder { id, field: Some(field) })
             if *field.data_type() == DataType::Utf8 =>
@@ -150,6 +184,10 @@ fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
         Expr::Negative(_) if is_float(&expr, schema) => {
             Ok(Transformed::yes(NUMBER.call(vec![expr])))
         }
+        Expr::Negative(ref inner) if let Some(call) = checked::negated(inner, schema) => {
+            Ok(Transformed::yes(call))
+        }
+        Expr::IsNull(_) | Expr::IsNotNull(_) => Ok(of_row(expr, schema)),
         Expr::BinaryExpr(ref binary) if let Some(call) = checked::call(binary, schema) => {
             Ok(Transformed::yes(call))
         }
@@ -177,8 +215,43 @@ fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
     }
 }
 
+/// The columns of a table that `table.*` names as a value.
+#[expect(deprecated, reason = "the planner makes it of a row of a table")]
+fn columns_of(expr: &Expr, schema: &DFSchema) -> Option<Vec<Expr>> {
+    let Expr::Wildcard { qualifier: Some(table), .. } = expr else { return None };
+    let columns =
+        schema.columns().into_iter().filter(|column| column.relation.as_ref() == Some(table));
+    Some(columns.map(Expr::from).collect())
+}
+
+/// `table.* IS NULL` as the same of each column.
+fn of_row(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let (inner, say): (&Expr, fn(Expr) -> Expr) = match &expr {
+        Expr::IsNull(inner) => (inner, Expr::is_null),
+        Expr::IsNotNull(inner) => (inner, Expr::is_not_null),
+        _ => return Transformed::no(expr),
+    };
+    match columns_of(inner, schema) {
+        Some(columns) => {
+            let all = conjunction(columns.into_iter().map(say));
+            Transformed::yes(all.unwrap_or_else(|| lit(true)))
+        }
+        None => Transformed::no(expr),
+    }
+}
+
 fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
     match (called.func.name(), called.args.as_slice()) {
+        // A day is an instant to it: its beginning.
+        ("date_trunc", [_, day]) if matches!(day.get_type(schema), Ok(DataType::Date32)) => {
+            let instant = DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
+            let day = Box::new(called.args.remove(1));
+            called.args.push(Expr::Cast(Cast {
+                expr: day,
+                field: Arc::new(Field::new("timestamp", instant, true)),
+            }));
+            Transformed::yes(Expr::ScalarFunction(called))
+        }
         // `x = ANY($1)`: a list of what is looked for in it.
         ("array_has", _) => {
             let is_changed = list_as_value(&mut called.args, schema);
@@ -455,6 +528,7 @@ fn change_cast(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
             let cast = Cast { expr: Box::new(rounded), field: field.clone() };
             return Ok(Transformed::yes(Expr::Cast(cast)));
         }
+        (DataType::Float32 | DataType::Float64, DataType::Decimal128(..)) => &DIGITS,
         (
             DataType::Float32
             | DataType::Float64

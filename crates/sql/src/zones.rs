@@ -3,42 +3,12 @@
 //! Times are instants in UTC wherever they are kept. A session has a zone in which it sees them.
 
 use crate::error::SqlError;
+use crate::zone_abbreviations::abbreviation;
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::{Offset, TimeZone};
 
 const MICROS: i64 = 1_000_000;
-/// Abbreviations that PostgreSQL knows in texts, and how far ahead of UTC they are, in hours.
-const ABBREVIATIONS: &[(&str, i32)] = &[
-    ("utc", 0),
-    ("gmt", 0),
-    ("z", 0),
-    ("zulu", 0),
-    ("wet", 0),
-    ("west", 1),
-    ("bst", 1),
-    ("cet", 1),
-    ("cest", 2),
-    ("met", 1),
-    ("mest", 2),
-    ("eet", 2),
-    ("eest", 3),
-    ("msk", 3),
-    ("jst", 9),
-    ("kst", 9),
-    ("est", -5),
-    ("edt", -4),
-    ("cst", -6),
-    ("cdt", -5),
-    ("mst", -7),
-    ("mdt", -6),
-    ("pst", -8),
-    ("pdt", -7),
-    ("akst", -9),
-    ("akdt", -8),
-    ("hst", -10),
-];
-
 /// A zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
@@ -63,7 +33,7 @@ impl Zone {
         Zone { zone: TimeZone::UTC, name: "UTC".to_string() }
     }
 
-    /// A zone as `SET TimeZone` and `AT TIME ZONE` name it: by its place, an abbreviation, or how far
+    /// A zone as `SET TimeZone` names it: by its place, an abbreviation, or how far
     /// it is from UTC, which POSIX counts to the west where a name stands before it or no zone is
     /// said.
     ///
@@ -89,9 +59,24 @@ impl Zone {
             let name = zone.iana_name().unwrap_or(plain).to_string();
             return Ok(Zone { zone, name });
         }
-        let hours = abbreviation(plain).ok_or_else(unknown)?;
-        let offset = Offset::from_seconds(hours).map_err(|_| unknown())?;
-        Ok(Zone { zone: TimeZone::fixed(offset), name: plain.to_ascii_uppercase() })
+        Zone::abbreviated(plain).ok_or_else(unknown)
+    }
+
+    /// A zone as `AT TIME ZONE` names it: as [`Zone::named`], but an abbreviation is as far from UTC all
+    /// year.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub fn of_expression(name: &str) -> Result<Zone, SqlError> {
+        match Zone::abbreviated(name.trim()) {
+            Some(zone) => Ok(zone),
+            None => Zone::named(name),
+        }
+    }
+
+    fn abbreviated(name: &str) -> Option<Zone> {
+        let offset = Offset::from_seconds(abbreviation(name)?).ok()?;
+        Some(Zone { zone: TimeZone::fixed(offset), name: name.to_ascii_uppercase() })
     }
 
     /// Its name.
@@ -172,13 +157,6 @@ pub fn micros_of(clock: DateTime) -> i64 {
     let since = clock.duration_since(epoch);
     since.as_secs() * MICROS + i64::from(since.subsec_nanos() / 1000)
 }
-
-/// Seconds that an abbreviation is ahead of UTC.
-pub fn abbreviation(name: &str) -> Option<i32> {
-    let found = ABBREVIATIONS.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-    found.map(|(_, hours)| hours * 3600)
-}
-
 /// Seconds ahead of UTC of a zone that is said in hours: `+05:30` lies to the west, as in POSIX, and
 /// so does `<+02>-02` the other way round; a bare number of `SET TIME ZONE` lies to the east.
 fn offset_of(text: &str) -> Option<i32> {

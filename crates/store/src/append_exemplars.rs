@@ -130,7 +130,8 @@ impl Appender {
     /// moment away may be there.
     fn has_series_near(&self, labels: &Labels, timestamp: Timestamp) -> index::Result<bool> {
         let period = self.ground.length.of(timestamp);
-        let near: RangeInclusive<Period> = period.previous()..=period.next();
+        let near: RangeInclusive<Period> =
+            period.previous().unwrap_or(period)..=period.next().unwrap_or(period);
         let tags: Vec<(&str, &str)> =
             labels.iter().filter(|(name, _)| *name != METRIC_NAME).collect();
         for partition in self.partitions.of_periods(near).iter().rev() {

@@ -14,7 +14,7 @@ use crate::changes::ChangeClock;
 use crate::exemplars::ExemplarQueue;
 use crate::ground::Ground;
 use crate::locks::lock;
-use crate::metadata::MetadataTable;
+use crate::metadata::{MetadataTable, RECORD_METRICS_MAX};
 use crate::partition::Partition;
 use crate::partitions::Partitions;
 use crate::period::{PartitionLength, Period};
@@ -23,7 +23,7 @@ use crate::retention::Retention;
 use crate::series_limits::SeriesGate;
 use crate::shared::Shared;
 use crate::store_log::StoreLog;
-use crate::{Durability, Error, Result};
+use crate::{Durability, Error, Limit, Result};
 use model::{KeyHasher, Metadata, Row, TimeRange, WriteBatch};
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -59,6 +59,8 @@ pub(crate) struct Request<'a> {
     pub appended: Appended,
     /// The last record of the log that was made of it.
     pub last: Option<Lsn>,
+    /// Partitions that it made.
+    made: usize,
 }
 
 impl Drop for Request<'_> {
@@ -141,7 +143,7 @@ impl Appender {
         request: &mut Request<'_>,
     ) -> Result<()> {
         while !rows.is_empty() {
-            let partition = match self.partition(period) {
+            let partition = match self.partition(period, request) {
                 // Sent again they are refused again.
                 Err(error @ Error::LimitExceeded { .. }) => {
                     let positions = rows.iter().map(|row| row.position);
@@ -172,11 +174,27 @@ impl Appender {
         }
     }
 
+    /// As [`Appender::put_metadata`], for a deletion that has begun: a disk that is nearly full does
+    /// not stop it, and a busy log is waited for.
+    pub fn put_notes_of_deletion(&self, notes: &[Metadata]) -> Result<()> {
+        self.ground.health.check_disk_is_trusted()?;
+        for some in notes.chunks(RECORD_METRICS_MAX) {
+            while let Err(error) = self.metadata.append(&self.log.wal, some) {
+                match error {
+                    Error::Wal(wal::Error::Busy { .. }) => self.log.wait_for_all()?,
+                    error => return Err(self.ground.health.latch_if_failed(error)),
+                }
+            }
+        }
+        self.log.wait_for_all()
+    }
+
     /// Begins a request, with buffers that have grown already if there are some.
     pub fn begin(&self) -> Result<Request<'_>> {
         self.check_writable()?;
         let scratch = lock(&self.buffers).pop().unwrap_or_default();
-        Ok(Request { buffers: &self.buffers, scratch, appended: Appended::default(), last: None })
+        let (buffers, appended) = (&self.buffers, Appended::default());
+        Ok(Request { buffers, scratch, appended, last: None, made: 0 })
     }
 
     /// Counts what a request has appended, and waits for the disk if it is asked for.
@@ -197,10 +215,25 @@ impl Appender {
         Ok(appended)
     }
 
-    /// The partition of a period, made if it is not there, once the log has room.
-    pub fn partition(&self, period: Period) -> Result<Arc<Partition>> {
+    /// The partition of a period for a request, made if it is not there, once the log has room.
+    ///
+    /// # Errors
+    /// As [`Partitions::get_or_make`], and [`Error::LimitExceeded`] when the request has made as many
+    /// as one may.
+    pub fn partition(&self, period: Period, request: &mut Request<'_>) -> Result<Arc<Partition>> {
         self.log.wait_for_room()?;
-        self.partitions.get_or_make(period)
+        if let Some(partition) = self.partitions.get(period) {
+            return Ok(partition);
+        }
+        let max = self.ground.config.partitions_per_request_max;
+        if max <= request.made {
+            let (limit, what) = (Limit::RequestPartitions, "new partitions in one request");
+            let (value, max) = (request.made as u64 + 1, max as u64);
+            return Err(Error::LimitExceeded { limit, what, value, max });
+        }
+        let partition = self.partitions.get_or_make(period)?;
+        request.made += 1;
+        Ok(partition)
     }
 
     /// What a partition needs to append.

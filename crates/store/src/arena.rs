@@ -91,6 +91,15 @@ pub struct ArenaView {
     span: (Timestamp, Timestamp),
 }
 
+impl ArenaView {
+    /// Bytes of memory that the view of an arena has for itself: the copy of the unfinished chunk and
+    /// of the singles.
+    pub fn copied_size(&self) -> usize {
+        let tail = self.chunks.last().map_or(0, |chunk| size_of_val(chunk.words.as_slice()));
+        tail + size_of_val(self.singles.as_slice()) + size_of_val(self.chunks.as_slice())
+    }
+}
+
 impl Default for Arena {
     fn default() -> Arena {
         Arena::new()

@@ -1,6 +1,7 @@
 //! Who makes the series: counts by metric, label and pair, of the series of a day, of those that are
 //! new, or of those that nobody asks for; and what they cost.
 
+use crate::Result;
 use crate::catalog::for_each_live;
 use crate::histograms::hidden::matchers_of_hidden;
 use crate::histograms::names::{LABEL, RUN_LABEL};
@@ -12,8 +13,7 @@ use crate::partition::{Partition, PartitionState};
 use crate::reader::Reader;
 use crate::select::matchers::compile;
 use crate::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, stored_span};
-use crate::{Result, SelectLimits};
-use index::{BlockMatch, CardinalityQuestion, CompiledMatchers};
+use index::{BlockMatch, CardinalityQuestion, CompiledMatchers, Completeness, Search};
 use model::sample::NANOS_PER_DAY;
 use model::time_range::day_of;
 use model::{METRIC_NAME, TimeRange};
@@ -58,19 +58,18 @@ pub(crate) fn new_series(
 ) -> Result<NewSeries> {
     let hours = hours.min(to_u32(HOURS_KEPT));
     let now = reader.ground.vfs.now();
-    let sets = compile(&request.sets)?;
+    let sets = compile(&request.sets, &request.limits)?;
     let mut new = NewSeries::default();
     for partition in reader.partitions.all() {
-        let state = partition.read();
         let mut entities = RoaringBitmap::new();
-        for one in state.series.new.since(hours, now) {
+        for one in partition.read().series.new.since(hours, now) {
             entities |= &one.entities;
             new.add_hour(one.hour, one.series);
         }
         if !entities.is_empty() {
-            let matches = matches_of(&state, &sets, &entities)?;
+            let matches = matches_of(&partition, &sets, &entities)?;
             let watch = reader.watch(None);
-            let counted = count(&partition, &state, &matches, request, &watch)?;
+            let counted = count(&partition, &partition.read(), &matches, request, &watch)?;
             new.series.add(counted, request.top_n);
         }
     }
@@ -90,10 +89,10 @@ fn count_live(
     let Some(day) = request.day.or(newest) else { return Ok(cardinality) };
     let start = i64::from(day).saturating_mul(NANOS_PER_DAY);
     let range = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
-    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
-    let sets = compile(&request.sets)?;
+    let limits = &request.limits;
+    let sets = compile(&request.sets, limits)?;
     // A day lies in one partition, so there is at most one partition to count.
-    for_each_live(reader, &sets, range, &limits, watch, &mut |partition, state, live| {
+    for_each_live(reader, &sets, range, limits, watch, &mut |partition, state, live| {
         let matches = choose(partition, std::mem::take(live));
         let counted = count(partition, state, &matches, request, watch)?;
         cardinality = Cardinality { time_min_max: span, ..counted };
@@ -101,7 +100,7 @@ fn count_live(
     })?;
     let hidden = matchers_of_hidden(&sets);
     if has_hidden(reader, &range, watch)? && !hidden.is_empty() {
-        for_each_live(reader, &hidden, range, &limits, watch, &mut |partition, state, live| {
+        for_each_live(reader, &hidden, range, limits, watch, &mut |partition, state, live| {
             let matches = choose(partition, std::mem::take(live));
             let hidden = count_hidden(state, &matches, request)?;
             cardinality.disk_bytes +=
@@ -199,10 +198,22 @@ fn count_hidden(
 
 /// The series of these entities that match.
 fn matches_of(
-    state: &PartitionState,
+    partition: &Partition,
     sets: &[CompiledMatchers],
     entities: &RoaringBitmap,
 ) -> Result<Vec<BlockMatch>> {
+    let ordinals = ordinals_of(&partition.read(), entities)?;
+    let search = Search::among(sets, Completeness::AtStart, Some(ordinals));
+    let mut kept = Vec::new();
+    for found in partition.search(search, &mut index::refuse_rot)? {
+        let is_kept = |_, slot| entities.contains(found.block.entity(slot));
+        push_kept(&found, &is_kept, &mut kept);
+    }
+    Ok(kept)
+}
+
+/// The ordinals of all series of these entities.
+fn ordinals_of(state: &PartitionState, entities: &RoaringBitmap) -> Result<RoaringBitmap> {
     let mut ordinals = RoaringBitmap::new();
     for entity in entities {
         if let Some(block) = state.series.index.block_of(entity)? {
@@ -210,17 +221,7 @@ fn matches_of(
             ordinals.extend((0..to_u16(block.columns)).map(|column| block.ordinal(column, slot)));
         }
     }
-    let mut kept = Vec::new();
-    for set in sets {
-        for found in state.series.index.search_among(set, Some(&ordinals))? {
-            let is_kept = |_, slot| entities.contains(found.block.entity(slot));
-            push_kept(&found, &is_kept, &mut kept);
-        }
-    }
-    if 1 < sets.len() {
-        index::sort_by_entity(&mut kept);
-    }
-    Ok(kept)
+    Ok(ordinals)
 }
 
 fn count(

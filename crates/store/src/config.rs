@@ -44,6 +44,8 @@ pub struct StoreConfig {
     pub limits: Limits,
     /// Which new series are taken.
     pub series_limits: Vec<SeriesLimit>,
+    /// New partitions that one request may make; its rows for others are refused.
+    pub partitions_per_request_max: usize,
     /// Exemplars that are kept, of all series together; the oldest go first. 0 keeps none.
     pub exemplars_max: usize,
     /// Row ids after which a partition's arena starts again; tests use few.
@@ -76,6 +78,7 @@ impl StoreConfig {
             scrub_rate: 16 << 20,
             limits: Limits::DEFAULT,
             series_limits: Vec::new(),
+            partitions_per_request_max: 1000,
             exemplars_max: 100_000,
             arena_words_max: crate::arena::WORDS_MAX,
             wal_pending_max: 64 << 20,

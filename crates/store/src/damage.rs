@@ -12,7 +12,7 @@
 
 use crate::locks::lock;
 use crate::period::{PartitionLength, Period};
-use crate::side_file::SideFile;
+use crate::side_file::{SideFile, read_twice};
 use crate::{Error, Result};
 use codec::{Reader, put_i64_zigzag, put_varint};
 use model::TimeRange;
@@ -261,12 +261,7 @@ impl DamageList {
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<DamageList> {
         let list = DamageList::new(dir);
         let file = list.file();
-        // Asked twice: a sector that is lost stays lost.
-        let body = file.read(vfs).or_else(|error| match error.is_unreadable() {
-            true => file.read(vfs),
-            false => Err(error),
-        });
-        let read = match body {
+        let read = match read_twice(&|| file.read(vfs)) {
             Ok(None) => return Ok(list),
             Ok(Some(body)) => decode(&body).map_err(|error| file.undecodable(&error)),
             Err(error) => Err(error),

@@ -2,7 +2,7 @@
 //! that are known to be rotten are told so.
 
 use crate::damage::{Damage, DamagePlace};
-use crate::file_names::CORRUPT_SUFFIX;
+use crate::file_names::{CORRUPT_SUFFIX, copy_of};
 use crate::ground::Ground;
 use crate::live_part::LivePart;
 use crate::manifest::Manifest;
@@ -47,11 +47,13 @@ impl DamageReview {
         self.remove_old();
     }
 
-    /// Whether a side file stands there as it was set aside: a repair moves it away. Nobody knows
-    /// is yes.
+    /// Whether a side file, or a copy of it, stands there as it was set aside: a repair moves it away.
+    /// Nobody knows is yes.
     pub fn is_set_aside(&self, file: &str) -> bool {
-        let aside = self.ground.dir.join(format!("{file}{CORRUPT_SUFFIX}"));
-        self.ground.vfs.exists(&aside).unwrap_or(true)
+        [file, &copy_of(file)].iter().any(|name| {
+            let aside = self.ground.dir.join(format!("{name}{CORRUPT_SUFFIX}"));
+            self.ground.vfs.exists(&aside).unwrap_or(true)
+        })
     }
 
     /// Takes entries of partitions and files that are gone out of the list of damage. The list is not
@@ -70,6 +72,9 @@ impl DamageReview {
             // What the log had lost when it was opened is made up for by the next start.
             return is_met || self.is_set_aside(&damage.file);
         };
+        if self.ground.root.doubtful().iter().any(|one| one.file == damage.file) {
+            return true;
+        }
         let dir = self.ground.partition_dir(period);
         if !self.ground.vfs.exists(&dir).unwrap_or(true) {
             return false;

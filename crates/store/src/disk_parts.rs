@@ -23,6 +23,8 @@ pub(crate) struct DiskParts {
     manifest: Manifest,
     /// Whether there is a manifest on the disk, and the folders that it speaks of.
     is_made: bool,
+    /// `sequence_next` of the manifest on the disk; 0 without one.
+    written: u64,
 }
 
 impl DiskParts {
@@ -35,7 +37,8 @@ impl DiskParts {
     ) -> DiskParts {
         assert!(parts.len() + lost.len() == manifest.parts.len(), "each is one or the other");
         assert!(parts.is_sorted_by(|a, b| a.entry.order < b.entry.order), "parts are by order");
-        DiskParts { parts, lost, manifest, is_made }
+        let written = if is_made { manifest.sequence_next } else { 0 };
+        DiskParts { parts, lost, manifest, is_made, written }
     }
 
     /// Those that can be read, oldest first.
@@ -53,14 +56,29 @@ impl DiskParts {
         &self.manifest
     }
 
+    /// Copy of the manifest to be changed and written. Its `sequence_next` is above that of the one on
+    /// the disk, by which an older copy is told.
+    pub fn next_manifest(&self) -> Manifest {
+        let mut manifest = self.manifest.clone();
+        let after = self.written.saturating_add(1).min(Manifest::SEQUENCE_MAX);
+        manifest.sequence_next = manifest.sequence_next.max(after);
+        manifest
+    }
+
+    /// Last number that the manifest on the disk has given out; 0 without any.
+    pub fn last_number(&self) -> u64 {
+        self.written.saturating_sub(1)
+    }
+
     /// Whether the partition's folders and manifest are there.
     pub fn is_made(&self) -> bool {
         self.is_made
     }
 
-    /// Notes that they are.
-    pub fn set_made(&mut self) {
+    /// Notes that they are, with this `sequence_next`.
+    pub fn set_made(&mut self, sequence_next: u64) {
         self.is_made = true;
+        self.written = self.written.max(sequence_next);
     }
 
     /// Whether a part is damaged: what only it holds is still wanted.
@@ -93,6 +111,12 @@ impl DiskParts {
     /// Takes over what was written to the disk: a manifest, and the part that is new in it. Parts
     /// that it names no more go.
     pub fn install(&mut self, manifest: Manifest, new: Option<Arc<LivePart>>) {
+        self.written = manifest.sequence_next;
+        self.install_unwritten(manifest, new);
+    }
+
+    /// As [`DiskParts::install`], of a manifest that the disk has no room for.
+    pub fn install_unwritten(&mut self, manifest: Manifest, new: Option<Arc<LivePart>>) {
         let is_named = |file: u64| manifest.parts.iter().any(|entry| entry.file == file);
         self.parts.retain(|part| is_named(part.entry.file));
         self.parts.extend(new);

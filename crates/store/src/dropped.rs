@@ -57,6 +57,14 @@ impl DroppedPartitions {
         Ok(())
     }
 
+    /// Lets records of a partition count from no earlier segment than this one.
+    pub fn raise(&mut self, period: Period, from: u64) {
+        if 0 < from {
+            let known = self.from.entry(period).or_insert(from);
+            *known = from.max(*known);
+        }
+    }
+
     /// The first log segment whose records of the partition count.
     pub fn from(&self, period: Period) -> u64 {
         self.from.get(&period).copied().unwrap_or(0)

@@ -1,6 +1,7 @@
 //! What can go wrong, named for what the reader must do.
 
 use crate::period::PartitionLength;
+use index::Interruption;
 use std::path::PathBuf;
 
 /// An error of the store.
@@ -47,6 +48,9 @@ pub enum Error {
     /// A query ran past its deadline.
     #[error("the query ran into its time limit")]
     DeadlineExceeded,
+    /// The answer is no longer wanted; see [`crate::SelectLimits::cancelled`].
+    #[error("the request was cancelled")]
+    Cancelled,
     /// Bytes on disk are not what was written.
     #[error("{file} is corrupt at byte {offset}: {what}", file = file.display())]
     Corrupt {
@@ -56,6 +60,18 @@ pub enum Error {
         offset: u64,
         /// What was expected.
         what: String,
+    },
+    /// An encoded page does not decode to its samples. It was not written.
+    #[error(
+        "{place}: the encoded {what} do not decode to the samples ({found}); nothing was written, the samples stay in the log or in their parts. This is a fault of Quipu: please report it"
+    )]
+    Encoder {
+        /// Timestamps or values.
+        what: &'static str,
+        /// Series and column.
+        place: String,
+        /// Difference between what was written and what was read back.
+        found: String,
     },
     /// A newer program wrote the file: neither read nor changed.
     #[error("{file} has format version {version}, this program reads {known}: a newer Quipu wrote it; nothing was changed", file = file.display())]
@@ -139,6 +155,10 @@ pub enum Limit {
     SelectionCost,
     /// Partitions of a store; no flag but their length.
     Partitions,
+    /// New partitions of one request.
+    RequestPartitions,
+    /// Bytes of a list of series or labels.
+    ListSize,
     /// Samples from other databases.
     ElsewhereSamples,
     /// Bytes from other databases.
@@ -151,6 +171,8 @@ impl std::fmt::Display for Limit {
             Limit::Series => "query.max-series",
             Limit::SelectionCost => "select.cost",
             Limit::Partitions => "partition",
+            Limit::RequestPartitions => "max-partitions-per-request",
+            Limit::ListSize => "query.max-memory",
             Limit::ElsewhereSamples => "legacy-max-samples",
             Limit::ElsewhereSize => "legacy-max-size",
         })
@@ -161,6 +183,8 @@ impl From<index::Error> for Error {
     fn from(error: index::Error) -> Error {
         match error {
             index::Error::Dropped => Error::SeriesDropped,
+            index::Error::Interrupted(Interruption::DeadlineExceeded) => Error::DeadlineExceeded,
+            index::Error::Interrupted(Interruption::Cancelled) => Error::Cancelled,
             index::Error::UnknownVersion { file, version, max } => Error::UnknownVersion {
                 file: file.into(),
                 version: version.to_string(),

@@ -57,7 +57,8 @@ impl ExemplarEncoder {
     }
 }
 
-fn put_labels(out: &mut Vec<u8>, labels: &Labels) {
+/// Encodes a label set.
+pub(crate) fn put_labels(out: &mut Vec<u8>, labels: &Labels) {
     let bytes = labels.as_bytes();
     assert!(bytes.len() <= LABELS_SIZE_MAX, "larger ones are refused before");
     put_varint(out, bytes.len() as u64);
@@ -74,7 +75,7 @@ pub fn decode_exemplars(payload: &[u8]) -> Result<Vec<(Arc<Labels>, Exemplar)>, 
     while !reader.is_empty() {
         let of = match reader.varint()? {
             0 => {
-                let labels = Arc::new(labels(&mut reader)?);
+                let labels = Arc::new(read_labels(&mut reader)?);
                 if labels.is_empty() {
                     return Err(reader.corrupt("a series without labels"));
                 }
@@ -93,14 +94,15 @@ pub fn decode_exemplars(payload: &[u8]) -> Result<Vec<(Arc<Labels>, Exemplar)>, 
             return Err(reader.corrupt("unknown flags of an exemplar"));
         }
         let value = f64::from_bits(reader.u64()?);
-        let labels = labels(&mut reader)?;
+        let labels = read_labels(&mut reader)?;
         let has_timestamp = flags == HAS_TIMESTAMP;
         all.push((of, Exemplar { labels, value, timestamp, has_timestamp }));
     }
     Ok(all)
 }
 
-fn labels(reader: &mut Reader<'_>) -> Result<Labels, codec::Error> {
+/// Decodes what [`put_labels`] wrote.
+pub(crate) fn read_labels(reader: &mut Reader<'_>) -> Result<Labels, codec::Error> {
     let size = reader.varint_size(LABELS_SIZE_MAX)?;
     let labels = Labels::from_canonical(reader.slice(size)?);
     labels.ok_or_else(|| reader.corrupt("labels that are not canonical"))

@@ -14,7 +14,7 @@ use crate::exemplar_record::{ExemplarEncoder, decode_exemplars, exemplar_size_ma
 use crate::locks::lock;
 use crate::log_record::KIND_EXEMPLARS;
 use crate::side_file::SideFile;
-use crate::{Error, Limit, Result};
+use crate::{Error, Limit, Result, SelectLimits};
 use codec::{Reader, put_varint};
 use hashbrown::HashMap;
 use index::CompiledMatchers;
@@ -22,7 +22,6 @@ use model::{Exemplar, Labels, TimeRange, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 use vfs::Vfs;
 use wal::Wal;
 
@@ -38,7 +37,7 @@ const EXEMPLAR_SIZE: usize = 144;
 /// Bytes of memory of a series besides its labels.
 const SERIES_SIZE: usize = 128;
 /// Series that are matched between two looks at the clock.
-const SERIES_PER_LOOK: usize = 256;
+const SETS_PER_LOOK: usize = 256;
 
 /// The exemplars of one series.
 #[derive(Clone, Debug)]
@@ -243,11 +242,11 @@ impl ExemplarQueue {
         &self,
         sets: &[CompiledMatchers],
         range: &TimeRange,
-        series_max: usize,
-        deadline: Option<Instant>,
+        limits: &SelectLimits,
     ) -> Result<Vec<ExemplarSeries>> {
+        let series_max = limits.series_max;
         let mut found = Vec::new();
-        for labels in self.matching(sets, deadline)? {
+        for labels in self.matching(sets, limits)? {
             let exemplars = match lock(&self.state).by_series.get(&labels) {
                 Some(list) => within(list, range),
                 None => continue,
@@ -270,34 +269,49 @@ impl ExemplarQueue {
     fn matching(
         &self,
         sets: &[CompiledMatchers],
-        deadline: Option<Instant>,
+        limits: &SelectLimits,
     ) -> Result<Vec<Arc<Labels>>> {
         let mut all: Vec<Arc<Labels>> = lock(&self.state).by_series.keys().cloned().collect();
         let mut looks = 0;
-        let mut is_late = || {
+        let mut check = || {
             looks += 1;
-            let is_due = looks % SERIES_PER_LOOK == 0;
-            is_due && deadline.is_some_and(|deadline| deadline < Instant::now())
+            if looks % SETS_PER_LOOK == 0 { limits.check_interrupt() } else { Ok(()) }
         };
-        let mut has_expired = false;
+        let mut interrupted = Ok(());
         all.retain(|labels| {
             sets.iter().any(|set| {
-                has_expired = has_expired || is_late();
-                !has_expired && set.matches(labels)
+                if interrupted.is_ok() {
+                    interrupted = check();
+                }
+                interrupted.is_ok() && set.matches(labels)
             })
         });
-        if has_expired { Err(Error::DeadlineExceeded) } else { Ok(all) }
+        interrupted.map(|()| all)
     }
 
-    /// Removes the exemplars in a range of the series that match any of the sets.
+    /// The series that match any of the sets and have exemplars in a range.
     ///
     /// # Errors
-    /// None that a caller without a deadline could see.
-    pub fn delete(&self, sets: &[CompiledMatchers], range: &TimeRange) -> Result<()> {
-        for labels in self.matching(sets, None)? {
-            lock(&self.state).remove_where(&labels, |exemplar| range.contains(exemplar.timestamp));
+    /// [`Error::DeadlineExceeded`] and [`Error::Cancelled`].
+    pub fn series_in(
+        &self,
+        sets: &[CompiledMatchers],
+        range: &TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<Vec<Arc<Labels>>> {
+        let mut matching = self.matching(sets, limits)?;
+        let state = lock(&self.state);
+        let is_in =
+            |labels: &Arc<Labels>| state.by_series.get(labels).map(|list| within(list, range));
+        matching.retain(|labels| is_in(labels).is_some_and(|found| !found.is_empty()));
+        Ok(matching)
+    }
+
+    /// Removes the exemplars of some series in a range.
+    pub fn delete(&self, series: &[Arc<Labels>], range: &TimeRange) {
+        for labels in series {
+            lock(&self.state).remove_where(labels, |exemplar| range.contains(exemplar.timestamp));
         }
-        Ok(())
     }
 
     /// Removes what is older.

@@ -72,6 +72,7 @@ impl Expirer {
         for damaged in damaged.iter().filter(|damaged| damaged.period.range().end < oldest) {
             self.note_expired(self.drop_damaged(damaged), &mut first_error)?;
         }
+        self.note_expired(self.partitions.name_manifests(), &mut first_error)?;
         first_error.map_or(Ok(()), Err)
     }
 
@@ -137,8 +138,10 @@ impl Expirer {
             }
             let root = self.ground.dir.join(PARTITIONS_DIR);
             let to = root.join(format!("{}{DROPPED_INFIX}{segment}", period.name()));
-            vfs.rename(&from, &to)?;
-            vfs.sync_dir(&root)?;
+            self.ground.root.remove_with(vfs, &self.ground.dir, period, || {
+                vfs.rename(&from, &to)?;
+                Ok(vfs.sync_dir(&root)?)
+            })?;
             Ok(Some(to))
         })
     }
@@ -173,7 +176,7 @@ impl Expirer {
         if expired.is_empty() {
             return Ok(());
         }
-        let mut manifest = partition.read().disk.manifest().clone();
+        let mut manifest = partition.read().disk.next_manifest();
         manifest.parts.retain(|part| !expired.contains(&part.file));
         manifest.remove_applied_tombstones();
         let done: Vec<String> = expired.iter().map(|file| Manifest::part_file(*file)).collect();

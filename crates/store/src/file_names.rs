@@ -12,3 +12,8 @@ pub const PARTS_DIR: &str = "parts";
 pub const INDEX_DIR: &str = "index";
 /// What is appended to the name of a side file that is set aside.
 pub const CORRUPT_SUFFIX: &str = ".corrupt";
+
+/// Name of the second file with the same content, if a file has one.
+pub fn copy_of(name: &str) -> String {
+    format!("{name}.copy")
+}

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::backoff::Backoff;
 use crate::damage_review::DamageReview;
 use crate::exemplars::ExemplarQueue;
-use crate::file_names::{INDEX_DIR, PARTS_DIR};
+use crate::file_names::PARTS_DIR;
 use crate::ground::Ground;
 use crate::head::MemoryPart;
 use crate::jobs::Load;
@@ -19,6 +19,7 @@ use crate::locks::lock;
 use crate::manifest::{Manifest, PartEntry};
 use crate::merge::{self, MergeInput, MergeOutcome};
 use crate::metadata::MetadataTable;
+use crate::named_log::NamedLog;
 use crate::part::reader::PartSummary;
 use crate::part::{Part, PartInfo, PartSink, PartWriter};
 use crate::partition::{Partition, PartitionState};
@@ -83,7 +84,7 @@ impl FlushPlan {
 
     /// The manifest that names what was written.
     fn manifest(&self, state: &PartitionState, flushed: &Flushed) -> Manifest {
-        let mut manifest = state.disk.manifest().clone();
+        let mut manifest = state.disk.next_manifest();
         manifest.wal_from = state.unflushed.wal_next();
         if let Some(frozen) = &flushed.frozen {
             manifest.segments.push(frozen.entry());
@@ -152,6 +153,10 @@ impl Flusher {
         self.flush_all()?;
         // What was flushed is flushed: the list of damage is tried again next time.
         drop(self.damage_review.write());
+        let Ground { vfs, dir, root, health, .. } = &*self.ground;
+        let made = self.partitions.made();
+        let updated = root.update(vfs.as_ref(), dir, &made, NamedLog::of_open(&self.log.wal));
+        updated.map_err(|error| health.latch_if_failed(error))?;
         self.retention.write_clock_if_due()
     }
 
@@ -196,7 +201,7 @@ impl Flusher {
             return Ok(());
         }
         partition.seal_taken()?;
-        self.create_on_disk(partition)?;
+        partition.create_on_disk(self.ground.vfs.as_ref())?;
         let plan = FlushPlan::new(&mut partition.write());
         let flushed = self.write_flushed(partition, &plan);
         let flushed = flushed.and_then(|flushed| {
@@ -230,24 +235,6 @@ impl Flusher {
         // With the rotation, so that the new log segment registers behind what is sealed.
         state.series.index.seal();
         true
-    }
-
-    /// Makes the folders of a partition that has none yet, and a manifest before anything is in
-    /// them: content without one is damage.
-    fn create_on_disk(&self, partition: &Partition) -> Result<()> {
-        let manifest = {
-            let state = partition.read();
-            if state.disk.is_made() {
-                return Ok(());
-            }
-            state.disk.manifest().clone()
-        };
-        for folder in [PARTS_DIR, INDEX_DIR] {
-            self.ground.vfs.create_dir_all(&partition.dir.join(folder))?;
-        }
-        manifest.write(self.ground.vfs.as_ref(), &partition.dir)?;
-        partition.write().disk.set_made();
-        Ok(())
     }
 
     /// Writes segment and part, and opens what it wrote: nothing may fail once the manifest names

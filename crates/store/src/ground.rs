@@ -10,6 +10,7 @@ use crate::damage::DamageList;
 use crate::file_names::PARTITIONS_DIR;
 use crate::health::Health;
 use crate::period::{PartitionLength, Period};
+use crate::root_manifest::RootManifest;
 use crate::signals::Signals;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub(crate) struct Ground {
     /// What is known to be missing or rotten.
     pub damage: Arc<DamageList>,
     pub health: Health,
+    /// The partitions and files that there are.
+    pub root: RootManifest,
     pub signals: Signals,
     /// Keeps other processes out.
     pub lock: DirectoryLock,

@@ -62,10 +62,14 @@ impl Health {
         lock(&self.latch).clone().or_else(|| lock(&self.low_disk).clone())
     }
 
-    /// Refuses writes while less than `min` bytes are `free` on the disk.
-    pub fn set_free_space(&self, free: u64, min: u64) {
+    /// Refuses writes while less than `min` bytes are `free` on the disk. `held` says what takes room
+    /// and does not go by itself.
+    pub fn set_free_space(&self, free: u64, min: u64, held: Option<String>) {
         *lock(&self.low_disk) = (free < min).then(|| {
-            format!("{free} bytes are free on the disk, {min} must be (free-disk-min); free some")
+            let held = held.map_or(String::new(), |held| format!(". {held}"));
+            format!(
+                "{free} bytes are free on the disk, {min} must be (free-disk-min); free some{held}"
+            )
         });
     }
 

@@ -102,7 +102,7 @@ fn rewrite_without(
             remove_done(ground, partition, &[Manifest::segment_file(rewritten.name())])?;
             return Ok(false);
         }
-        let manifest = manifest_with(state.disk.manifest(), &rewritten);
+        let manifest = manifest_with(state.disk.next_manifest(), &rewritten);
         manifest.write(ground.vfs.as_ref(), &partition.dir)?;
         install_segment(ground, &mut state, &rewritten, manifest)?;
         state.series.remove_keys(&dead.entities);
@@ -190,8 +190,12 @@ mod tests {
     use std::path::Path;
     use vfs::SimVfs;
 
-    const LIMITS: SelectLimits =
-        SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    const LIMITS: SelectLimits = SelectLimits {
+        series_max: usize::MAX,
+        deadline: None,
+        cancelled: None,
+        cost_max: u64::MAX,
+    };
 
     fn store() -> Arc<Store> {
         let disk = SimVfs::new(1);

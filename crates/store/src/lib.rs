@@ -13,6 +13,8 @@
 // What the store is, and the parts that it hands on to.
 mod store;
 mod opening;
+mod rebuild;
+mod root_manifest;
 mod recover;
 mod config;
 mod error;
@@ -20,6 +22,7 @@ mod error;
 mod ground;
 mod file_names;
 mod locks;
+mod named_log;
 mod narrow;
 mod needs;
 mod health;
@@ -89,12 +92,15 @@ mod partition_files;
 mod strays;
 // What may be done by hand.
 mod delete;
+mod unfinished_deletion;
 mod snapshot;
 mod backup;
 mod restoring;
 // Small files beside the partitions.
 mod side_file;
+mod identity;
 mod metadata;
+mod metadata_files;
 mod exemplar_record;
 mod exemplars;
 mod dropped;
@@ -107,6 +113,7 @@ mod repair;
 #[cfg(test)]
 #[path = "../tests/rows/mod.rs"]
 mod rows;
+mod string_numbers;
 
 /// What tests, fuzzers and measurements reach inside for.
 #[doc(hidden)]
@@ -133,17 +140,20 @@ pub use elsewhere::{Answer, Asked, Elsewhere, Fault, FoundSeries, Grain, Lacks, 
 pub use error::{Error, Limit};
 pub use exemplars::ExemplarSeries;
 pub use file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+pub use identity::store_id;
+pub use index::CancelFlag;
 pub use metadata::{NOTE_START, NOTE_WITHDRAWN};
 pub use missing::Missing;
 pub use needs::Need;
 pub use opening::StoreOpening;
 pub use partitions::PARTITIONS_MAX;
 pub use period::{PartitionLength, Period};
-pub use questions::{Asks, Questions};
+pub use questions::{Asks, Questions, confine};
 pub use refusal::Appended;
 pub use repair::losses::{LossLine, LostSeries};
 pub use repair::{RepairPlan, plan_repair};
 pub use restoring::{MARKER as RESTORING_MARKER, begin_restoring, end_restoring, restoring};
+pub use root_manifest::is_file_lost;
 pub use scrub::ScrubStats;
 pub use select::limits::SelectLimits;
 pub use select::selection::{Selection, SeriesKeys};
@@ -153,7 +163,7 @@ pub use starts::select::series_of_starts;
 pub use stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats};
 pub use store::Store;
 pub use verify::report::{Finding, VerifyReport};
-pub use verify::{Progress, Snapshots, verify, verify_with};
+pub use verify::{Progress, Snapshots, verify, verify_changed, verify_with};
 
 /// `Result` of this room.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -14,7 +14,7 @@ use crate::narrow::whole;
 use codec::{Reader, put_i64_zigzag, put_u64, put_varint, unzigzag, zigzag};
 use model::{Metadata, MetricKind, Timestamp};
 
-use crate::period::Period;
+use crate::period::{PartitionLength, Period};
 
 /// The store's kinds: rows of one partition with the registrations they need, descriptions of
 /// metrics, and exemplars, which [`crate::exemplar_record`] encodes.
@@ -160,11 +160,15 @@ pub struct RowsRecord<'a> {
 }
 
 impl<'a> RowsRecord<'a> {
-    /// Splits a payload of kind [`KIND_ROWS`].
-    pub fn parse(payload: &'a [u8]) -> Result<RowsRecord<'a>, codec::Error> {
+    /// Splits a payload of kind [`KIND_ROWS`]. `None` for a record without rows of the period behind
+    /// the last one, which earlier versions logged: it holds nothing.
+    pub fn parse(payload: &'a [u8]) -> Result<Option<RowsRecord<'a>>, codec::Error> {
         let mut reader = Reader::new(payload);
-        let period = Period::from_code(reader.i64_zigzag()?);
-        let period = period.ok_or_else(|| reader.corrupt("no code of a partition"))?;
+        let code = reader.i64_zigzag()?;
+        let period = Period::from_code(code);
+        if period.is_none() && !PartitionLength::is_code_behind_time(code) {
+            return Err(reader.corrupt("no code of a partition"));
+        }
         let size = reader.varint_size(payload.len())?;
         let registrations = reader.slice(size)?;
         let unit_idx = reader.u8()?;
@@ -172,7 +176,11 @@ impl<'a> RowsRecord<'a> {
             return Err(reader.corrupt("unknown time unit"));
         }
         let rows = &payload[reader.offset()..];
-        Ok(RowsRecord { period, registrations, unit_idx, rows })
+        match period {
+            Some(period) => Ok(Some(RowsRecord { period, registrations, unit_idx, rows })),
+            None if rows.is_empty() => Ok(None),
+            None => Err(reader.corrupt("rows of a partition behind the end of time")),
+        }
     }
 
     /// A decoder of the rows; the registrations must be replayed first.
@@ -288,7 +296,6 @@ fn kind_code(kind: MetricKind) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::PartitionLength;
 
     fn period(number: i64) -> Period {
         PartitionLength::Month.period(number).unwrap()
@@ -309,7 +316,7 @@ mod tests {
             let pieces = encoder.finish(period(-20), &mut head);
             let payload = [&head, pieces[0], pieces[1]].concat();
 
-            let record = RowsRecord::parse(&payload).unwrap();
+            let record = RowsRecord::parse(&payload).unwrap().unwrap();
             assert_eq!((record.period, record.registrations), (period(-20), &b"new"[..]));
             let mut rows = record.rows();
             let mut out = Vec::new();
@@ -330,8 +337,57 @@ mod tests {
         }
     }
 
+    /// Floats and timestamps where encodings change: signed zeros, powers of two and their
+    /// neighbours, the ends of `i64`, infinities, NaNs.
+    #[test]
+    fn extreme_rows_come_back() {
+        let powers = (0..64).flat_map(|p| [-1.0, 0.0, 1.0].map(|by| 2f64.powi(p) + by));
+        let mut values: Vec<f64> = powers.collect();
+        values.extend([0.0, f64::MIN_POSITIVE, 5e-324, 0.1, 1e300, f64::INFINITY, f64::NAN]);
+        values.extend([model::stale_marker(), f64::from_bits(u64::MAX)]);
+        values.extend(values.clone().iter().map(|value| -value));
+        let times = (0..63).flat_map(|p| [-1i64, 0, 1].map(|by| (1i64 << p).wrapping_add(by)));
+        let mut times: Vec<i64> = times.collect();
+        times.extend(times.clone().iter().map(|time| time.wrapping_neg()));
+        times.extend([i64::MIN, i64::MIN + 1, i64::MAX]);
+        for pair in times.windows(2) {
+            let mut encoder = RowsEncoder::default();
+            encoder.start(unit_of(pair.iter().copied()));
+            pair.iter().for_each(|time| encoder.row(9, *time, &values));
+            let mut head = Vec::new();
+            let pieces = encoder.finish(period(600), &mut head);
+            let payload = [&head, pieces[0], pieces[1]].concat();
+            let record = RowsRecord::parse(&payload).unwrap().unwrap();
+            let (mut rows, mut back) = (record.rows(), Vec::new());
+            for time in pair {
+                assert_eq!(rows.head().unwrap().unwrap().entity, 9);
+                assert_eq!(rows.values(values.len(), &mut back).unwrap(), *time);
+                assert!(back.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()));
+            }
+            assert!(rows.head().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn registrations_behind_the_end_of_time_hold_nothing() {
+        for length in PartitionLength::ALL {
+            let last = length.of(i64::MAX).code();
+            let payload = |code: i64, rows: &[u8]| {
+                let mut payload = Vec::new();
+                put_i64_zigzag(&mut payload, code);
+                payload.extend_from_slice(b"\x03new\x00");
+                payload.extend_from_slice(rows);
+                payload
+            };
+            assert!(matches!(RowsRecord::parse(&payload(last, b"")), Ok(Some(_))));
+            assert!(matches!(RowsRecord::parse(&payload(last + 1, b"")), Ok(None)));
+            assert!(RowsRecord::parse(&payload(last + 1, b"\x00\x00\x00")).is_err());
+            assert!(RowsRecord::parse(&payload(last + 2, b"")).is_err());
+        }
+    }
+
     fn decode_all(payload: &[u8]) {
-        let Ok(record) = RowsRecord::parse(payload) else { return };
+        let Ok(Some(record)) = RowsRecord::parse(payload) else { return };
         let (mut rows, mut values) = (record.rows(), Vec::new());
         while let Ok(Some(_)) = rows.head() {
             if rows.values(1, &mut values).is_err() {

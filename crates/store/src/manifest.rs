@@ -26,9 +26,6 @@ const VERSION_BARE: u8 = b'1';
 /// Bounds that a sane manifest keeps, against sizes that lie.
 const PARTS_MAX: usize = 1 << 20;
 const NAME_SIZE_MAX: usize = 255;
-/// Numbers of parts and tombstones stay below: as many as nobody ever writes, and far from where
-/// counting on would overflow.
-const SEQUENCE_MAX: u64 = 1 << 62;
 /// Stands for the checksum of a segment's footer that nobody knows.
 const FOOTER_UNKNOWN: u32 = 0;
 
@@ -88,6 +85,10 @@ pub struct Tombstone {
 }
 
 impl Manifest {
+    /// Numbers of parts and tombstones stay below: as many as nobody ever writes, and far from where
+    /// counting on would overflow.
+    pub const SEQUENCE_MAX: u64 = 1 << 62;
+
     /// File name of the part with that number.
     pub fn part_name(file: u64) -> String {
         format!("{file:016x}.part")
@@ -164,11 +165,21 @@ impl Manifest {
         self.tombstones.retain(|tombstone| oldest < tombstone.sequence);
     }
 
+    /// Checksum of what is the partition's content: without the next number, which runs ahead of the
+    /// disk, and the files that may go.
+    pub fn content_checksum(&self, period: Period) -> u32 {
+        let content = Manifest { sequence_next: 0, unvouched: Vec::new(), ..self.clone() };
+        let bytes = content.encode(period);
+        // Not that of all bytes: with its own checksum behind it every text has the same.
+        let checksum = bytes.last_chunk().expect("it ends with its checksum");
+        u32::from_le_bytes(*checksum)
+    }
+
     /// Which of the rules does not hold that must hold at every change.
     fn broken_rule(&self) -> Option<&'static str> {
         let rules = [
             (self.parts.is_sorted_by(|a, b| a.order < b.order), "parts are not by order"),
-            (self.sequence_next <= SEQUENCE_MAX, "a number that is never reached"),
+            (self.sequence_next <= Manifest::SEQUENCE_MAX, "a number that is never reached"),
             (self.parts.iter().all(|p| p.file < self.sequence_next), "a part of a later number"),
             (self.parts.iter().all(|p| p.order <= p.applied), "a part applied less than its order"),
             (
@@ -353,7 +364,7 @@ mod tests {
         let bytes = manifest.encode(period());
         assert_eq!(Manifest::decode(&bytes, Some(period())), Ok(manifest.clone()));
         assert_eq!(Manifest::decode(&bytes, None), Ok(manifest));
-        let other = Manifest::decode(&bytes, Some(period().next()));
+        let other = Manifest::decode(&bytes, period().next());
         assert!(matches!(other, Err(Unreadable::Corrupt(_))), "{other:?}");
         for idx in 0..bytes.len() {
             let mut rotten = bytes.clone();

@@ -89,6 +89,11 @@ impl Merger {
                 }
             }
         }
+        if !self.ground.health.is_latched()
+            && let Err(error) = self.partitions.name_manifests()
+        {
+            first_error.get_or_insert(error);
+        }
         first_error.map_or(Ok(()), Err)
     }
 
@@ -227,7 +232,7 @@ impl Merger {
     ) -> Result<()> {
         let _change = partition.lock_change();
         let is_input = |file: u64| plan.inputs.iter().any(|input| input.entry.file == file);
-        let mut manifest = partition.read().disk.manifest().clone();
+        let mut manifest = partition.read().disk.next_manifest();
         let output = Manifest::part_file(plan.output.file);
         let still_there = manifest.parts.iter().filter(|part| is_input(part.file)).count();
         if still_there < plan.inputs.len() {

@@ -14,9 +14,11 @@ use crate::damage::DamageList;
 use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
 use crate::ground::{DirectoryLock, Ground};
 use crate::health::Health;
+use crate::named_log::NamedLog;
 use crate::partition_length;
 use crate::recover::{Found, Recovery};
 use crate::restoring::refuse_restoring;
+use crate::root_manifest::RootManifest;
 use crate::signals::Signals;
 use crate::store::Store;
 use crate::store_log::LogOwner;
@@ -25,7 +27,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use vfs::Vfs;
 use wal::kinds::{EXEMPLARS, METADATA, SERIES};
-use wal::{Consumers, Log, NeededFrom, WalConfig};
+use wal::{Consumers, Log, LogRange, NeededFrom, WalConfig};
 
 /// A store that was looked at and is not open yet.
 pub struct StoreOpening {
@@ -52,7 +54,8 @@ impl Store {
 
 impl StoreOpening {
     /// Locks `dir`, which is created if need be, and reads all that says what the store is. Changes
-    /// nothing that is there; in a new directory the length of its partitions is written down.
+    /// nothing that is there, but for manifests of partitions that are missing or damaged: they are made
+    /// again. In a new directory the length of its partitions is written down.
     ///
     /// # Errors
     /// When another process has it open, when a backup is half restored into it, when a newer program
@@ -73,12 +76,15 @@ impl StoreOpening {
             counters: Counters::default(),
             damage,
             health: Health::default(),
+            root: RootManifest::default(),
             signals: Signals::default(),
             lock,
         };
         ground.length = Recovery { ground: &ground }.settle_length()?;
         let recovery = Recovery { ground: &ground };
-        let found = recovery.look()?;
+        let mut found = recovery.look()?;
+        recovery.rebuild_manifests(&mut found)?;
+        recovery.note_damaged(&found)?;
         recovery.sync_names(&found)?;
         Ok(StoreOpening { ground, found })
     }
@@ -112,10 +118,14 @@ impl StoreOpening {
 
     fn finish_as(self, log: Arc<Log>, owner: LogOwner) -> Result<Arc<Store>> {
         let StoreOpening { ground, found } = self;
-        let recovered = Recovery { ground: &ground }.recover(found, log.wal())?;
+        let mut recovered = Recovery { ground: &ground }.recover(found, log.wal())?;
         let (lock, clock) = (ground.lock.clone(), recovered.clock);
+        let deletion = recovered.deletion.take();
         let store = Store::assemble(ground, recovered, log, owner)?;
         attach(&store, &lock);
+        if let Some(deletion) = &deletion {
+            store.finish_deletion(deletion)?;
+        }
         store.start(clock)?;
         Ok(store)
     }
@@ -124,7 +134,7 @@ impl StoreOpening {
 /// What one of the store's consumers needs of the log.
 type Need = fn(&Store) -> Option<u64>;
 
-/// Tells the log what the store needs of it.
+/// Tells the log what the store needs of it, and has new segments named by the root manifest.
 fn attach(store: &Arc<Store>, lock: &DirectoryLock) {
     let needs: [(&str, Need); 3] = [
         (SERIES, |store| store.shared.partitions.log_needed_from()),
@@ -135,6 +145,13 @@ fn attach(store: &Arc<Store>, lock: &DirectoryLock) {
         let needed_from = needed_from(Arc::downgrade(store), need, Arc::clone(lock));
         store.shared.log.shared().attach(name, needed_from);
     }
+    // Not the store: the commit thread must not be the last who holds it.
+    let ground = Arc::clone(&store.shared.ground);
+    store.shared.log.wal.set_on_segment_begun(Box::new(move |LogRange { first, end }| {
+        let log = NamedLog { first, end, has_end: false };
+        // On failure the file names less than there is, until the next flush writes it.
+        let _ = ground.root.name_log(ground.vfs.as_ref(), &ground.dir, log);
+    }));
 }
 
 /// The need of a store; everything, once the store is gone: nobody can say any more.

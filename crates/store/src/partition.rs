@@ -25,7 +25,7 @@ use crate::period::Period;
 use crate::seal::Sealing;
 use crate::unflushed::Unflushed;
 use crate::{Error, Result, strays};
-use index::{BlockMatch, Index};
+use index::{BlockMatch, Index, OnRot, Search, Step};
 use roaring::RoaringBitmap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -147,6 +147,34 @@ impl Partition {
         })
     }
 
+    /// Last number that the manifest on disk has given out, 0 without any; `None` if there is no manifest.
+    pub fn last_number(&self) -> Option<(Period, u64)> {
+        let state = self.read();
+        let is_there = state.disk.is_made() && !self.is_dropped();
+        is_there.then(|| (self.period, state.disk.last_number()))
+    }
+
+    /// Makes the folders of a partition that has none yet, and a manifest before anything is in
+    /// them: content without one is damage.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn create_on_disk(&self, vfs: &dyn Vfs) -> Result<()> {
+        let manifest = {
+            let state = self.read();
+            if state.disk.is_made() {
+                return Ok(());
+            }
+            state.disk.manifest().clone()
+        };
+        for folder in [PARTS_DIR, INDEX_DIR] {
+            vfs.create_dir_all(&self.dir.join(folder))?;
+        }
+        manifest.write(vfs, &self.dir)?;
+        self.write().disk.set_made(manifest.sequence_next);
+        Ok(())
+    }
+
     /// Shared access. A panic of another thread while it wrote leaves nothing half-done that a
     /// reader could not bear, so poisoning is ignored.
     pub fn read(&self) -> RwLockReadGuard<'_, PartitionState> {
@@ -265,6 +293,21 @@ impl Partition {
         state.active.restart();
         self.note_head_size(&state);
         Ok(())
+    }
+
+    /// Ends a search of the index, which keeps writers out for short steps only.
+    pub fn search(
+        &self,
+        mut search: Search<'_>,
+        on_rot: &mut OnRot<'_>,
+    ) -> index::Result<Vec<BlockMatch>> {
+        loop {
+            let step = search.step(&self.read().series.index, on_rot)?;
+            if step == Step::Done {
+                return Ok(search.take());
+            }
+            search.run(on_rot)?;
+        }
     }
 
     /// Exclusive access with all taken rows sealed: for who needs both at one moment.

@@ -85,13 +85,18 @@ impl Partitions {
             return Err(damaged.error());
         }
         let Ground { vfs, damage, length, .. } = &*self.ground;
-        let present = length.of(vfs.now());
-        let is_present = (present.previous()..=present.next()).contains(&period);
+        let is_present = length.of(vfs.now()).is_near(period);
         let reserve = if is_present { PRESENT_PARTITIONS_MAX } else { 0 };
         check_partition_count(by_period.len() + 1, PARTITIONS_MAX + reserve)?;
         let from = lock(&self.dropped).from(period);
         let dir = self.ground.partition_dir(period);
         let partition = Arc::new(Partition::open(vfs, dir, period, from, damage)?);
+        if 0 < from {
+            // Two manifests say, too, which records of the log count: without the file `dropped` they
+            // would be replayed as samples of the new series.
+            partition.create_on_disk(vfs.as_ref())?;
+            self.ground.root.note_made(vfs.as_ref(), &self.ground.dir, period, from)?;
+        }
         by_period.insert(period, Arc::clone(&partition));
         Ok(partition)
     }
@@ -134,6 +139,28 @@ impl Partitions {
         }
     }
 
+    /// The partitions with a manifest that have not been dropped, each with the last number that its
+    /// manifest on disk has given out, as the root manifest names them.
+    pub fn made(&self) -> impl Fn() -> Vec<(Period, u64)> {
+        let all = self.all().into_iter();
+        let made: Vec<_> = all.filter_map(|one| Some((one.last_number()?.1, one))).collect();
+        move || {
+            let kept = made.iter().filter(|(_, partition)| !partition.is_dropped());
+            kept.map(|(number, partition)| (partition.period, *number)).collect()
+        }
+    }
+
+    /// Names the manifests of all partitions in the root manifest, so that an older copy of one is
+    /// noticed from now on.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn name_manifests(&self) -> Result<()> {
+        let Ground { vfs, dir, root, health, .. } = &*self.ground;
+        let named = root.name_partitions(vfs.as_ref(), dir, &self.made());
+        named.map_err(|error| health.latch_if_failed(error))
+    }
+
     /// Timestamp of the newest sample; `None` without any.
     pub fn newest_sample(&self) -> Option<i64> {
         let newest = self.read().values().map(|partition| partition.read().newest()).max();
@@ -163,6 +190,8 @@ impl Partitions {
         let damaged = self.damaged().into_iter();
         let overlapping = damaged.filter(|one| one.period.range().overlaps(range));
         let mut lost: Vec<Damage> = overlapping.map(|one| one.damage()).collect();
+        let missing = self.ground.root.doubtful().iter();
+        lost.extend(missing.filter(|one| one.span.overlaps(range)).cloned());
         for partition in self.overlapping(range) {
             let relative = |part: &LostPart| self.ground.damage.relative(&part.file);
             let state = partition.read();

@@ -79,6 +79,26 @@ impl PartitionLength {
         (self.of(i64::MIN)..=self.of(i64::MAX)).contains(&period).then_some(period)
     }
 
+    /// Whether a code stands for the period right behind the last one. Earlier versions prepared that
+    /// partition for the series of the last one, and logged them with its code.
+    pub fn is_code_behind_time(code: i64) -> bool {
+        PartitionLength::ALL.into_iter().any(|length| code == length.of(i64::MAX).code() + 1)
+    }
+
+    /// Day number of the first day of the period with this number.
+    fn first_day(self, number: i64) -> i64 {
+        debug_assert!(number.abs() <= self.number_max(), "a number near those of instants");
+        match self {
+            PartitionLength::Day => number,
+            PartitionLength::Week => number * 7 - EPOCH_WEEKDAY,
+            PartitionLength::Month => {
+                let month = u32::try_from(number.rem_euclid(12) + 1).expect("1 to 12");
+                days_from_civil(1970 + number.div_euclid(12), month)
+            }
+            PartitionLength::Year => days_from_civil(1970 + number, 1),
+        }
+    }
+
     /// How long before the end of a partition the next one is made ready for its series. Whoever is
     /// active in that time is registered there, gone or not when it begins: so of a day it is less.
     pub fn rollover_ahead_ns(self) -> i64 {
@@ -157,27 +177,33 @@ impl Period {
         length.period(code - length.code_base())
     }
 
-    /// The one after it.
-    pub fn next(self) -> Period {
-        Period { number: self.number + 1, ..self }
+    /// The period after it; `None` after the last one that has an instant.
+    pub fn next(self) -> Option<Period> {
+        self.length.period(i64::from(self.number) + 1)
     }
 
-    /// The one before it.
-    pub fn previous(self) -> Period {
-        Period { number: self.number - 1, ..self }
+    /// The period before it; `None` before the first one that has an instant.
+    pub fn previous(self) -> Option<Period> {
+        self.length.period(i64::from(self.number) - 1)
+    }
+
+    /// Whether it is this period, the one before it or the one after it.
+    pub fn is_near(self, other: Period) -> bool {
+        self.length == other.length && self.number.abs_diff(other.number) <= 1
     }
 
     /// All instants of the period (cut at what an `i64` of nanoseconds can say).
     #[inline]
     pub fn range(self) -> TimeRange {
-        let start = self.first_day().saturating_mul(NANOS_PER_DAY);
-        let end = self.next().first_day().saturating_mul(NANOS_PER_DAY);
+        let number = i64::from(self.number);
+        let start = self.length.first_day(number).saturating_mul(NANOS_PER_DAY);
+        let end = self.length.first_day(number + 1).saturating_mul(NANOS_PER_DAY);
         TimeRange::new(start, if end == i64::MAX { end } else { end.saturating_sub(1) })
     }
 
     /// The directory's name.
     pub fn name(self) -> String {
-        let first_day = self.first_day();
+        let first_day = self.length.first_day(i64::from(self.number));
         match self.length {
             PartitionLength::Day => {
                 let (year, month) = civil_from_days(first_day);
@@ -221,20 +247,6 @@ impl Period {
             _ => None,
         };
         parsed.filter(|parsed| parsed.name() == name)
-    }
-
-    fn first_day(self) -> i64 {
-        let number = i64::from(self.number);
-        debug_assert!(number.abs() <= self.length.number_max(), "what some instant falls into");
-        match self.length {
-            PartitionLength::Day => number,
-            PartitionLength::Week => number * 7 - EPOCH_WEEKDAY,
-            PartitionLength::Month => days_from_civil(
-                1970 + number.div_euclid(12),
-                self.number.rem_euclid(12).unsigned_abs() + 1,
-            ),
-            PartitionLength::Year => days_from_civil(1970 + number, 1),
-        }
     }
 }
 
@@ -293,9 +305,10 @@ mod tests {
                 let name = period.name();
                 assert_eq!((Period::parse(&name), period.length()), (Some(period), length));
                 assert_eq!(Period::from_code(period.code()), Some(period), "{name}");
-                let next = period.next();
+                let next = period.next().expect("there is a later instant");
                 assert!(name < next.name(), "names sort by time: {name}");
-                assert_eq!((next.range().start, next.previous()), (range.end + 1, period));
+                assert_eq!((next.range().start, next.previous()), (range.end + 1, Some(period)));
+                assert!(next.is_near(period) && period.is_near(next) && period.is_near(period));
                 period = next;
                 count += 1;
             }
@@ -312,11 +325,12 @@ mod tests {
         }
         for length in PartitionLength::ALL {
             let (first, last) = (length.of(i64::MIN), length.of(i64::MAX));
-            assert_eq!(Period::from_code(first.previous().code()), None);
-            assert_eq!(Period::from_code(last.next().code()), None);
-            // Who looks at neighbours gets there.
-            assert_eq!(first.previous().range(), TimeRange::new(i64::MIN, i64::MIN));
-            assert_eq!(last.next().range(), TimeRange::new(i64::MAX, i64::MAX));
+            assert_eq!((first.previous(), last.next()), (None, None));
+            assert_eq!(Period::from_code(first.code() - 1), None);
+            assert_eq!(Period::from_code(last.code() + 1), None);
+            assert!(PartitionLength::is_code_behind_time(last.code() + 1));
+            assert!(!PartitionLength::is_code_behind_time(last.code()));
+            assert_eq!((first.range().start, last.range().end), (i64::MIN, i64::MAX));
         }
     }
 

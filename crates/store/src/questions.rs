@@ -1,6 +1,7 @@
 //! What is asked of a store, by those who want all or nothing, and by those who take answers that are
 //! not whole as long as what is missing is told.
 
+use crate::catalog::ListBounds;
 use crate::damage::Damage;
 use crate::elsewhere::asking::Concerned;
 use crate::elsewhere::fold::{Fold, Folded};
@@ -11,7 +12,7 @@ use crate::missing::{Missing, Watch};
 use crate::reader::Reader;
 use crate::select::matchers::{compile, plain};
 use crate::stats::{Cardinality, CardinalityRequest};
-use crate::{Result, SelectLimits, Selection, cardinality, catalog};
+use crate::{Error, Result, SelectLimits, Selection, cardinality, catalog};
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
 use std::borrow::Cow;
@@ -27,6 +28,10 @@ pub struct Questions<'a> {
     missing: Option<&'a Arc<Missing>>,
     asks: Asks,
     shows: Shows,
+    /// Every series of an answer matches one of these, too; none of them: all series.
+    filters: &'a [Vec<Matcher>],
+    /// Bytes of memory that a list of series, label names or values may take.
+    list_size_max: u64,
 }
 
 /// Which metrics are found by who does not ask for them by name.
@@ -67,9 +72,53 @@ fn hide(sets: &mut Cow<'_, [Vec<Matcher>]>, ending: &str) {
     sets.iter_mut().filter(|set| !tells(set)).for_each(|set| set.push(hidden.clone()));
 }
 
+/// Selector sets that one selection may have once label filters are added.
+const CONFINED_SETS_MAX: usize = 10_000;
+
+/// Adds label filters to selector sets: a series matches the result if it matches one of `sets` (no
+/// sets: all series) and one of `filters` (no filters: all series).
+///
+/// # Errors
+/// [`crate::Error::Invalid`] for too many combinations.
+pub fn confine<'s>(
+    sets: &'s [Vec<Matcher>],
+    filters: &[Vec<Matcher>],
+) -> Result<Cow<'s, [Vec<Matcher>]>> {
+    if filters.is_empty() {
+        return Ok(Cow::Borrowed(sets));
+    }
+    if sets.is_empty() {
+        return Ok(Cow::Owned(filters.to_vec()));
+    }
+    let count = sets.len().saturating_mul(filters.len());
+    if CONFINED_SETS_MAX < count {
+        return Err(Error::Invalid(format!(
+            "{} selectors with {} label filters are {count} combinations, the limit is \
+             {CONFINED_SETS_MAX}",
+            sets.len(),
+            filters.len(),
+        )));
+    }
+    let confined =
+        sets.iter().flat_map(|set| filters.iter().map(move |filter| [&set[..], filter].concat()));
+    Ok(Cow::Owned(confined.collect()))
+}
+
 impl<'a> Questions<'a> {
     pub(crate) fn new(reader: &'a Reader, missing: Option<&'a Arc<Missing>>) -> Questions<'a> {
-        Questions { reader, missing, asks: Asks::All, shows: Shows::Plain }
+        Questions {
+            reader,
+            missing,
+            asks: Asks::All,
+            shows: Shows::Plain,
+            filters: &[],
+            list_size_max: u64::MAX,
+        }
+    }
+
+    /// The same, where a list of series, label names or values takes so many bytes of memory at most.
+    pub fn listing_at_most(self, list_size_max: u64) -> Questions<'a> {
+        Questions { list_size_max, ..self }
     }
 
     /// The same of what this store has itself, whatever other databases have: for who must not wait
@@ -91,6 +140,21 @@ impl<'a> Questions<'a> {
     /// The same of all metrics, hidden names among them.
     pub fn showing_all(self) -> Questions<'a> {
         Questions { shows: Shows::All, ..self }
+    }
+
+    /// Confines every answer to series that match one of `filters`, each a conjunction; none of them:
+    /// all series.
+    pub fn confined_to(self, filters: &'a [Vec<Matcher>]) -> Questions<'a> {
+        Questions { filters, ..self }
+    }
+
+    /// The sets that are searched: those of the question without hidden metrics, with the filters.
+    fn searched<'s>(&self, sets: &'s [Vec<Matcher>]) -> Result<Cow<'s, [Vec<Matcher>]>> {
+        let shown = self.shown(sets);
+        match self.filters.is_empty() {
+            true => Ok(shown),
+            false => Ok(Cow::Owned(confine(&shown, self.filters)?.into_owned())),
+        }
     }
 
     /// The sets without the metrics that are hidden: those are found only where a matcher of the
@@ -117,6 +181,11 @@ impl<'a> Questions<'a> {
         }
     }
 
+    /// Bounds on one list.
+    fn bounds<'l>(&self, limits: &'l SelectLimits) -> ListBounds<'l> {
+        ListBounds { limits, size_max: self.list_size_max }
+    }
+
     fn watch(&self) -> Watch {
         self.reader.watch(self.missing)
     }
@@ -134,8 +203,8 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
-        let sets = &*self.shown(sets);
-        let compiled = compile(sets)?;
+        let sets = &*self.searched(sets)?;
+        let compiled = compile(sets, limits)?;
         let Some(others) = self.others(range, limits)? else {
             return self.reader.select(compiled, range, limits, self.watch());
         };
@@ -157,7 +226,10 @@ impl<'a> Questions<'a> {
         fold: &Fold<'_>,
         limits: &SelectLimits,
     ) -> Result<Option<Folded>> {
-        let sets = &*self.shown(sets);
+        if !self.filters.is_empty() {
+            return Ok(None);
+        }
+        let sets = &*self.searched(sets)?;
         let Some(others) = self.others(fold.range(), limits)? else { return Ok(None) };
         let Some(end) = others.end_of_only() else { return Ok(None) };
         let steps = fold.steps_before(end);
@@ -180,7 +252,7 @@ impl<'a> Questions<'a> {
     ) -> Result<bool> {
         let TimeRange { start, end } = fold.range();
         let range = TimeRange::new(start, end.saturating_add(NANOS_PER_MILLI - 1));
-        let own = self.reader.select(compile(sets)?, range, limits, self.watch())?;
+        let own = self.reader.select(compile(sets, limits)?, range, limits, self.watch())?;
         let (mut is_any, mut from) = (false, 0);
         while from < own.len() && !is_any {
             let batch = from..own.len().min(from + own.batch_len());
@@ -204,7 +276,7 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Selection> {
-        let hidden = matchers_of_hidden(&compile(sets)?);
+        let hidden = matchers_of_hidden(&compile(&confine(sets, self.filters)?, limits)?);
         let starts = hidden.into_iter().map(|set| set.and_is(RUN_LABEL, START_RUN)).collect();
         self.reader.select(starts, range, limits, self.watch())
     }
@@ -219,12 +291,13 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<Labels>> {
-        let sets = &*self.shown(sets);
+        let sets = &*self.searched(sets)?;
         // Before what is here is read: what is moved over later is still asked for.
         let others = self.others(range, limits)?;
-        let mut all = catalog::series(self.reader, sets, range, limits, &self.watch())?;
+        let mut all =
+            catalog::series(self.reader, sets, range, &self.bounds(limits), &self.watch())?;
         if let Some(others) = others {
-            others.series(&plain(sets)?, &compile(sets)?, &mut all)?;
+            others.series(&plain(sets)?, &compile(sets, limits)?, &mut all)?;
         }
         Ok(all)
     }
@@ -239,10 +312,11 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
-        let sets = &*self.shown(sets);
+        let sets = &*self.searched(sets)?;
         // Before what is here is read: what is moved over later is still asked for.
         let others = self.others(range, limits)?;
-        let mut all = catalog::label_names(self.reader, sets, range, limits, &self.watch())?;
+        let mut all =
+            catalog::label_names(self.reader, sets, range, &self.bounds(limits), &self.watch())?;
         if let Some(others) = others {
             others.label_names(&plain(sets)?, &mut all)?;
         }
@@ -260,10 +334,17 @@ impl<'a> Questions<'a> {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Vec<String>> {
-        let sets = &*self.shown(sets);
+        let sets = &*self.searched(sets)?;
         // Before what is here is read: what is moved over later is still asked for.
         let others = self.others(range, limits)?;
-        let mut all = catalog::label_values(self.reader, name, sets, range, limits, &self.watch())?;
+        let mut all = catalog::label_values(
+            self.reader,
+            name,
+            sets,
+            range,
+            &self.bounds(limits),
+            &self.watch(),
+        )?;
         if let Some(others) = others {
             others.label_values(name, &plain(sets)?, &mut all)?;
         }
@@ -288,7 +369,7 @@ impl<'a> Questions<'a> {
             let lost = self.reader.ground.damage.list();
             self.watch().note_lost(&lost.into_iter().filter(is_theirs).collect::<Vec<_>>())?;
         }
-        self.reader.exemplars(&compile(sets)?, range, limits)
+        self.reader.exemplars(&compile(&confine(sets, self.filters)?, limits)?, range, limits)
     }
 
     /// Counts the series live on a day, by default the newest with data.
@@ -296,7 +377,9 @@ impl<'a> Questions<'a> {
     /// # Errors
     /// As [`Questions::select`].
     pub fn cardinality(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        cardinality::cardinality(self.reader, request, &self.watch())
+        self.counted(request, |request| {
+            cardinality::cardinality(self.reader, request, &self.watch())
+        })
     }
 
     /// The same of those among them whose samples nobody has asked for since start.
@@ -304,6 +387,21 @@ impl<'a> Questions<'a> {
     /// # Errors
     /// As [`Questions::select`].
     pub fn unqueried(&self, request: &CardinalityRequest) -> Result<Cardinality> {
-        cardinality::unqueried(self.reader, request, &self.watch())
+        self.counted(request, |request| cardinality::unqueried(self.reader, request, &self.watch()))
+    }
+
+    /// Counts the series that match the filters, too; what the index has no count of by series is
+    /// left out then.
+    fn counted(
+        &self,
+        request: &CardinalityRequest,
+        count: impl FnOnce(&CardinalityRequest) -> Result<Cardinality>,
+    ) -> Result<Cardinality> {
+        if self.filters.is_empty() {
+            return count(request);
+        }
+        let sets = confine(&request.sets, self.filters)?.into_owned();
+        let counted = count(&CardinalityRequest { sets, ..request.clone() })?;
+        Ok(Cardinality { index_bytes_by_label: Vec::new(), ..counted })
     }
 }

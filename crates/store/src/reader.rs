@@ -120,7 +120,7 @@ impl Reader {
         limits: &SelectLimits,
     ) -> Result<Vec<ExemplarSeries>> {
         let range = range.intersect(&self.retention.kept_span());
-        self.exemplars.select(sets, &range, limits.series_max, limits.deadline)
+        self.exemplars.select(sets, &range, limits)
     }
 
     /// The times in `range` whose samples may read differently than to a selection that was made

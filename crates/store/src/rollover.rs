@@ -158,7 +158,12 @@ impl Rollover {
     }
 
     fn step(&self, preparation: &mut Preparation, old: &Partition) -> Result<()> {
-        let next = match self.partitions.get_or_make(old.period.next()) {
+        let Some(next) = old.period.next() else {
+            // Behind the last partition there is no time.
+            preparation.stage = Stage::Pause(PAUSE_ROUNDS);
+            return Ok(());
+        };
+        let next = match self.partitions.get_or_make(next) {
             // A partition that cannot be written to needs no preparation.
             Err(Error::Damaged { .. } | Error::LimitExceeded { .. }) => {
                 preparation.stage = Stage::Pause(PAUSE_ROUNDS);

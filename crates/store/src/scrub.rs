@@ -19,7 +19,8 @@ use crate::live::live_days_damage;
 use crate::live_part::LivePart;
 use crate::locks::lock;
 use crate::manifest::{self, Manifest};
-use crate::metadata::{self, MetadataTable};
+use crate::metadata::MetadataTable;
+use crate::metadata_files::{self, StoredMetadata};
 use crate::missing::Watch;
 use crate::narrow::whole;
 use crate::partition::Partition;
@@ -61,6 +62,7 @@ enum Task {
 pub(crate) struct Scrubber {
     ground: Arc<Ground>,
     partitions: Arc<Partitions>,
+    metadata: Arc<MetadataTable>,
     damage_review: Arc<DamageReview>,
     progress: Mutex<Progress>,
 }
@@ -99,6 +101,7 @@ impl Scrubber {
         Scrubber {
             ground: shared.ground.clone(),
             partitions: shared.partitions.clone(),
+            metadata: shared.metadata.clone(),
             damage_review,
             progress: Mutex::default(),
         }
@@ -237,11 +240,7 @@ impl Scrubber {
                 let path = dir.join(manifest::FILE_NAME);
                 self.scrub_small(Some(period), self.ground.damage.relative(&path), read)
             }
-            Task::Metadata => {
-                let read =
-                    MetadataTable::read(self.ground.vfs.as_ref(), &self.ground.dir).map(drop);
-                self.scrub_small(None, metadata::FILE_NAME.to_string(), read)
-            }
+            Task::Metadata => self.scrub_metadata(),
             Task::Exemplars => {
                 let read =
                     ExemplarQueue::read(self.ground.vfs.as_ref(), &self.ground.dir, usize::MAX)
@@ -293,6 +292,27 @@ impl Scrubber {
         }
         part.part.release();
         (size, (!is_done).then_some(next))
+    }
+
+    /// Reads both files of the table of metadata. If one is damaged the next flush writes both
+    /// again: the table in memory is whole.
+    fn scrub_metadata(&self) -> (u64, Option<Task>) {
+        // The disk will report other errors to who needs the file.
+        if let Ok(stored) = StoredMetadata::read(self.ground.vfs.as_ref(), &self.ground.dir) {
+            if !stored.faults.is_empty() {
+                self.metadata.request_rewrite();
+            }
+            for name in metadata_files::NAMES {
+                match stored.faults.iter().find(|fault| fault.file == name) {
+                    None => drop(self.scrub_small(None, name.to_string(), Ok(()))),
+                    Some(fault) => {
+                        let damage = fault.harmless_damage("the next flush writes it again");
+                        self.ground.damage.note(damage, self.ground.vfs.now());
+                    }
+                }
+            }
+        }
+        (SMALL_FILE, None)
     }
 
     fn scrub_small(

@@ -71,7 +71,7 @@ pub(crate) fn merge_segments(
     }
     let merged = run_segment_job(ground, partition, &job, None)?;
     let _change = partition.lock_change();
-    let manifest = manifest_with(partition.read().disk.manifest(), &merged);
+    let manifest = manifest_with(partition.read().disk.next_manifest(), &merged);
     manifest.write(ground.vfs.as_ref(), &partition.dir)?;
     install_segment(ground, &mut partition.write(), &merged, manifest)?;
     let done: Vec<String> =
@@ -123,8 +123,7 @@ pub(crate) fn install_segment(
 }
 
 /// The manifest with a new segment in the place of those that it replaces.
-pub(crate) fn manifest_with(manifest: &Manifest, new: &NewSegment) -> Manifest {
-    let mut manifest = manifest.clone();
+pub(crate) fn manifest_with(mut manifest: Manifest, new: &NewSegment) -> Manifest {
     let is_old = |segment: &SegmentEntry| new.replaces().contains(&segment.name);
     let first = manifest.segments.iter().position(is_old).unwrap_or(0);
     let before = manifest.segments.len();

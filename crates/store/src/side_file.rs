@@ -13,6 +13,15 @@ use codec::{Crc32, crc32, put_u32};
 use std::path::PathBuf;
 use vfs::Vfs;
 
+/// Reads, and once more after a read error: a sector that is lost stays lost.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn read_twice<T>(read: &dyn Fn() -> Result<T>) -> Result<T> {
+    let again = |error: Error| if error.is_unreadable() { read() } else { Err(error) };
+    read().or_else(again)
+}
+
 /// A side file, there or not yet.
 pub(crate) struct SideFile {
     /// Where it is.
@@ -30,7 +39,14 @@ impl SideFile {
         if !vfs.exists(&self.path)? {
             return Ok(None);
         }
-        let mut bytes = vfs.read(&self.path)?;
+        self.body_of(vfs.read(&self.path)?).map(Some)
+    }
+
+    /// The body in the bytes of the file.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] and [`Error::UnknownVersion`].
+    pub fn body_of(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>> {
         let Some(rest) = bytes.strip_prefix(self.magic) else {
             return Err(self.unknown_magic(&bytes));
         };
@@ -41,7 +57,7 @@ impl SideFile {
         }
         bytes.truncate(self.magic.len() + body.len());
         bytes.drain(..self.magic.len());
-        Ok(Some(bytes))
+        Ok(bytes)
     }
 
     /// Replaces the file.

@@ -12,7 +12,7 @@ use crate::period::Period;
 use crate::shared::Shared;
 use crate::store_log::StoreLog;
 use crate::{Error, Result};
-use crate::{dropped, exemplars, metadata, partition_length, strays};
+use crate::{dropped, exemplars, metadata_files, partition_length, strays, string_numbers};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,7 +108,11 @@ impl Snapshots {
         // The last file says what the store has come to need (`needs`): it is at least as new as
         // all others.
         let names = [
-            metadata::FILE_NAME,
+            // Before the dictionary, which exists whenever this file does.
+            string_numbers::FILE_NAME,
+            // A write replaces the copy last, so that in a snapshot it is never ahead.
+            metadata_files::COPY_NAME,
+            metadata_files::FILE_NAME,
             exemplars::FILE_NAME,
             dropped::FILE_NAME,
             partition_length::FILE_NAME,

@@ -74,6 +74,8 @@ pub struct StoreStats {
     pub orphans: u64,
     /// Parts and side files in which damage was met since start.
     pub corrupt_parts_total: u64,
+    /// Pages that did not read back as they were encoded and were encoded again in the plain form.
+    pub reencoded_pages_total: u64,
     /// What is known to be missing or rotten, how many things by [`crate::DamagePlace`].
     pub damage: [u64; crate::DamagePlace::ALL.len()],
     /// How many were ever noticed, by earlier runs of the program, too.
@@ -163,6 +165,8 @@ pub struct CardinalityRequest {
     pub sets: Vec<Vec<model::Matcher>>,
     /// A label whose values get a list of their own.
     pub focus_label: Option<String>,
+    /// When to give up; the number of series has no bound here.
+    pub limits: crate::SelectLimits,
 }
 
 /// What it gets, each list by falling count.

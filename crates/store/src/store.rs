@@ -17,6 +17,7 @@
 //! DIR/metadata              what metrics are
 //! DIR/exemplars             exemplars of the samples
 //! DIR/damage                what is known to be missing or rotten
+//! DIR/deletion              a deletion that is not finished
 //! DIR/dropped               from where on the log's records of dropped partitions count
 //! DIR/clock                 the time that the retention trusts
 //! DIR/partition-length      how long partitions are: a day, a week, a month or a year
@@ -30,7 +31,7 @@ use crate::changes::ChangeClock;
 use crate::damage::Damage;
 use crate::damage_review::DamageReview;
 use crate::damaged::DamagedPartition;
-use crate::delete::Deleter;
+use crate::delete::{Deleter, NoteChange};
 use crate::expire::Expirer;
 use crate::flush::Flusher;
 use crate::ground::Ground;
@@ -38,6 +39,7 @@ use crate::jobs::{Job, Jobs, Load, Work, choose};
 use crate::merger::Merger;
 use crate::missing::Missing;
 use crate::needs::{Need, Needs};
+use crate::part::reencoded_pages;
 use crate::partitions::Partitions;
 use crate::period::PartitionLength;
 use crate::questions::Questions;
@@ -55,6 +57,8 @@ use crate::snapshot::Snapshots;
 use crate::starts::append::{AppendedStarts, StartBatch};
 use crate::stats::{CardinalityRequest, NewSeries, StoreStats};
 use crate::store_log::{LogOwner, StoreLog};
+use crate::string_numbers::StringNumbers;
+use crate::unfinished_deletion::UnfinishedDeletion;
 use crate::{Durability, Elsewhere, Result, SelectLimits, Selection};
 use crate::{cardinality, histograms, starts};
 use histogram::HistogramBatch;
@@ -83,6 +87,7 @@ pub struct Store {
     /// Files that no manifest names and that nobody knows, found at the start.
     orphans: Vec<PathBuf>,
     needs: Needs,
+    string_numbers: StringNumbers,
 }
 
 /// Opening and closing.
@@ -94,12 +99,13 @@ impl Store {
         log: Arc<Log>,
         log_owner: LogOwner,
     ) -> Result<Arc<Store>> {
-        let Recovered { metadata, exemplars, dropped, clock, partitions, damaged, orphans } =
+        let Recovered { metadata, exemplars, dropped, clock, partitions, damaged, orphans, .. } =
             recovered;
         let (ground, changes) = (Arc::new(ground), Arc::<ChangeClock>::default());
         let partitions = Partitions::new(ground.clone(), partitions, damaged, dropped);
         let newest = partitions.newest_sample();
         let needs = Needs::read(ground.vfs.as_ref(), &ground.dir)?;
+        let string_numbers = StringNumbers::open(&ground);
         let shared = Shared {
             log: Arc::new(StoreLog::new(ground.clone(), log, log_owner)),
             partitions: Arc::new(partitions),
@@ -125,6 +131,7 @@ impl Store {
             jobs: Jobs::default(),
             orphans,
             needs,
+            string_numbers,
             shared,
         }))
     }
@@ -259,6 +266,21 @@ impl Store {
         self.needs.add(need, ground.vfs.as_ref(), &ground.dir, ground.length)
     }
 
+    /// Makes it durable that samples may have numbers of strings up to `number`: no later start may
+    /// give them to other strings, whatever happens to the dictionary.
+    ///
+    /// # Errors
+    /// On I/O errors; no sample may then have the number.
+    pub fn reserve_string_numbers(&self, number: u32) -> Result<()> {
+        let Shared { ground, metadata, .. } = &self.shared;
+        self.string_numbers.reserve(number, ground, metadata)
+    }
+
+    /// Last number of a string that samples may have; `None` if that is not recorded.
+    pub fn reserved_string_number(&self) -> Option<u32> {
+        self.string_numbers.reserved(&self.shared.ground)
+    }
+
     /// Whether the store has said that it has this.
     pub fn has(&self, need: Need) -> bool {
         self.needs.has(need)
@@ -282,7 +304,56 @@ impl Store {
     /// [`crate::Error::Damaged`] when a partition could not be reached (all others were), otherwise
     /// I/O errors.
     pub fn delete(&self, sets: &[Vec<Matcher>], range: TimeRange) -> Result<u64> {
-        self.deleter.delete(sets, range)
+        self.delete_within(sets, range, &SelectLimits::UNLIMITED)
+    }
+
+    /// The same for matchers that a client chose: flushes wait while their series are searched.
+    ///
+    /// # Errors
+    /// As [`Store::delete`]; [`crate::Error::DeadlineExceeded`] and [`crate::Error::Cancelled`], after
+    /// which nothing is deleted.
+    pub fn delete_within(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        limits: &SelectLimits,
+    ) -> Result<u64> {
+        self.deleter.delete(sets, range, limits, None)
+    }
+
+    /// As [`Store::delete`], with notes that change at the same time: after a crash both are done, or
+    /// none. `put_notes` puts the notes, by [`Store::put_notes_of_deletion`]; some may have changed
+    /// since they were given to this.
+    ///
+    /// # Errors
+    /// As [`Store::delete`], and those of `put_notes`, after which the store is read-only until it is
+    /// opened again. With [`crate::Error::Damaged`] the notes stay.
+    pub fn delete_with_notes(
+        &self,
+        sets: &[Vec<Matcher>],
+        range: TimeRange,
+        notes: &[Metadata],
+        put_notes: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<u64> {
+        self.deleter.delete(
+            sets,
+            range,
+            &SelectLimits::UNLIMITED,
+            Some(NoteChange { notes, put: put_notes }),
+        )
+    }
+
+    /// As [`Store::put_metadata`], also while the disk is nearly full or the log is: what is deleted
+    /// makes room.
+    ///
+    /// # Errors
+    /// When the log fails.
+    pub fn put_notes_of_deletion(&self, notes: &[Metadata]) -> Result<()> {
+        self.appender.put_notes_of_deletion(notes)
+    }
+
+    pub(crate) fn finish_deletion(&self, deletion: &UnfinishedDeletion) -> Result<()> {
+        self.deleter.finish(deletion, &|notes| self.appender.put_notes_of_deletion(notes))
     }
 }
 
@@ -333,6 +404,11 @@ impl Store {
     /// What is known of `metric`, or of all metrics by name, at most `limit`.
     pub fn metadata(&self, metric: Option<&str>, limit: usize) -> Vec<Metadata> {
         self.shared.metadata.get(metric, limit)
+    }
+
+    /// At most `limit` metrics whose names come after `name`, in order, with what is known of them.
+    pub fn metadata_after(&self, name: &str, limit: usize) -> Vec<Metadata> {
+        self.shared.metadata.get_after(name, limit)
     }
 
     /// Whether a note is kept. It is not part of the name that it begins with a zero byte.
@@ -525,13 +601,15 @@ impl Store {
 
     /// Why writes are refused, if they are.
     pub fn read_only_reason(&self) -> Option<String> {
-        self.shared.ground.health.read_only_reason()
+        let of_log = || self.shared.log.shared().wal().refusal();
+        self.shared.ground.health.read_only_reason().or_else(of_log)
     }
 
     /// Refuses writes while the disk is nearly full, and takes them again once it is not.
     pub fn check_disk(&self) {
         let Ground { health, config, .. } = &*self.shared.ground;
-        health.set_free_space(self.shared.ground.free_space(), config.free_disk_min);
+        let held = self.shared.log.tell_held();
+        health.set_free_space(self.shared.ground.free_space(), config.free_disk_min, held);
     }
 
     /// Keeps less in memory from now on, or as much as configured again: caches are emptied, the
@@ -600,6 +678,7 @@ impl Store {
             merges_total: read(&counters.merges),
             merges_without_room_total: read(&counters.merges_without_room),
             corrupt_parts_total: read(&counters.corrupt_parts),
+            reencoded_pages_total: reencoded_pages(),
             samples_replayed: read(&counters.samples_replayed),
             damaged_partitions: self.shared.partitions.damaged_count() as u64,
             orphans: self.orphans.len() as u64,

@@ -34,12 +34,15 @@ pub(crate) struct StoreLog {
     /// Bytes of the log that no flush lets go: those of damaged partitions, of ones that could not
     /// be flushed, or of another consumer.
     pinned_size: AtomicU64,
+    /// Bytes that were held when that was last told.
+    told_held: AtomicU64,
 }
 
 impl StoreLog {
     pub fn new(ground: Arc<Ground>, log: Arc<Log>, owner: LogOwner) -> StoreLog {
-        let (wal, pinned_size) = (Arc::clone(log.wal()), AtomicU64::new(0));
-        StoreLog { ground, wal, log, owner, pinned_size }
+        let wal = Arc::clone(log.wal());
+        let (pinned_size, told_held) = (AtomicU64::new(0), AtomicU64::new(0));
+        StoreLog { ground, wal, log, owner, pinned_size, told_held }
     }
 
     /// The log itself, with its consumers.
@@ -83,6 +86,38 @@ impl StoreLog {
         // Another consumer may have let go what it pinned.
         let pinned = self.pinned_size.fetch_min(size, Ordering::Relaxed).min(size);
         (size, pinned)
+    }
+
+    /// Bytes of the log that no flush lets go and that are more than `max`, with what keeps them and how
+    /// they are let go.
+    pub fn held(&self, max: u64) -> Option<(u64, String)> {
+        let (_, pinned) = self.size_and_pinned();
+        let pin = self.log.pin().filter(|_| max < pinned)?;
+        let is_off = self.log.off().iter().any(|off| off.consumer == pin.consumer);
+        let why = match is_off {
+            true => format!("{} are closed or switched off", pin.consumer),
+            false => format!("not all {} can be saved", pin.consumer),
+        };
+        Some((
+            pinned,
+            format!(
+                "the log keeps {pinned} bytes, more than --wal-size ({max}): {why}. Switch them on, or \
+                 stop the server and run `quipu verify --dry-run`; `--repair` gives up what is damaged"
+            ),
+        ))
+    }
+
+    /// Tells people of a log that is held: when it passes --wal-size, and each time it has doubled.
+    pub fn tell_held(&self) -> Option<String> {
+        let Some((size, words)) = self.held(self.ground.config.wal_size_max) else {
+            self.told_held.store(0, Ordering::Relaxed);
+            return None;
+        };
+        if self.told_held.load(Ordering::Relaxed).saturating_mul(2) <= size {
+            self.told_held.store(size, Ordering::Relaxed);
+            self.ground.health.keep_failure(words.clone());
+        }
+        Some(words)
     }
 
     /// Ends the use of the log: one that others share stays open, and the store takes no more.

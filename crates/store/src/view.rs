@@ -13,6 +13,9 @@ use index::BlockMatch;
 use model::{TimeRange, Timestamp};
 use std::sync::Arc;
 
+/// Bytes of an entry of [`Heads::last_singles`], about.
+const SINGLE_SIZE: usize = 16;
+
 /// A part and the deletions it has not applied.
 pub struct ViewedPart {
     /// The part.
@@ -86,6 +89,27 @@ impl PartitionView {
             latest_behind,
             heads,
         }
+    }
+}
+
+impl PartitionView {
+    /// Bytes of memory that the view has for itself, about: parts and full chunks of rows are shared.
+    pub fn memory_size(&self) -> usize {
+        let tombstones = self.sources.iter().flat_map(|source| &source.tombstones);
+        let tombstones: usize = tombstones.map(|one| one.series.serialized_size()).sum();
+        let heads = self.heads.iter().flatten();
+        let heads: usize = heads
+            .map(|heads| 4 * heads.last_rows.len() + SINGLE_SIZE * heads.last_singles.len())
+            .sum();
+        let groups = self.groups.len() * (size_of::<BlockMatch>() + size_of::<Option<Heads>>());
+        let slots: usize = self.groups.iter().map(|group| group.memory_size()).sum();
+        // The first rows are the arena's, of which the end was copied.
+        self.rows.first().map_or(0, |rows| rows.copied_size())
+            + size_of_val(self.sources.as_slice())
+            + tombstones
+            + heads
+            + groups
+            + slots
     }
 }
 

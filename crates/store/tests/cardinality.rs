@@ -11,7 +11,7 @@ const HOUR: i64 = 3600 * 1_000_000_000;
 /// Noon of a day in the middle of a month.
 const START: i64 = 20_010 * 24 * HOUR + 12 * HOUR;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 fn open(disk: &SimVfs) -> Arc<Store> {
     disk.set_now(START);
@@ -35,7 +35,7 @@ fn append(store: &Store, hosts: std::ops::Range<u32>, fields: &[&str]) {
 
 fn request(focus_label: Option<&str>) -> CardinalityRequest {
     let focus_label = focus_label.map(str::to_string);
-    CardinalityRequest { top_n: 5, day: None, sets: Vec::new(), focus_label }
+    CardinalityRequest { top_n: 5, day: None, sets: Vec::new(), focus_label, limits: LIMITS }
 }
 
 fn pairs(list: &[NameCount]) -> Vec<(&str, u64)> {

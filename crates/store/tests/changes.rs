@@ -17,7 +17,7 @@ const DAY: i64 = 86_400 * SECOND;
 /// 2020-01-30: histories cross into February.
 const START: i64 = 18_291 * DAY;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 /// All samples, by series and time: the bits of a float, a histogram in words.
 type Reading = BTreeMap<(String, i64), String>;

@@ -16,7 +16,7 @@ const HOURS: i64 = 29 * 24;
 const PODS: i64 = 100;
 const METRICS: [&str; 2] = ["cpu_seconds_total", "memory_bytes"];
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 fn open(disk: &SimVfs) -> Arc<Store> {
     let config = StoreConfig { background: false, free_disk_min: 0, ..StoreConfig::standard() };
@@ -99,7 +99,13 @@ fn a_month_of_churn_leaves_little_behind() {
     // Blocks fill up in the order of arrival, so those of the past are left aside as a whole.
     assert!(selection.len() <= 2048, "{} series were looked at for {PODS}", selection.len());
     let new_series = store.new_series(
-        &store::CardinalityRequest { top_n: 3, day: None, sets: Vec::new(), focus_label: None },
+        &store::CardinalityRequest {
+            top_n: 3,
+            day: None,
+            sets: Vec::new(),
+            focus_label: None,
+            limits: LIMITS,
+        },
         1,
     );
     assert_eq!(new_series.unwrap().hours, [((START + HOURS * HOUR) / HOUR, 20)]);

@@ -134,7 +134,12 @@ fn delete(store: &Store, sent: &mut Sent) -> Result<(), Error> {
 fn found(disk: &SimVfs) -> BTreeMap<(Labels, i64), u64> {
     let store = stores::open(disk, stores::config());
     let set = vec![Matcher::new("host", MatchOp::Regex, ".*")];
-    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    let limits = SelectLimits {
+        series_max: usize::MAX,
+        deadline: None,
+        cancelled: None,
+        cost_max: u64::MAX,
+    };
     let missing = Missing::new();
     let selection = store.noting(&missing).select(&[set], TimeRange::ALL, &limits).unwrap();
     let mut all = BTreeMap::new();
@@ -265,7 +270,8 @@ fn a_failed_sync_makes_the_store_read_only_until_it_is_opened_again() {
     append(&store, 3, 1, START, &mut sent).expect_err("not durable");
     let again = append(&store, 3, 2, START, &mut Sent::default());
     assert!(matches!(again, Err(Error::ReadOnly { .. })), "{again:?}");
-    let limits = SelectLimits { series_max: 100, deadline: None, cost_max: u64::MAX };
+    let limits =
+        SelectLimits { series_max: 100, deadline: None, cancelled: None, cost_max: u64::MAX };
     let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
     assert!(!store.select(&[set], TimeRange::ALL, &limits).unwrap().is_empty(), "reads go on");
     drop(store);

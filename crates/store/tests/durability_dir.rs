@@ -18,7 +18,7 @@ const DAY: i64 = 86_400 * SECOND;
 const NOW: i64 = 20_000 * DAY;
 const MONTH: &str = "/data/partitions/2024-10";
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: 1_000_000, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 fn disk(seed: u64) -> SimVfs {
     let disk = SimVfs::new(seed);
@@ -282,8 +282,13 @@ fn a_directory_that_cannot_be_synced_latches_even_for_want_of_room() {
 
 // ------------------------------------------------------------------------------ damage
 
+/// The first index segment of the month.
+fn segment(disk: &SimVfs) -> PathBuf {
+    Path::new(MONTH).join("index").join(&list(disk, &format!("{MONTH}/index"))[0])
+}
+
 #[test]
-fn a_month_without_its_manifest_is_kept_and_the_others_serve() {
+fn a_month_without_its_index_is_kept_and_the_others_serve() {
     let disk = disk(1);
     let store = stores::open(&disk, stores::config());
     put(&store, 0..10, NOW).unwrap();
@@ -291,14 +296,13 @@ fn a_month_without_its_manifest_is_kept_and_the_others_serve() {
     store.flush().unwrap();
     put(&store, 0..10, NOW + 1).unwrap();
     drop(store);
-    let manifest = Path::new(MONTH).join("MANIFEST");
-    let bytes = disk.read(&manifest).unwrap();
-    disk.remove(&manifest).unwrap();
+    let segment = segment(&disk);
+    let bytes = disk.read(&segment).unwrap();
+    disk.remove(&segment).unwrap();
     for round in 0..2 {
         let store = stores::open(&disk, stores::config());
         let damaged = store.damaged_partitions();
         assert_eq!(damaged.len(), 1);
-        assert!(damaged[0].reason.contains("missing"), "{damaged:?}");
         assert_eq!(count(&store), 10 + round, "the other month");
         let refused = put(&store, 0..10, NOW + 2);
         assert!(matches!(refused, Err(Error::Damaged { .. })), "{refused:?}");
@@ -311,7 +315,7 @@ fn a_month_without_its_manifest_is_kept_and_the_others_serve() {
         store.close().unwrap();
     }
     // It comes back, and so do its records, which the log has kept.
-    overwrite(&disk, &manifest, &bytes);
+    overwrite(&disk, &segment, &bytes);
     let store = stores::open(&disk, stores::config());
     assert_eq!(count(&store), 10 + 10 + 10 + 2);
     assert_eq!(store.damaged_partitions(), []);
@@ -326,9 +330,11 @@ fn a_look_that_fails_is_no_absence() {
     drop(store);
     let before = files(&disk);
     let hook = HookVfs::new(&disk);
-    hook.set(|operation, path| match operation == "look for" && path.ends_with("MANIFEST") {
-        true => Err(io_error("look for", path, std::io::ErrorKind::Other)),
-        false => Ok(()),
+    hook.set(|operation, path| {
+        match operation == "look for" && path.ends_with("2024-10/MANIFEST") {
+            true => Err(io_error("look for", path, std::io::ErrorKind::Other)),
+            false => Ok(()),
+        }
     });
     let store = Store::open(Arc::new(hook), Path::new("/data"), stores::config()).unwrap();
     assert_eq!((count(&store), store.damaged_partitions().len()), (0, 1));
@@ -339,31 +345,26 @@ fn a_look_that_fails_is_no_absence() {
 }
 
 #[test]
-fn a_rotten_manifest_or_segment_costs_its_month() {
-    for file in ["MANIFEST", "index"] {
-        let disk = disk(1);
-        let store = stores::open(&disk, stores::config());
-        put(&store, 0..10, NOW).unwrap();
-        put(&store, 0..10, NOW - 60 * DAY).unwrap();
-        store.flush().unwrap();
-        drop(store);
-        let path = match file {
-            "index" => Path::new(MONTH).join(file).join(&list(&disk, &format!("{MONTH}/index"))[0]),
-            file => Path::new(MONTH).join(file),
-        };
-        let size = disk.size(&path).unwrap();
-        disk.flip_bit(&path, size - 6, 3).unwrap();
-        let before = files(&disk);
-        let store = stores::open(&disk, stores::config());
-        assert_eq!((count(&store), store.damaged_partitions().len()), (10, 1), "{file}");
-        assert_eq!(store.damage().len(), 1);
-        let name = store.create_snapshot().unwrap();
-        store.close().unwrap();
-        drop(store);
-        assert!(before.iter().all(|one| files(&disk).contains(one)), "{file}: nothing has gone");
-        let copy = format!("/data/snapshots/{name}/partitions/2024-10");
-        assert_eq!(list(&disk, &copy), list(&disk, MONTH), "all of it is in the snapshot");
-    }
+fn a_rotten_segment_costs_its_month() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    put(&store, 0..10, NOW).unwrap();
+    put(&store, 0..10, NOW - 60 * DAY).unwrap();
+    store.flush().unwrap();
+    drop(store);
+    let path = segment(&disk);
+    let size = disk.size(&path).unwrap();
+    disk.flip_bit(&path, size - 6, 3).unwrap();
+    let before = files(&disk);
+    let store = stores::open(&disk, stores::config());
+    assert_eq!((count(&store), store.damaged_partitions().len()), (10, 1));
+    assert_eq!(store.damage().len(), 1);
+    let name = store.create_snapshot().unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert!(before.iter().all(|one| files(&disk).contains(one)), "nothing has gone");
+    let copy = format!("/data/snapshots/{name}/partitions/2024-10");
+    assert_eq!(list(&disk, &copy), list(&disk, MONTH), "all of it is in the snapshot");
 }
 
 #[test]
@@ -382,6 +383,8 @@ fn records_that_cannot_be_replayed_cost_their_month() {
     drop(store);
     // An old manifest: the log speaks of series that it does not know.
     overwrite(&disk, &manifest, &old);
+    // It would say that the manifest is old.
+    disk.remove(Path::new("/data/MANIFEST")).unwrap();
     for _ in 0..2 {
         let store = stores::open(&disk, stores::config());
         let damaged = store.damaged_partitions();
@@ -515,7 +518,7 @@ fn damaged_side_files_cost_themselves() {
     store.expire().unwrap();
     store.close().unwrap();
     drop(store);
-    for name in ["metadata", "dropped", "clock"] {
+    for name in ["metadata", "metadata.copy", "dropped", "clock"] {
         disk.flip_bit(&Path::new("/data").join(name), 8, 3).unwrap();
     }
     let store = stores::open(&disk, config);
@@ -525,8 +528,11 @@ fn damaged_side_files_cost_themselves() {
     store.put_metadata(&[metadata("b")]).unwrap();
     store.close().unwrap();
     let names = list(&disk, "/data");
-    for name in ["metadata.corrupt", "dropped.corrupt", "clock.corrupt", "metadata", "clock"] {
-        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    let set_aside = ["metadata", "metadata.copy", "dropped", "clock"];
+    let set_aside = set_aside.map(|name| format!("{name}.corrupt"));
+    let written = ["metadata", "metadata.copy", "clock"].map(str::to_string);
+    for name in set_aside.into_iter().chain(written) {
+        assert!(names.contains(&name), "{name}: {names:?}");
     }
 }
 
@@ -566,7 +572,15 @@ fn notes_that_are_withdrawn_go_and_do_not_come_back() {
 
 #[test]
 fn a_newer_version_of_anything_opens_nothing_and_changes_nothing() {
-    for name in ["metadata", "exemplars", "dropped", "clock", "partitions/2024-10/MANIFEST"] {
+    let names = [
+        "metadata",
+        "metadata.copy",
+        "exemplars",
+        "dropped",
+        "clock",
+        "partitions/2024-10/MANIFEST",
+    ];
+    for name in names {
         let disk = disk(1);
         let store = stores::open(&disk, stores::config());
         put(&store, 0..10, NOW).unwrap();
@@ -578,12 +592,12 @@ fn a_newer_version_of_anything_opens_nothing_and_changes_nothing() {
         overwrite(&disk, &stray, b"x");
         let path = Path::new("/data").join(name);
         let other = match name {
-            "metadata" => "exemplars",
+            "metadata" | "metadata.copy" => "exemplars",
             _ => "metadata",
         };
         overwrite(&disk, &Path::new("/data").join(other), b"rotten");
         let kind: &[u8] = match name {
-            "metadata" => b"QPMETAD2",
+            "metadata" | "metadata.copy" => b"QPMETAD3",
             "exemplars" => b"QPEXEMP2",
             "dropped" => b"QPDROPS2",
             "clock" => b"QPCLOCK2",
@@ -812,6 +826,64 @@ fn no_kill_while_a_month_is_dropped_mixes_hosts_up() {
     }
 }
 
+/// The log has records of a month that was dropped, and of the same month made anew. A lost or
+/// damaged `dropped` must not give the samples of one to the series of the other.
+#[test]
+fn samples_of_a_month_made_anew_keep_their_series_without_dropped() {
+    for (damage, is_manifest_damaged) in
+        [("remove", false), ("flip", false), ("remove", true), ("flip", true)]
+    {
+        let disk = disk(1);
+        let store = stores::open(&disk, keeping(365));
+        put(&store, 0..10, NOW).unwrap();
+        disk.set_now(NOW + 800 * DAY);
+        store.expire().unwrap();
+        disk.set_now(NOW + 2);
+        put(&store, 50..60, NOW + 2).unwrap();
+        let expected = read(&store, TimeRange::ALL).unwrap();
+        assert_eq!(expected.len(), 10);
+        drop(store);
+        let after = disk.crash();
+        let file = Path::new("/data/dropped");
+        match damage {
+            "remove" => after.remove(file).unwrap(),
+            _ => after.flip_bit(file, 9, 1).unwrap(),
+        }
+        if is_manifest_damaged {
+            after.flip_bit(&Path::new(MONTH).join("MANIFEST"), 9, 1).unwrap();
+        }
+        let store = stores::open(&after, keeping(365));
+        assert_eq!(store.damaged_partitions(), [], "{damage}");
+        assert_eq!(read(&store, TimeRange::ALL).unwrap(), expected, "{damage}");
+        let is_noted = store.damage().iter().any(|one| one.file == "dropped");
+        assert!(is_noted, "{damage}: {:?}", store.damage());
+    }
+}
+
+#[test]
+fn lost_dictionary_is_reported_and_its_numbers_stay_reserved() {
+    let disk = disk(1);
+    let store = stores::open(&disk, stores::config());
+    store.reserve_string_numbers(3).unwrap();
+    let reserved = store.reserved_string_number().unwrap();
+    assert!(3 <= reserved);
+    let note = Metadata { metric: "\0text\x0000000001".into(), ..Metadata::default() };
+    store.put_metadata(&[note]).unwrap();
+    put(&store, 0..10, NOW).unwrap();
+    store.flush().unwrap();
+    store.close().unwrap();
+    drop(store);
+    assert_eq!(problems(&disk), Vec::<String>::new());
+    for name in ["metadata", "metadata.copy"] {
+        disk.remove(&Path::new("/data").join(name)).unwrap();
+    }
+    assert_eq!(problems(&disk).len(), 1, "verify misses the files");
+    let store = stores::open(&disk, stores::config());
+    let noted: Vec<String> = store.damage().into_iter().map(|note| note.file).collect();
+    assert_eq!(noted, ["metadata"]);
+    assert_eq!(store.reserved_string_number(), Some(reserved));
+}
+
 #[test]
 fn a_damaged_month_goes_when_it_is_old() {
     let disk = disk(1);
@@ -820,7 +892,8 @@ fn a_damaged_month_goes_when_it_is_old() {
     store.flush().unwrap();
     put(&store, 0..10, NOW + 1).unwrap();
     drop(store);
-    disk.flip_bit(&Path::new(MONTH).join("MANIFEST"), 20, 1).unwrap();
+    let segment = segment(&disk);
+    disk.flip_bit(&segment, disk.size(&segment).unwrap() - 6, 3).unwrap();
     let store = stores::open(&disk, keeping(365));
     assert_eq!(store.damaged_partitions().len(), 1);
     disk.set_now(NOW + 800 * DAY);

@@ -16,7 +16,7 @@ const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 const NOW: i64 = 20_000 * DAY;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: 1_000_000, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 /// Samples of all hosts.
 fn count(store: &Store) -> Result<usize, Error> {

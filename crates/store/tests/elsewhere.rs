@@ -25,7 +25,7 @@ const START: i64 = 18_291 * DAY;
 const UNTIL: i64 = START + 4 * DAY;
 const END: i64 = START + 6 * DAY;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 /// Samples by series.
 type Samples = BTreeMap<Labels, BTreeMap<i64, u64>>;

@@ -13,7 +13,7 @@ use vfs::{SimVfs, Vfs};
 const DAY: i64 = 86_400_000_000_000;
 const NOW: i64 = 20_000 * DAY;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 /// Bytes of a side file before its body.
 const MAGIC_SIZE: usize = 8;
 /// The largest number that a varint says.
@@ -61,8 +61,9 @@ fn put(disk: &SimVfs, path: &Path, magic_size: usize, body: &[u8]) {
     let mut bytes = disk.read(path).unwrap();
     bytes.truncate(magic_size);
     bytes.extend_from_slice(body);
-    // A manifest's checksum covers all, a side file's its body.
-    let covered = if path.ends_with("MANIFEST") { 0 } else { magic_size };
+    // The checksum covers all, but in the first version of a side file, where it covers the body.
+    let is_first = bytes[..magic_size].ends_with(b"1") && !path.ends_with("MANIFEST");
+    let covered = if is_first { magic_size } else { 0 };
     let checksum = codec::crc32(&bytes[covered..]).to_le_bytes();
     bytes.extend_from_slice(&checksum);
     vfs::write_atomic(disk, path, &bytes).unwrap();

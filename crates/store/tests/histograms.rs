@@ -16,7 +16,7 @@ use vfs::SimVfs;
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: 1_000_000, deadline: None, cancelled: None, cost_max: u64::MAX };
 /// 2020-02-01.
 const START: i64 = 18_293 * DAY;
 
@@ -204,7 +204,13 @@ fn nobody_sees_the_series_that_hold_histograms() {
 
 #[track_caller]
 fn check_counts(store: &Store) {
-    let request = CardinalityRequest { top_n: 10, day: None, sets: Vec::new(), focus_label: None };
+    let request = CardinalityRequest {
+        top_n: 10,
+        day: None,
+        sets: Vec::new(),
+        focus_label: None,
+        limits: LIMITS,
+    };
     let found = store.strict().cardinality(&request).unwrap();
     assert_eq!((found.series, found.label_pairs), (3, 4));
     let names = |list: &[store::NameCount]| -> Vec<String> {

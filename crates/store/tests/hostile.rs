@@ -14,7 +14,7 @@ const DAY: i64 = 24 * HOUR;
 /// 2024-10-04.
 const NOW: i64 = 20_000 * DAY;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 fn disk() -> SimVfs {
     let disk = SimVfs::new(1);

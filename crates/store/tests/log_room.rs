@@ -20,7 +20,7 @@ const DAY: i64 = 86_400 * SECOND;
 /// 2024-11-01.
 const NEXT: i64 = 20_028 * DAY;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 fn config() -> StoreConfig {
     let mut config =

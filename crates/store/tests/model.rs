@@ -21,7 +21,7 @@ const DAY: i64 = 86_400 * SECOND;
 /// 2020-01-30: histories cross into February and, by way of backfill, go back to December.
 const START: i64 = 18_291 * DAY;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 type Naive = BTreeMap<Labels, BTreeMap<i64, Sample>>;
 

@@ -13,7 +13,7 @@ const START: i64 = 1_700_000_000_000_000_000;
 /// More than a directory lists plainly, and than are sealed together.
 const SERIES: usize = 9_000;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: 1_000_000, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 /// What was written: by series and time.
 type Truth = BTreeMap<(usize, i64), f64>;

@@ -46,7 +46,7 @@ fn partitions(disk: &SimVfs) -> Vec<String> {
 fn small_store(length: PartitionLength) -> SimVfs {
     let disk = new_disk(1);
     let store = try_open(&disk, length).unwrap();
-    let before = length.of(NOW).previous().range().end - HOUR;
+    let before = length.of(NOW).previous().unwrap().range().end - HOUR;
     for round in 0..2 {
         append(&store, 0..10, NOW + round * SECOND);
         append(&store, 5..15, before + round * SECOND);
@@ -100,6 +100,7 @@ fn a_directory_of_an_earlier_version_has_months() {
     let disk = small_store(PartitionLength::Month);
     let before = answers(&disk).unwrap();
     remove(&disk, Path::new(FILE));
+    remove(&disk, Path::new("/data/MANIFEST"));
     assert_eq!(answers(&disk).unwrap(), before);
     let Err(Error::OtherLength { has, .. }) = try_open(&disk, PartitionLength::Day) else {
         panic!("it is of months")
@@ -210,7 +211,8 @@ fn damage_is_found_and_repaired_under_names_of_each_length() {
         let found = check_repaired(&disk, &truth, &lost, &name);
         assert_eq!(found, truth, "only deletions go with a manifest");
         // A part of another partition.
-        let (from, to) = (format!("{DATA}/partitions/{name}"), length.of(NOW).previous().name());
+        let (from, to) =
+            (format!("{DATA}/partitions/{name}"), length.of(NOW).previous().unwrap().name());
         let part = disk.list(Path::new(&format!("{from}/parts"))).unwrap().remove(0);
         let aside = Path::new(DATA).join("partitions").join(to).join("parts/00000000000000ff.part");
         disk.hard_link(&Path::new(&from).join("parts").join(part), &aside).unwrap();
@@ -227,7 +229,7 @@ fn retention_drops_whole_partitions_and_parts_in_them() {
         let kept = StoreConfig { retention_ns: Some(2 * DAY), ..config(length) };
         let open = || stores::open(&disk, kept.clone());
         let store = open();
-        let first = length.of(NOW).next();
+        let first = length.of(NOW).next().unwrap();
         let start = first.range().start;
         disk.set_now(start + HOUR);
         append(&store, 0..3, start + HOUR);
@@ -309,7 +311,7 @@ fn changes_are_told_in_partitions_of_each_length() {
     for length in PartitionLength::ALL {
         let disk = new_disk(6);
         let store = try_open(&disk, length).unwrap();
-        let period = length.of(NOW).previous();
+        let period = length.of(NOW).previous().unwrap();
         append(&store, 0..3, period.range().start);
         let version = store.take_version();
         // The last instants of the period, where the table of changes ends.
@@ -360,4 +362,31 @@ fn backfill_up_to_the_limit_leaves_room_for_the_present() {
     }
     drop(store);
     assert_eq!(answers(&settled(&disk)).unwrap().len(), PARTITIONS_MAX + 3 * 7);
+}
+
+/// Old times by accident, or on purpose, make no thousands of directories at once.
+#[test]
+fn a_request_makes_no_more_partitions_than_one_may() {
+    let disk = new_disk(9);
+    let config = StoreConfig {
+        partition_length: Some(PartitionLength::Day),
+        partitions_per_request_max: 5,
+        ..stores::config()
+    };
+    let store = stores::open(&disk, config);
+    let rows = || {
+        let mut rows = Rows::default();
+        for day in 0..12 {
+            rows.push(&store.hasher(), &[("host", "a")], NOW - day * DAY, &[("m", 1.0)]);
+        }
+        rows.batch()
+    };
+    for (stored, refused) in [(5, 7), (10, 2), (12, 0), (12, 0)] {
+        let appended = store.append(&rows(), Durability::Synced).unwrap();
+        assert_eq!((appended.samples, appended.rejected), (stored, refused));
+        let words = "6 new partitions in one request, the limit is 5 (max-partitions-per-request)";
+        assert!(appended.rejections.iter().all(|one| one.reason == words));
+    }
+    store.flush().unwrap();
+    assert_eq!(partitions(&disk).len(), 12);
 }

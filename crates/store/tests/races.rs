@@ -13,7 +13,7 @@ use std::sync::mpsc;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use store::{Durability, Error, SelectLimits, Store, StoreConfig};
-use vfs::SimVfs;
+use vfs::{SimVfs, Vfs};
 
 const DAY: i64 = 86_400_000_000_000;
 const NOW: i64 = 20_000 * DAY;
@@ -44,7 +44,12 @@ fn samples(store: &Store) -> BTreeSet<(String, i64)> {
 }
 
 fn try_samples(store: &Store) -> Result<BTreeSet<(String, i64)>, Error> {
-    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    let limits = SelectLimits {
+        series_max: usize::MAX,
+        deadline: None,
+        cancelled: None,
+        cost_max: u64::MAX,
+    };
     let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
     let selection = store.select(&[set], TimeRange::ALL, &limits)?;
     let mut found = BTreeSet::new();
@@ -238,6 +243,13 @@ fn metadata_that_is_known_is_acknowledged_only_once_it_is_durable() {
     });
 }
 
+/// Damages the footer of the first index segment of a month, so that the month does not open.
+fn damage_index(disk: &SimVfs, month: &Path) {
+    let index = month.join("index");
+    let segment = index.join(&disk.list(&index).unwrap()[0]);
+    disk.flip_bit(&segment, disk.size(&segment).unwrap() - 6, 3).unwrap();
+}
+
 /// What a damaged month keeps in the log is no reason to flush the others all the time.
 #[test]
 fn a_log_that_a_damaged_month_pins_is_not_flushed_over_and_over() {
@@ -249,7 +261,7 @@ fn a_log_that_a_damaged_month_pins_is_not_flushed_over_and_over() {
     fill(&store, "old", NOW - 60 * DAY);
     put(&store, &["old".into()], NOW - 60 * DAY, Durability::Synced);
     drop(store);
-    disk.flip_bit(Path::new("/data/partitions/2024-08/MANIFEST"), 20, 1).unwrap();
+    damage_index(&disk, Path::new("/data/partitions/2024-08"));
     let store = stores::open(&disk, config);
     put(&store, &["a".into()], NOW, Durability::Synced);
     assert_eq!(store.damaged_partitions().len(), 1);
@@ -274,7 +286,7 @@ fn nobody_waits_for_the_list_of_damage_to_be_looked_through() {
     store.flush().unwrap();
     drop(store);
     let month = Path::new("/data/partitions/2024-08");
-    disk.flip_bit(&month.join("MANIFEST"), 20, 1).unwrap();
+    damage_index(&disk, month);
     let hook = HookVfs::new(&disk);
     let store = open(&hook, stores::config());
     assert_eq!(store.damaged_partitions().len(), 1);

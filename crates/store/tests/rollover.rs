@@ -13,7 +13,7 @@ const HOUR: i64 = 3600 * SECOND;
 /// 2024-03-01, midnight.
 const TURN: i64 = 19_783 * 24 * HOUR;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 fn open(disk: &SimVfs) -> Arc<Store> {
     let new_only = SeriesLimit {

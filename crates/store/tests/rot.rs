@@ -20,7 +20,7 @@ const DAY: i64 = 86_400 * SECOND;
 const NOW: i64 = 20_000 * DAY;
 const MONTH: &str = "/data/partitions/2024-10";
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: 1_000_000, deadline: None, cancelled: None, cost_max: u64::MAX };
 /// Bits between two that flip.
 const STEP: u64 = 29;
 /// Bytes of a segment's footer, and of a part's trailer.

@@ -13,7 +13,7 @@ const HOUR: i64 = 3600 * 1_000_000_000;
 /// Noon of a day in the middle of a month.
 const START: i64 = 20_010 * 24 * HOUR + 12 * HOUR;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 fn limit(scope: LimitScope, [active_max, new_hourly_max, new_daily_max]: [u64; 3]) -> SeriesLimit {
     SeriesLimit { name: "test".into(), scope, active_max, new_hourly_max, new_daily_max }

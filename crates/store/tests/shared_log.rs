@@ -53,7 +53,8 @@ fn each_gets_its_own_records_back_after_a_kill_and_after_a_crash() {
         assert_eq!(row_count(&program.store), rows);
     }
     Program::open(&disk).unwrap().close().unwrap();
-    assert_eq!(files(&disk, WAL), [PathBuf::from("/data/wal/START")], "nobody needs any of it");
+    let left = ["/data/wal/END", "/data/wal/START"].map(PathBuf::from);
+    assert_eq!(files(&disk, WAL), left, "nobody needs any of it");
     let program = Program::open(&disk.crash()).unwrap();
     assert_eq!((program.keys.map(), program.keys.replayed()), (expected, 0));
     assert_eq!(row_count(&program.store), rows);
@@ -87,7 +88,8 @@ fn the_log_is_cut_where_neither_needs_it() {
 #[test]
 fn books_that_cannot_be_written_keep_what_they_need() {
     let metadata = [model::Metadata { metric: "a".into(), ..model::Metadata::default() }];
-    for (book, needed_by) in [("metadata", METADATA), ("exemplars", EXEMPLARS)] {
+    let books = [("metadata", METADATA), ("metadata.copy", METADATA), ("exemplars", EXEMPLARS)];
+    for (book, needed_by) in books {
         let disk = disk(1);
         let program = Program::open(&disk).unwrap();
         damaged::append(&program.store, 0..4, TURN);
@@ -297,6 +299,52 @@ fn who_is_switched_off_keeps_its_records_over_restarts_and_repairs() {
     program.save().unwrap();
     assert_eq!((program.log.pin(), program.log.wal().size()), (None, 0));
     assert_eq!(row_count(&program.store), 4 * 10);
+}
+
+#[test]
+fn log_that_closed_keys_hold_is_named_and_writes_end_before_the_disk_is_full() {
+    let disk = disk(2);
+    let program = Program::open(&disk).unwrap();
+    program.put(1, 10);
+    let first = program.log.wal().stats().segment;
+    drop(program);
+    let disk = disk.crash();
+    let (wal_size_max, free_disk_min) = (4 << 10, 1 << 20);
+    let config = StoreConfig { wal_size_max, free_disk_min, ..stores::config() };
+    let store = stores::open(&disk, config);
+    let append_and_flush = |round: i64| {
+        damaged::append(&store, 0..20, TURN + round * SECOND);
+        store.flush().unwrap();
+        store.check_disk();
+        store.stats().wal_pinned_bytes
+    };
+    let mut rounds = 0..;
+    while append_and_flush(rounds.next().unwrap()) <= wal_size_max {
+        assert_eq!(store.failures_since(0), None, "not yet");
+    }
+    let (count, told) = store.failures_since(0).expect("it is told");
+    for words in ["keys are closed or switched off", "--wal-size", "--repair"] {
+        assert!(told.contains(words), "{told}");
+    }
+    append_and_flush(rounds.next().unwrap());
+    assert_eq!(store.failures_since(count), None, "until it has doubled");
+    while append_and_flush(rounds.next().unwrap()) <= 3 * wal_size_max {}
+    assert!(store.failures_since(count).is_some(), "it has doubled");
+    assert_eq!(store.read_only_reason(), None);
+    disk.set_free_space(free_disk_min - 1);
+    store.check_disk();
+    let reason = store.read_only_reason().expect("the disk is nearly full");
+    assert!(reason.contains("free-disk-min") && reason.contains("keys are closed"), "{reason}");
+    disk.set_free_space(1 << 40);
+    store.check_disk();
+    assert_eq!(store.read_only_reason(), None);
+    drop(store);
+    assert_eq!(first_segment(&disk), first, "nothing is given up without an order");
+    let program = Program::open(&disk.crash()).unwrap();
+    assert_eq!(program.keys.map(), BTreeMap::from([(1, 10)]));
+    program.save().unwrap();
+    program.store.flush().unwrap();
+    assert_eq!(program.log.pin(), None);
 }
 
 /// Appends a record of any kind to a segment, as the format says.

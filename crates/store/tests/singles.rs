@@ -15,7 +15,7 @@ const ROUNDS: u64 = 6000;
 /// Newest batches that a query looks for.
 const NEWEST: u64 = 4;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: 1_000_000, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 /// Before, a query that looked whether rows with singles were taken, and took the lock again
 /// to search, missed those that were taken in between.

@@ -39,7 +39,12 @@ fn delete(store: &Store, hosts: &str) -> Result<u64, Error> {
 }
 
 fn samples(store: &Store) -> BTreeSet<Sample> {
-    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    let limits = SelectLimits {
+        series_max: usize::MAX,
+        deadline: None,
+        cancelled: None,
+        cost_max: u64::MAX,
+    };
     let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
     let selection = store.select(&[set], TimeRange::ALL, &limits).unwrap();
     let mut found = BTreeSet::new();

@@ -13,7 +13,7 @@ const MINUTE: i64 = 60 * SECOND;
 const START: i64 = 1_700_000_000 * SECOND;
 const HOSTS: usize = 240;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: 1_000_000, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 /// How many instants within the minute hosts are scraped at: one, a few, each its own.
 fn offset(host: usize, instants: usize) -> i64 {

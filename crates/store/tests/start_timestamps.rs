@@ -23,7 +23,7 @@ const DAY: i64 = 86_400 * SECOND;
 const START: i64 = 1_583_020_800 * SECOND - 3600 * SECOND;
 const DATA: &str = "/data";
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 /// Milliseconds by series and time.
 type Starts = BTreeMap<(Labels, i64), i64>;

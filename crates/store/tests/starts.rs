@@ -37,7 +37,12 @@ fn put_behind(disk: &SimVfs, path: &Path, tail: &[u8]) {
 }
 
 fn count(store: &Store) -> usize {
-    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    let limits = SelectLimits {
+        series_max: usize::MAX,
+        deadline: None,
+        cancelled: None,
+        cost_max: u64::MAX,
+    };
     let set = vec![Matcher::new("host", MatchOp::Regex, ".+")];
     let selection = store.select(&[set], TimeRange::ALL, &limits).unwrap();
     let mut count = 0;

@@ -10,7 +10,7 @@ use vfs::{SimVfs, Vfs};
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: 1_000_000, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: 1_000_000, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 fn config() -> StoreConfig {
     StoreConfig {
@@ -145,7 +145,13 @@ fn catalog_and_cardinality_are_exact_to_the_day() {
     store.delete(&[vec![Matcher::equal("host", "b")]], TimeRange::ALL).unwrap();
     assert_eq!(values("host", day(19_994)), ["a", "c"]);
 
-    let request = CardinalityRequest { top_n: 2, day: None, sets: Vec::new(), focus_label: None };
+    let request = CardinalityRequest {
+        top_n: 2,
+        day: None,
+        sets: Vec::new(),
+        focus_label: None,
+        limits: LIMITS,
+    };
     let found = store.strict().cardinality(&request).unwrap();
     assert_eq!(found.series, 2, "the newest day");
     let all = CardinalityRequest { day: Some(19_994), ..request };

@@ -109,6 +109,12 @@ pub enum Error {
         /// [`crate::TablesConfig::memory_max`].
         max: u64,
     },
+    /// Nothing may be written now.
+    #[error("tables are read-only: {reason}")]
+    ReadOnly {
+        /// Why, and what to do.
+        reason: String,
+    },
     /// The log does not take or keep records. Whether a change that ended so is there after a restart is
     /// not known if it is [`wal::Error::Latched`]; nobody sees it before.
     #[error(transparent)]
@@ -150,6 +156,11 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// Whether a newer program wrote what keeps tables from opening: nothing is damaged then.
+    pub fn is_newer(&self) -> bool {
+        matches!(self, Error::Newer { .. } | Error::NewerRecord { .. })
+    }
+
     /// The file that it is about, or else the given one, and what is wrong with it.
     pub(crate) fn into_finding(self, file: PathBuf) -> (PathBuf, String) {
         match self {

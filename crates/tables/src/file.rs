@@ -8,6 +8,8 @@
 //!
 //! A block's checksum is of the one before it, too, and the first one's of the magic and the format:
 //! blocks cannot change places, and the last checksum, which the manifest has, is of the whole file.
+//! Each block of rows is read without the others, and the end has the head once more: `salvage` reads
+//! what is whole of a damaged file.
 
 use crate::error::{Error, Result};
 use crate::limits::{NAME_SIZE_MAX, ROW_SIZE_MAX};
@@ -20,23 +22,25 @@ use codec::{Crc32, Reader, crc32, put_u32, put_varint};
 use std::path::Path;
 use vfs::{AppendFile, Vfs};
 
-const MAGIC: &[u8; 4] = b"QPTB";
+pub(crate) const MAGIC: &[u8; 4] = b"QPTB";
 /// The format that is written, and the newest one that is read.
-const FORMAT: u32 = 1;
+pub(crate) const FORMAT: u32 = 2;
+/// The oldest one. There numbers of rows go on from block to block, and the end is empty.
+pub(crate) const FIRST_FORMAT: u32 = 1;
 /// Bytes of the magic and the format.
-const START_SIZE: usize = 8;
-const HEAD: u8 = 1;
-const ROWS: u8 = 2;
-const END: u8 = 3;
+pub(crate) const START_SIZE: usize = 8;
+pub(crate) const HEAD: u8 = 1;
+pub(crate) const ROWS: u8 = 2;
+pub(crate) const END: u8 = 3;
 /// A block of rows ends once it has so many bytes.
 const BLOCK_SIZE: usize = 256 << 10;
 /// Bytes of a block, at most: one row more than [`BLOCK_SIZE`], or the largest schema.
-const BLOCK_SIZE_MAX: usize = 2 * ROW_SIZE_MAX;
+pub(crate) const BLOCK_SIZE_MAX: usize = 2 * ROW_SIZE_MAX;
 
 const _: () = assert!(BLOCK_SIZE + ROW_SIZE_MAX + 64 < BLOCK_SIZE_MAX);
 
-/// What is known of a block before its bytes are believed.
-fn crc_of(before: u32, kind: u8, body: &[u8]) -> u32 {
+/// The checksum of a block behind another.
+pub(crate) fn crc_of(before: u32, kind: u8, body: &[u8]) -> u32 {
     let mut crc = Crc32::default();
     crc.update(&before.to_le_bytes());
     crc.update(&[kind]);
@@ -66,7 +70,7 @@ pub(crate) fn write(
     put_text(&mut body, table.name());
     put_schema(&mut body, table.schema());
     writer.block(HEAD, &body)?;
-    body.clear();
+    let head = std::mem::take(&mut body);
     let mut before = 0;
     for row in table.rows() {
         put_varint(&mut body, row.id.0 - before);
@@ -75,15 +79,44 @@ pub(crate) fn write(
         if BLOCK_SIZE <= body.len() {
             writer.block(ROWS, &body)?;
             body.clear();
+            before = 0;
         }
     }
     if !body.is_empty() {
         writer.block(ROWS, &body)?;
     }
-    writer.block(END, &[])?;
+    writer.block(END, &head)?;
     writer.file.sync()?;
     let (size, end_crc) = (writer.file.size(), writer.crc);
-    Ok(FileInfo { table: table.id(), file: number, size, end_crc })
+    let info = FileInfo { table: table.id(), file: number, size, end_crc };
+    check_written(vfs, dir, &info, table)?;
+    Ok(info)
+}
+
+/// Reads a file back and compares its rows with those of the table, before the log that has them goes.
+fn check_written(vfs: &dyn Vfs, dir: &Path, info: &FileInfo, table: &Table) -> Result<()> {
+    let path = dir.join(file_name(info.file));
+    let bytes = vfs.map(&path)?;
+    let differs = || corrupt(path.clone(), "reads back differently");
+    let of_codec = |error: codec::Error| corrupt(path.clone(), error.to_string());
+    let reader = Reader::new(bytes.get(START_SIZE..).unwrap_or_default());
+    let crc = crc32(bytes.get(..START_SIZE).unwrap_or_default());
+    let (mut blocks, mut rows) = (Blocks { reader, crc }, table.rows());
+    while !blocks.reader.is_empty() {
+        let (kind, body) = blocks.next().map_err(of_codec)?;
+        let (mut reader, mut id) = (Reader::new(body), 0);
+        while kind == ROWS && !reader.is_empty() {
+            id += reader.varint().map_err(of_codec)?;
+            let row = read_row(&mut reader).map_err(of_codec)?;
+            if !rows.next().is_some_and(|one| one.id.0 == id && one.bytes() == row) {
+                return Err(differs());
+            }
+        }
+    }
+    match blocks.crc == info.end_crc && rows.next().is_none() && !bytes.has_faulted() {
+        true => Ok(()),
+        false => Err(differs()),
+    }
 }
 
 struct Writer {
@@ -128,7 +161,7 @@ pub(crate) fn decode(path: &Path, bytes: &[u8], info: &FileInfo) -> Result<Table
     let format = reader.u32().map_err(of_codec)?;
     let mut blocks = Blocks { reader, crc: crc32(&bytes[..START_SIZE]) };
     // What rotted may name any format: the checksums say first whether it was written so.
-    if format != FORMAT {
+    if !(FIRST_FORMAT..=FORMAT).contains(&format) {
         return Err(match blocks.end_crc() {
             Ok(crc) if crc == info.end_crc && FORMAT < format => {
                 Error::Newer { path: path.to_path_buf(), found: format, known: FORMAT }
@@ -141,10 +174,11 @@ pub(crate) fn decode(path: &Path, bytes: &[u8], info: &FileInfo) -> Result<Table
         return Err(corrupt(path.to_path_buf(), "does not begin with a head"));
     }
     let (mut table, row_count) = read_head(path, head, info)?;
+    let end = if format == FIRST_FORMAT { &[] } else { head };
     loop {
         match blocks.next().map_err(of_codec)? {
-            (ROWS, body) => read_rows(path, &mut table, body)?,
-            (END, []) => break,
+            (ROWS, body) => read_rows(path, &mut table, body, format)?,
+            (END, body) if body == end => break,
             _ => return Err(corrupt(path.to_path_buf(), "an unknown block")),
         }
     }
@@ -164,7 +198,8 @@ pub(crate) fn decode_unnamed(path: &Path, bytes: &[u8], file: u64) -> Result<(u6
     let (_, head) = blocks.clone().next().map_err(of_codec)?;
     let end_crc = blocks.end_crc().map_err(of_codec)?;
     let mut info = FileInfo { table: 0, file, size: bytes.len() as u64, end_crc };
-    if start[MAGIC.len()..] != FORMAT.to_le_bytes() {
+    let format = start.last_chunk::<4>().map_or(0, |format| u32::from_le_bytes(*format));
+    if !(FIRST_FORMAT..=FORMAT).contains(&format) {
         // A head of another format may be another one: what it says is not looked at.
         return Err(decode(path, bytes, &info).expect_err("it is of another format"));
     }
@@ -208,7 +243,7 @@ impl<'a> Blocks<'a> {
 }
 
 /// The table without its rows, and how many there are.
-fn read_head(path: &Path, head: &[u8], info: &FileInfo) -> Result<(Table, u64)> {
+pub(crate) fn read_head(path: &Path, head: &[u8], info: &FileInfo) -> Result<(Table, u64)> {
     let corrupt = |reason: String| corrupt(path.to_path_buf(), reason);
     let mut reader = Reader::new(head);
     let mut read = || {
@@ -233,21 +268,23 @@ fn read_head(path: &Path, head: &[u8], info: &FileInfo) -> Result<(Table, u64)> 
     Ok((table, row_count))
 }
 
-fn read_rows(path: &Path, table: &mut Table, body: &[u8]) -> Result<()> {
+/// Adds the rows of a block.
+pub(crate) fn read_rows(path: &Path, table: &mut Table, body: &[u8], format: u32) -> Result<()> {
     let mut reader = Reader::new(body);
     let mut before = table.rows_last();
+    let mut base = if format == FIRST_FORMAT { before } else { None };
     let next_row = table.next_row();
     while !reader.is_empty() {
         let read = reader.varint().and_then(|delta| Ok((delta, read_row(&mut reader)?)));
         let (delta, bytes) =
             read.map_err(|error| corrupt(path.to_path_buf(), error.to_string()))?;
-        let id = before.unwrap_or(0).saturating_add(delta);
+        let id = base.unwrap_or(0).saturating_add(delta);
         if next_row <= id || before.is_some_and(|before| id <= before) {
             return Err(corrupt(path.to_path_buf(), "numbers of rows"));
         }
         let added = check_row(table, bytes).and_then(|()| table.add([(id, bytes.into())]));
         added.map_err(|error| corrupt(path.to_path_buf(), error.to_string()))?;
-        before = Some(id);
+        (before, base) = (Some(id), Some(id));
     }
     Ok(())
 }
@@ -269,14 +306,14 @@ pub(crate) fn with_checksums(bytes: &[u8]) -> (Vec<u8>, u32) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::datum::{ColumnType, Datum, Scalar};
     use crate::row;
     use crate::schema::{Column, Constraint, ConstraintKind, Schema};
     use vfs::SimVfs;
 
-    fn table(row_count: u64, padding: usize) -> Table {
+    pub(crate) fn table(row_count: u64, padding: usize) -> Table {
         let schema = Schema {
             columns: vec![
                 Column::new("id", ColumnType::One(Scalar::Int8)),
@@ -321,6 +358,44 @@ mod tests {
         check(3, 600_000);
     }
 
+    /// The file of a table as format 1 has it: numbers go on from block to block, and the end is empty.
+    fn in_format_1(bytes: &[u8]) -> (Vec<u8>, u32) {
+        let mut out = MAGIC.to_vec();
+        put_u32(&mut out, FIRST_FORMAT);
+        let mut blocks =
+            Blocks { reader: Reader::new(&bytes[START_SIZE..]), crc: crc32(&bytes[..START_SIZE]) };
+        let mut last = 0;
+        while !blocks.reader.is_empty() {
+            let (kind, body) = blocks.next().unwrap();
+            let mut old = if kind == HEAD { body.to_vec() } else { Vec::new() };
+            let (mut reader, mut id) = (Reader::new(body), 0);
+            while kind == ROWS && !reader.is_empty() {
+                id += reader.varint().unwrap();
+                put_varint(&mut old, id - last);
+                put_row(&mut old, read_row(&mut reader).unwrap());
+                last = id;
+            }
+            put_u32(&mut out, old.len() as u32);
+            put_u32(&mut out, 0);
+            out.push(kind);
+            out.extend_from_slice(&old);
+        }
+        with_checksums(&out)
+    }
+
+    #[test]
+    fn a_file_of_format_1_is_read() {
+        let (vfs, table) = (SimVfs::new(1), table(3000, 300));
+        let info = write(&vfs, Path::new("/"), 7, 1, &table).unwrap();
+        let path = Path::new("/").join(file_name(7));
+        let (bytes, end_crc) = in_format_1(&vfs.read(&path).unwrap());
+        let info = FileInfo { size: bytes.len() as u64, end_crc, ..info };
+        let read = decode(&path, &bytes, &info).unwrap();
+        assert!(read.rows().map(|row| row.values()).eq(table.rows().map(|row| row.values())));
+        let (seq, unnamed) = decode_unnamed(&path, &bytes, 7).unwrap();
+        assert_eq!((seq, unnamed.row_count()), (1, 3000));
+    }
+
     #[test]
     fn whatever_rots_is_noticed() {
         let vfs = SimVfs::new(1);
@@ -347,10 +422,10 @@ mod tests {
         let info = write(&vfs, Path::new("/"), 7, 1, &table(10, 3)).unwrap();
         let path = Path::new("/").join(file_name(7));
         let mut bytes = vfs.read(&path).unwrap();
-        bytes[4] = 2;
+        bytes[4] = 3;
         assert!(matches!(decode(&path, &bytes, &info), Err(Error::Corrupt { .. })));
         let (bytes, end_crc) = with_checksums(&bytes);
         let read = decode(&path, &bytes, &FileInfo { end_crc, ..info });
-        assert!(matches!(read, Err(Error::Newer { found: 2, known: 1, .. })));
+        assert!(matches!(read, Err(Error::Newer { found: 3, known: 2, .. })));
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::error::Result;
 use crate::file;
-use crate::manifest::{FileInfo, MANIFEST_NAME, Manifest, file_name, is_table_file};
+use crate::manifest::{FileInfo, Manifest, file_name, is_manifest, is_table_file};
 use crate::set::TableSet;
 use crate::table::Table;
 use crate::tables::{TABLES_DIR, Tables};
@@ -269,5 +269,5 @@ impl Keeper {
 /// Whether a name is one of those that checkpoints make; others are left alone.
 pub(crate) fn is_ours(name: &str) -> bool {
     let whole = name.strip_suffix(TEMPORARY_SUFFIX).unwrap_or(name);
-    whole == MANIFEST_NAME || is_table_file(whole)
+    is_manifest(whole) || is_table_file(whole)
 }

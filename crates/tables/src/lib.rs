@@ -37,6 +37,7 @@ mod pieces;
 mod record;
 pub mod repair;
 mod row;
+mod salvage;
 pub mod schema;
 pub mod set;
 pub mod table;

@@ -5,6 +5,8 @@
 //!   │ tables varint │ (table varint │ file varint │ size varint │ last checksum u32) each
 //!   │ CRC-32 u32 of all before
 //! ```
+//! `MANIFEST.copy` has the same bytes. It is written after `MANIFEST` and before any file goes that the
+//! manifest before needs, and is used when `MANIFEST` is damaged, lost or replaced by an older one.
 
 use crate::error::{Error, Result};
 use crate::limits::TABLES_MAX;
@@ -14,6 +16,8 @@ use vfs::{Vfs, write_atomic};
 
 /// The file's name.
 pub const MANIFEST_NAME: &str = "MANIFEST";
+/// The second file with the same bytes.
+pub const MANIFEST_COPY_NAME: &str = "MANIFEST.copy";
 const MAGIC: &[u8; 4] = b"QPTM";
 /// The format that is written, and the newest one that is read.
 const FORMAT: u32 = 1;
@@ -65,19 +69,16 @@ pub(crate) struct Manifest {
 }
 
 impl Manifest {
-    /// Reads the one of a directory, if there is one.
-    pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
-        let path = dir.join(MANIFEST_NAME);
-        if !vfs.exists(&path)? {
-            return Ok(None);
-        }
-        let bytes = vfs.read(&path)?;
-        decode(&path, &bytes).map(Some)
+    /// Replaces both files of a directory, durably. When it fails, either manifest may be there.
+    pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
+        let bytes = self.encode();
+        write_atomic(vfs, &dir.join(MANIFEST_NAME), &bytes)?;
+        Ok(write_atomic(vfs, &dir.join(MANIFEST_COPY_NAME), &bytes)?)
     }
 
-    /// Replaces the one of a directory, durably. When it fails, either may be there.
-    pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
-        Ok(write_atomic(vfs, &dir.join(MANIFEST_NAME), &self.encode())?)
+    /// Whether it is of a later checkpoint than another.
+    fn is_after(&self, other: &Manifest) -> bool {
+        (other.seq, other.next_file) < (self.seq, self.next_file)
     }
 
     pub fn encode(&self) -> Vec<u8> {
@@ -100,8 +101,65 @@ impl Manifest {
 
     /// Whether it names a file.
     pub fn names(&self, name: &str) -> bool {
-        name == MANIFEST_NAME || self.tables.iter().any(|one| file_name(one.file) == name)
+        is_manifest(name) || self.tables.iter().any(|one| file_name(one.file) == name)
     }
+}
+
+/// Whether a file's name is one of the two that hold a manifest.
+pub(crate) fn is_manifest(name: &str) -> bool {
+    [MANIFEST_NAME, MANIFEST_COPY_NAME].contains(&name)
+}
+
+/// The manifest of a directory, and what is wrong with the two files that hold it.
+#[derive(Debug, Default)]
+pub(crate) struct StoredManifest {
+    /// None if neither file is there.
+    pub manifest: Option<Manifest>,
+    /// Damage to a file that the other one makes good.
+    pub fault: Option<Error>,
+    /// Whether both files hold it.
+    pub is_twice: bool,
+}
+
+impl StoredManifest {
+    /// Reads both files.
+    ///
+    /// # Errors
+    /// When neither can be read, or a newer program wrote one.
+    pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<StoredManifest> {
+        let first = read_file(vfs, &dir.join(MANIFEST_NAME));
+        let copy = read_file(vfs, &dir.join(MANIFEST_COPY_NAME));
+        let found = |manifest, fault, is_twice| {
+            Ok(StoredManifest { manifest: Some(manifest), fault, is_twice })
+        };
+        let of_first = |reason: &str| Some(corrupt(dir.join(MANIFEST_NAME), reason));
+        match (first, copy) {
+            (Err(error @ Error::Newer { .. }), _) | (_, Err(error @ Error::Newer { .. })) => {
+                Err(error)
+            }
+            (Ok(Some(first)), Ok(Some(copy))) if copy.is_after(&first) => {
+                found(copy, of_first("is older than its copy"), false)
+            }
+            (Ok(Some(first)), Ok(copy)) => {
+                let is_twice = copy.as_ref() == Some(&first);
+                found(first, None, is_twice)
+            }
+            (Ok(Some(first)), Err(error)) => found(first, Some(error), false),
+            (Err(error), Ok(Some(copy))) => found(copy, Some(error), false),
+            (Ok(None), Ok(Some(copy))) => {
+                found(copy, of_first("is missing, though its copy is there"), false)
+            }
+            (Ok(None), Ok(None)) => Ok(StoredManifest::default()),
+            (Err(error), _) | (Ok(None), Err(error)) => Err(error),
+        }
+    }
+}
+
+fn read_file(vfs: &dyn Vfs, path: &Path) -> Result<Option<Manifest>> {
+    if !vfs.exists(path)? {
+        return Ok(None);
+    }
+    decode(path, &vfs.read(path)?).map(Some)
 }
 
 /// What a manifest's bytes say.
@@ -181,6 +239,36 @@ mod tests {
             change(&mut manifest);
             assert!(decode(path, &manifest.encode()).is_err());
         }
+    }
+
+    #[test]
+    fn either_file_is_enough_and_the_later_checkpoint_counts() {
+        let dir = Path::new("/");
+        let replace = |disk: &vfs::SimVfs, name: &str, manifest: &Manifest| {
+            write_atomic(disk, &dir.join(name), &manifest.encode()).expect("a good disk");
+        };
+        let read = |disk: &vfs::SimVfs| StoredManifest::read(disk, dir).expect("one is sound");
+        for name in [MANIFEST_NAME, MANIFEST_COPY_NAME] {
+            let disk = vfs::SimVfs::new(1);
+            manifest().write(&disk, dir).expect("a good disk");
+            assert!(read(&disk).is_twice && read(&disk).fault.is_none());
+            disk.flip_bit(&dir.join(name), 4, 1).expect("there");
+            let stored = read(&disk);
+            assert_eq!(stored.manifest, Some(manifest()));
+            let (file, what) = stored.fault.expect("damage").into_finding(dir.into());
+            assert!(file.ends_with(name) && what.contains("checksum"), "{file:?} {what}");
+        }
+        let (older, newer) =
+            (Manifest { seq: 299, ..manifest() }, Manifest { seq: 301, ..manifest() });
+        let disk = vfs::SimVfs::new(1);
+        manifest().write(&disk, dir).expect("a good disk");
+        replace(&disk, MANIFEST_NAME, &older);
+        assert_eq!(read(&disk).manifest, Some(manifest()));
+        assert!(read(&disk).fault.is_some());
+        // A crash between the two writes leaves an older copy.
+        replace(&disk, MANIFEST_NAME, &newer);
+        assert_eq!(read(&disk).manifest, Some(newer));
+        assert!(read(&disk).fault.is_none() && !read(&disk).is_twice);
     }
 
     #[test]

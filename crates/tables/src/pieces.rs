@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::limits::NAME_SIZE_MAX;
 use crate::record::{self, Effect, RecordError};
 use crate::set::{Origin, TableSet};
-use crate::table::Table;
+use crate::table::{RowId, Table};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ struct Piece {
     changed: u64,
     /// The table alone; nothing once it is dropped.
     set: TableSet,
+    /// Whether rows of its file are lost.
+    lacks_rows: bool,
 }
 
 struct Loss {
@@ -68,13 +70,22 @@ impl Pieces {
 
     /// Adds a table of a file, which shows it as it is after a record.
     pub fn add(&mut self, seq: u64, table: Table) {
+        self.add_as(seq, table, false);
+    }
+
+    /// As above, for a table that lost rows.
+    pub fn add_incomplete(&mut self, seq: u64, table: Table) {
+        self.add_as(seq, table, true);
+    }
+
+    fn add_as(&mut self, seq: u64, table: Table, lacks_rows: bool) {
         let id = table.id();
         self.newest = self.newest.max(seq);
         self.next_table = self.next_table.max(id.saturating_add(1));
         let mut set = TableSet::default();
         set.put_name(table.name(), Some(id));
         set.put(id, Some(Arc::new(table)));
-        self.tables.insert(id, Piece { shown: seq, changed: seq, set });
+        self.tables.insert(id, Piece { shown: seq, changed: seq, set, lacks_rows });
     }
 
     /// Takes of a record what its tables do not show, if that can be: all of it, or nothing.
@@ -117,8 +128,10 @@ impl Pieces {
         match self.changed(effects) {
             Ok(sets) => {
                 for (id, set) in sets {
-                    let shown = self.tables.get(&id).map_or(seq, |piece| piece.shown);
-                    self.tables.insert(id, Piece { shown, changed: seq, set });
+                    let before = self.tables.get(&id);
+                    let shown = before.map_or(seq, |piece| piece.shown);
+                    let lacks_rows = before.is_some_and(|piece| piece.lacks_rows);
+                    self.tables.insert(id, Piece { shown, changed: seq, set, lacks_rows });
                 }
             }
             Err(error) => self.lose(tables, format!("statement {seq} ({at}): {error}")),
@@ -137,8 +150,11 @@ impl Pieces {
             let set = sets.entry(id).or_insert_with(before);
             // What is to go, and is not there, is as it should be.
             let is_gone = effect.dropped().is_some() && set.tables.len() == 0;
-            if !is_gone {
-                set.apply(effect, Origin::Log)?;
+            let lacks_rows = self.tables.get(&id).is_some_and(|piece| piece.lacks_rows);
+            match (is_gone, lacks_rows) {
+                (true, _) => {}
+                (false, false) => set.apply(effect, Origin::Log)?,
+                (false, true) => apply_incomplete(set, effect)?,
             }
         }
         Ok(sets)
@@ -207,6 +223,25 @@ impl Pieces {
         }
         let losses = self.losses.into_iter().map(|loss| loss.what).collect();
         Joined { set, next_table: self.next_table, losses, moot: self.moot }
+    }
+}
+
+/// Applies an effect to a table that lost rows: those that it changes come back, and those that it
+/// takes out are gone already.
+fn apply_incomplete(set: &mut TableSet, effect: Effect<'_>) -> Result<()> {
+    let table = set.tables.get(&effect.table()).cloned();
+    let has = |row: u64| table.as_ref().is_some_and(|table| table.row(RowId(row)).is_some());
+    match effect {
+        Effect::Update { id, rows } => {
+            let (there, lost): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(row, _)| has(*row));
+            set.apply(Effect::Update { id, rows: there }, Origin::Log)?;
+            set.restore_rows(id, lost)
+        }
+        Effect::Delete { id, mut rows } => {
+            rows.retain(|row| has(*row));
+            set.apply(Effect::Delete { id, rows }, Origin::Log)
+        }
+        other => set.apply(other, Origin::Log),
     }
 }
 

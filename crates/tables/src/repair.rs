@@ -15,13 +15,17 @@
 
 use crate::error::{Error, Result};
 use crate::file;
-use crate::manifest::{MANIFEST_NAME, Manifest, file_name, file_number};
+use crate::manifest::{
+    MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, file_name, file_number, is_manifest,
+};
 use crate::pieces::Pieces;
+use crate::record::{self, Effect};
+use crate::salvage::{SalvagedTable, salvage};
 use crate::set::TableSet;
 use crate::table::Table;
 use crate::tables::{TABLES_DIR, find_manifest};
 use crate::verify::verify;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use vfs::{Vfs, create_new_dir};
 use wal::Found;
@@ -73,15 +77,42 @@ pub fn plan(vfs: &dyn Vfs, data_dir: &Path, log_dir: &Path) -> Result<Option<Tab
     let names = if vfs.exists(&plan.dir)? { vfs.list(&plan.dir)? } else { Vec::new() };
     plan.next_file = names.iter().filter_map(|name| file_number(name)).max().map_or(0, |n| n + 1);
     let pieces = match find_manifest(vfs, &plan.dir) {
-        Ok(manifest) => plan.take_named(vfs, &manifest)?,
+        Ok((manifest, fault, _)) => {
+            if let Some(error) = fault {
+                plan.steps.push(format!("{error}: written anew of the other copy"));
+                plan.damaged.extend([MANIFEST_NAME, MANIFEST_COPY_NAME].map(str::to_owned));
+            }
+            plan.take_named(vfs, &manifest)?
+        }
         Err(error @ Error::Newer { .. }) => return Err(error),
-        Err(error) => plan.take_found(vfs, &names, &error)?,
+        Err(error) => {
+            let in_log = created_in_log(vfs, log_dir)?;
+            plan.take_found(vfs, &names, &error, &in_log)?
+        }
     };
     plan.take_log(vfs, log_dir, pieces)?;
     let manifest = plan.dir.join(MANIFEST_NAME);
     let count = plan.set.tables.len();
     plan.steps.push(format!("write {} and files of {count} tables", manifest.display()));
     Ok(Some(plan))
+}
+
+/// The tables that the log has from their creation on.
+fn created_in_log(vfs: &dyn Vfs, log_dir: &Path) -> Result<BTreeSet<u64>> {
+    let mut created = BTreeSet::new();
+    wal::inspect(vfs, log_dir, &mut |found| {
+        if let Found::Record(record) = found
+            && record.kind == KIND_TABLES
+            && let Ok((_, effects)) = record::decode(record.payload)
+        {
+            let of_creation = |effect: &Effect<'_>| match effect {
+                Effect::Create { id, .. } => Some(*id),
+                _ => None,
+            };
+            created.extend(effects.iter().filter_map(of_creation));
+        }
+    })?;
+    Ok(created)
 }
 
 impl TablesRepair {
@@ -101,6 +132,24 @@ impl TablesRepair {
         self.damaged.push(name.to_owned());
     }
 
+    /// The rows of a damaged file that are whole.
+    fn salvage(&self, vfs: &dyn Vfs, name: &str, number: u64) -> Option<SalvagedTable> {
+        let path = self.dir.join(name);
+        let bytes = vfs.map(&path).ok()?;
+        salvage(&path, &bytes, number)
+    }
+
+    fn note_salvaged(&mut self, name: &str, salvaged: &SalvagedTable) {
+        let SalvagedTable { table, lost_rows, .. } = salvaged;
+        if 0 < *lost_rows {
+            self.losses.push(format!(
+                "{lost_rows} rows of table {:?}, which were in damaged blocks of {name}; {} are whole",
+                table.name(),
+                table.row_count()
+            ));
+        }
+    }
+
     /// Takes the tables that a manifest names.
     fn take_named(&mut self, vfs: &dyn Vfs, manifest: &Manifest) -> Result<Pieces> {
         self.log_from = manifest.log_from;
@@ -113,7 +162,19 @@ impl TablesRepair {
                 Err(error @ Error::Newer { .. }) => return Err(error),
                 Err(error) => {
                     let name = file_name(info.file);
-                    self.losses.push(format!("table number {}, which was in {name}", info.table));
+                    match self
+                        .salvage(vfs, &name, info.file)
+                        .filter(|one| one.table.id() == info.table)
+                    {
+                        Some(salvaged) => {
+                            self.note_salvaged(&name, &salvaged);
+                            pieces.add_incomplete(manifest.seq, salvaged.table);
+                        }
+                        None => {
+                            let what = format!("table number {}, which was in {name}", info.table);
+                            self.losses.push(what);
+                        }
+                    }
                     self.note_damaged(&name, error);
                 }
             }
@@ -122,13 +183,17 @@ impl TablesRepair {
     }
 
     /// Takes the newest file of each table, where no manifest says which count.
-    fn take_found(&mut self, vfs: &dyn Vfs, names: &[String], lost: &Error) -> Result<Pieces> {
+    fn take_found(
+        &mut self,
+        vfs: &dyn Vfs,
+        names: &[String],
+        lost: &Error,
+        in_log: &BTreeSet<u64>,
+    ) -> Result<Pieces> {
         self.steps.push(format!("{lost}: made anew of the files"));
         self.losses.push("which tables there were: dropped ones may be there again".to_owned());
-        if names.iter().any(|name| name == MANIFEST_NAME) {
-            self.damaged.push(MANIFEST_NAME.to_owned());
-        }
-        let mut newest: BTreeMap<u64, (u64, Table)> = BTreeMap::new();
+        self.damaged.extend(names.iter().filter(|name| is_manifest(name)).cloned());
+        let mut newest: BTreeMap<u64, (u64, Table, bool)> = BTreeMap::new();
         for (name, number) in names.iter().filter_map(|name| Some((name, file_number(name)?))) {
             let path = self.dir.join(name);
             let read = vfs.map(&path).map_err(Error::from);
@@ -136,18 +201,39 @@ impl TablesRepair {
             match read {
                 // Names are in the order of numbers, and the newest file has the greatest.
                 Ok((seq, table)) => {
-                    newest.insert(table.id(), (seq, table));
+                    newest.insert(table.id(), (seq, table, false));
                 }
                 Err(error @ Error::Newer { .. }) => return Err(error),
                 Err(error) => {
-                    let what = "or what it was before, unless nobody had written it to its end";
-                    self.losses.push(format!("the table in {name}, {what}"));
+                    // A checkpoint that was cut short leaves such files: an older one that is whole, or
+                    // the log, has all of it.
+                    let is_only = |one: &SalvagedTable| {
+                        let id = one.table.id();
+                        !newest.contains_key(&id) && !in_log.contains(&id)
+                    };
+                    match self.salvage(vfs, name, number).filter(is_only) {
+                        Some(salvaged) => {
+                            self.note_salvaged(name, &salvaged);
+                            let SalvagedTable { seq, table, .. } = salvaged;
+                            newest.insert(table.id(), (seq, table, true));
+                        }
+                        None => {
+                            let what =
+                                "or what it was before, unless nobody had written it to its end";
+                            self.losses.push(format!("the table in {name}, {what}"));
+                        }
+                    }
                     self.note_damaged(name, error);
                 }
             }
         }
         let mut pieces = Pieces::default();
-        newest.into_values().for_each(|(seq, table)| pieces.add(seq, table));
+        for (seq, table, lacks_rows) in newest.into_values() {
+            match lacks_rows {
+                true => pieces.add_incomplete(seq, table),
+                false => pieces.add(seq, table),
+            }
+        }
         Ok(pieces)
     }
 
@@ -196,7 +282,7 @@ impl TablesRepair {
             vfs.sync_dir(dir)?;
         }
         self.write(vfs)?;
-        for name in self.damaged.iter().filter(|name| *name != MANIFEST_NAME) {
+        for name in self.damaged.iter().filter(|name| !is_manifest(name)) {
             let path = self.dir.join(name);
             if vfs.exists(&path)? {
                 vfs.remove(&path)?;

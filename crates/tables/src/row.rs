@@ -386,6 +386,66 @@ mod tests {
         }
     }
 
+    /// Values at the ends of what each type has, and beside them.
+    fn extremes() -> Vec<(Scalar, Vec<Datum>)> {
+        let integers = |bits: u32| {
+            let end = |bits: u32| (1i64 << (bits - 1)).wrapping_sub(1);
+            let powers = (0..bits - 1).flat_map(|bit| [1i64 << bit, (1i64 << bit) - 1]);
+            let all = powers.flat_map(|n| [n, -n, -n - 1]).chain([end(bits), -end(bits) - 1]);
+            all.collect::<Vec<i64>>()
+        };
+        let patterns: Vec<u64> = (0..64).flat_map(|bit| [1u64 << bit, !(1u64 << bit)]).collect();
+        let doubles = patterns.iter().map(|bits| f64::from_bits(*bits));
+        let doubles =
+            doubles.chain([0.0, -0.0, f64::MIN_POSITIVE, f64::MAX, f64::NAN, f64::INFINITY]);
+        let singles = patterns.iter().map(|bits| f32::from_bits((bits >> 32) as u32));
+        let texts = ["", "\0", "\u{10ffff}", "a\nb"].map(str::to_owned);
+        let texts = || texts.iter().cloned().chain([" ".repeat(70_000)]);
+        let interval = |at: i64| Interval { months: at as i32, days: !at as i32, micros: at };
+        vec![
+            (Scalar::Bool, vec![Datum::Bool(false), Datum::Bool(true)]),
+            (Scalar::Int2, integers(16).into_iter().map(|n| Datum::Int2(n as i16)).collect()),
+            (Scalar::Int4, integers(32).into_iter().map(|n| Datum::Int4(n as i32)).collect()),
+            (Scalar::Int8, integers(64).into_iter().map(Datum::Int8).collect()),
+            (Scalar::Float4, singles.map(Datum::Float4).collect()),
+            (Scalar::Float8, doubles.map(Datum::Float8).collect()),
+            (Scalar::Text, texts().map(Datum::Text).collect()),
+            (Scalar::Bytea, texts().map(|text| Datum::Bytea(text.into_bytes())).collect()),
+            (Scalar::Timestamptz, integers(64).into_iter().map(Datum::Timestamptz).collect()),
+            (Scalar::Timestamp, integers(64).into_iter().map(Datum::Timestamp).collect()),
+            (Scalar::Date, integers(32).into_iter().map(|n| Datum::Date(n as i32)).collect()),
+            (
+                Scalar::Interval,
+                integers(64).into_iter().map(|n| Datum::Interval(interval(n))).collect(),
+            ),
+        ]
+    }
+
+    #[test]
+    fn extreme_values_come_back_bit_by_bit() {
+        for (scalar, values) in extremes() {
+            let columns = vec![
+                Column::new("one", ColumnType::One(scalar)),
+                Column::new("all", ColumnType::Array(scalar)),
+            ];
+            let schema = Schema { columns, ..Schema::default() };
+            for value in &values {
+                let pair = vec![value.clone(), Datum::Null, value.clone()];
+                let row = [value.clone(), Datum::Array(pair)];
+                let bytes = encode("t", &schema, &row).expect("a value of its type");
+                check(&schema, &bytes).expect("just encoded");
+                let decoded = decode(&schema, &bytes).expect("just encoded");
+                // Bytes are compared: NaN is not equal to itself.
+                assert_eq!(encode("t", &schema, &decoded).expect("again"), bytes, "{value:?}");
+                match (value, &decoded[0]) {
+                    (Datum::Float8(a), Datum::Float8(b)) => assert_eq!(a.to_bits(), b.to_bits()),
+                    (Datum::Float4(a), Datum::Float4(b)) => assert_eq!(a.to_bits(), b.to_bits()),
+                    (a, b) => assert_eq!(a, b),
+                }
+            }
+        }
+    }
+
     #[track_caller]
     fn refused(ty: ColumnType, value: Datum, words: &str) {
         let columns = vec![Column::new("c", ty).not_null()];

@@ -134,6 +134,17 @@ impl TableSet {
         Ok(())
     }
 
+    /// Adds rows of a table that lost them, with the numbers that they had.
+    pub(crate) fn restore_rows(&mut self, id: u64, rows: Vec<(u64, &[u8])>) -> Result<()> {
+        let mut table = Table::clone(self.of_number(id)?.as_ref());
+        for (row, bytes) in rows {
+            let bytes = checked(&table, bytes, Origin::Log)?;
+            table.add([(row, bytes)])?;
+        }
+        self.put(id, Some(Arc::new(table)));
+        Ok(())
+    }
+
     fn of_number(&self, id: u64) -> Result<Arc<Table>> {
         let table = self.tables.get(&id).cloned();
         table.ok_or_else(|| Error::NoSuchTable { table: format!("number {id}") })

@@ -12,7 +12,7 @@ use crate::config::TablesConfig;
 use crate::error::{Error, Result};
 use crate::file;
 use crate::keeper::{Keeper, Saved};
-use crate::manifest::{MANIFEST_NAME, Manifest, corrupt, is_table_file};
+use crate::manifest::{MANIFEST_NAME, Manifest, StoredManifest, corrupt, is_table_file};
 use crate::record::{self, RecordError};
 use crate::set::{Origin, TableSet};
 use crate::table::Table;
@@ -26,6 +26,8 @@ use wal::{Consumer, Consumers, Log, Lsn, RecordRef, ReplayError, Wal};
 
 /// Folder of the tables in a data directory. It is made by the first checkpoint.
 pub const TABLES_DIR: &str = "tables";
+/// Folder of the log in a data directory, for messages.
+const WAL_DIR: &str = "wal";
 
 /// Tables that were looked at and are not open yet.
 pub struct TablesOpening {
@@ -35,6 +37,12 @@ pub struct TablesOpening {
     manifest: Manifest,
     saved: Saved,
     state: Replayed,
+    /// Whether both files of the manifest hold it.
+    is_manifest_twice: bool,
+    /// Damage that the other file makes good.
+    manifest_fault: Option<Error>,
+    /// The first record of the log that is not taken; none after it is.
+    refused: Option<Error>,
 }
 
 /// Tables, and what of the log made them.
@@ -91,6 +99,8 @@ pub struct Tables {
     /// What is in files. Held by the one checkpoint that may run; before `head`.
     pub(crate) saved: Mutex<Saved>,
     pub(crate) keeper: Arc<Keeper>,
+    /// Why nothing may be written now, if so.
+    read_only: RwLock<Option<String>>,
 }
 
 /// What writers share.
@@ -152,20 +162,23 @@ impl Replayed {
     }
 }
 
-/// The manifest of a directory; an empty one if there is neither it nor a table's file.
-pub(crate) fn find_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
+/// The manifest of a directory; an empty one if there is neither it nor a table's file. Then damage
+/// to one of its files, and whether both have it.
+pub(crate) fn find_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<(Manifest, Option<Error>, bool)> {
+    let none = || Ok((Manifest::default(), None, true));
     if !vfs.exists(dir)? {
-        return Ok(Manifest::default());
+        return none();
     }
-    if let Some(manifest) = Manifest::read(vfs, dir)? {
-        return Ok(manifest);
+    let stored = StoredManifest::read(vfs, dir)?;
+    if let Some(manifest) = stored.manifest {
+        return Ok((manifest, stored.fault, stored.is_twice));
     }
     match vfs.list(dir)?.into_iter().find(|name| is_table_file(name)) {
         Some(name) => {
             let reason = format!("is missing, though there is {name}");
             Err(corrupt(dir.join(MANIFEST_NAME), reason))
         }
-        None => Ok(Manifest::default()),
+        None => none(),
     }
 }
 
@@ -177,31 +190,66 @@ impl TablesOpening {
     /// When a file cannot be read or is damaged, or a newer program wrote it.
     pub fn look(vfs: Arc<dyn Vfs>, data_dir: &Path, config: TablesConfig) -> Result<TablesOpening> {
         let dir = data_dir.join(TABLES_DIR);
-        let manifest = find_manifest(vfs.as_ref(), &dir)?;
+        let (manifest, manifest_fault, is_manifest_twice) = find_manifest(vfs.as_ref(), &dir)?;
         let state = Replayed::load(vfs.as_ref(), &dir, &manifest)?;
         let saved = Saved::new(&manifest, &state.set);
-        Ok(TablesOpening { vfs, dir, config, manifest, saved, state })
+        let refused = None;
+        Ok(TablesOpening {
+            vfs,
+            dir,
+            config,
+            manifest,
+            saved,
+            state,
+            is_manifest_twice,
+            manifest_fault,
+            refused,
+        })
+    }
+
+    /// Damage that keeps nothing closed, in words.
+    pub fn notes(&self) -> Vec<String> {
+        let note = |error: &Error| format!("{error}; the other copy of it is used");
+        self.manifest_fault.iter().map(note).collect()
     }
 
     /// Declares the consumer of the log whose records are the tables'.
     pub fn declare<'a>(&'a mut self, consumers: &mut Consumers<'a>) {
         let replay_from = self.manifest.log_from;
-        let state = &mut self.state;
+        let (state, refused) = (&mut self.state, &mut self.refused);
         consumers.declare(Consumer {
             name: TABLES,
             kinds: &[KIND_TABLES],
             replay_from,
             next_segment_min: replay_from,
-            take: Box::new(move |record| state.take(record).map_err(ReplayError::from)),
+            take: Box::new(move |record| match refused {
+                // Later records build on it.
+                Some(_) => Ok(()),
+                None => match state.take(record) {
+                    Err(trouble @ ReplayTrouble::Newer(_)) => Err(ReplayError::from(trouble)),
+                    Err(trouble) => {
+                        let file = wal::segment_name(record.segment);
+                        let reason = format!("the record at byte {}: {trouble}", record.offset);
+                        *refused = Some(corrupt(Path::new(WAL_DIR).join(file), reason));
+                        Ok(())
+                    }
+                    Ok(()) => Ok(()),
+                },
+            }),
         });
     }
 
     /// The tables, on a log that has handed them its records. The program closes the log after them.
     ///
     /// # Errors
-    /// When what an interrupted checkpoint left cannot be removed.
+    /// When a record of the log was not taken, and when what an interrupted checkpoint left cannot be
+    /// removed. The log keeps all that it has of the tables then.
     pub fn finish(self, log: Arc<Log>) -> Result<Arc<Tables>> {
-        let TablesOpening { vfs, dir, config, manifest, saved, state } = self;
+        let is_manifest_twice = self.is_manifest_twice;
+        let TablesOpening { vfs, dir, config, manifest, saved, state, refused, .. } = self;
+        if let Some(error) = refused {
+            return Err(error);
+        }
         let set = Arc::new(state.set);
         let head = Head {
             set: Arc::clone(&set),
@@ -221,11 +269,15 @@ impl TablesOpening {
             next_table: Arc::new(AtomicU64::new(state.next_table)),
             saved: Mutex::new(saved),
             keeper: Arc::default(),
+            read_only: RwLock::default(),
         });
         if tables.vfs.exists(&tables.dir)? {
             // The manifest that was found may be one whose writer died before its name was durable.
             tables.vfs.sync_dir(&tables.dir)?;
-            tables.remove_unnamed(&manifest)?;
+            // No file goes that an older manifest in the other file names.
+            if is_manifest_twice || manifest.write(&*tables.vfs, &tables.dir).is_ok() {
+                tables.remove_unnamed(&manifest)?;
+            }
         }
         let weak = Arc::downgrade(&tables);
         let needed_from = move || weak.upgrade().map_or(Some(0), |tables| tables.needed_from());
@@ -311,6 +363,7 @@ impl Tables {
 
     /// Logs a transaction, and makes its tables the head.
     fn append(&self, head: &mut Head, transaction: &Transaction) -> Result<(Lsn, Arc<TableSet>)> {
+        self.check_writable()?;
         let set = Arc::new(transaction.merge(&head.set)?);
         let mut number = Vec::with_capacity(10);
         put_varint(&mut number, set.seq);
@@ -320,6 +373,20 @@ impl Tables {
         head.logged_size += transaction.effects().len() as u64;
         head.set = Arc::clone(&set);
         Ok((lsn, set))
+    }
+
+    /// Refuses changes from now on, with that reason, or takes them again.
+    pub fn set_read_only(&self, reason: Option<String>) {
+        *self.read_only.write().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    /// Refuses a change before anything of it is done: nothing may be written, or would not be durable.
+    fn check_writable(&self) -> Result<()> {
+        let set = self.read_only.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match set.or_else(|| self.wal.refusal()) {
+            Some(reason) => Err(Error::ReadOnly { reason }),
+            None => Ok(()),
+        }
     }
 
     fn append_record(&self, parts: &[&[u8]]) -> Result<Lsn> {
@@ -352,12 +419,13 @@ impl Tables {
         Ok(())
     }
 
-    /// Waits until that place of the log is on disk, and for a file handle if that takes one: what is in
-    /// the log comes to be, so there is no way back.
+    /// Waits until that place of the log is on disk, and for room or a file handle if that takes it: what
+    /// is in the log comes to be, so there is no way back.
     pub(crate) fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         loop {
             match self.wal.wait_durable(lsn) {
-                Err(wal::Error::Stalled { .. }) => {}
+                Err(wal::Error::Stalled { is_disk_full, .. })
+                    if !is_disk_full || self.wal.has_commit_thread() => {}
                 waited => return Ok(waited?),
             }
         }

@@ -42,18 +42,25 @@ pub fn verify(vfs: &dyn Vfs, data_dir: &Path, log_dir: &Path) -> Result<Option<T
         dir: data_dir.join(TABLES_DIR),
         report: TablesReport::default(),
         state: Replayed::default(),
+        faults: Vec::new(),
     };
     let is_there = vfs.exists(&walk.dir)?;
     let mut log_from = 0;
     match find_manifest(vfs, &walk.dir) {
-        Ok(manifest) => {
+        Ok((manifest, fault, _)) => {
+            if let Some(error) = fault {
+                // The copy replaces it: records of the log are checked as well.
+                let (path, what) = error.into_finding(walk.dir.clone());
+                walk.faults.push((path, format!("{what}: the other copy of it is used")));
+            }
             log_from = manifest.log_from;
             walk.files(&manifest)?;
         }
         Err(error) => walk.report.problems.push(error.into_finding(walk.dir.clone())),
     }
     let has_records = walk.log(log_dir, log_from)?;
-    let Walk { mut report, state, .. } = walk;
+    let Walk { mut report, state, faults, .. } = walk;
+    report.problems.splice(0..0, faults);
     let tables = state.set.list();
     report.tables = tables.len() as u64;
     report.rows = tables.iter().map(|table| table.row_count() as u64).sum();
@@ -65,6 +72,8 @@ struct Walk<'a> {
     dir: PathBuf,
     report: TablesReport,
     state: Replayed,
+    /// Problem of one of the manifest's two files.
+    faults: Vec<(PathBuf, String)>,
 }
 
 impl Walk<'_> {

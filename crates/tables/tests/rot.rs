@@ -32,6 +32,11 @@ fn files(disk: &SimVfs, dir: &str) -> Vec<(PathBuf, u64)> {
     paths.map(|path| (path.clone(), disk.size(&path).expect("it is there"))).collect()
 }
 
+/// Whether the log is hit, whose damage the store verifies.
+fn rot_is_of_log(rot: &Rot) -> bool {
+    matches!(rot, Rot::Flip { path, .. } if path.starts_with("/data/wal"))
+}
+
 #[test]
 fn whatever_rots_is_said() {
     let (good, rig) = disk();
@@ -52,16 +57,25 @@ fn whatever_rots_is_said() {
         };
         disk.rot(&rot).expect("a file");
         let verified = tables::verify::verify(&disk, DATA.as_ref(), "/data/wal".as_ref());
+        let problems = verified.expect("it is there").expect("it is there").problems;
         match Rig::open(&disk) {
             Ok(rig) => {
                 assert!(rig.map() == expected, "{rot:?}");
-                let problems = verified.expect("it is there").expect("it is there").problems;
-                assert!(problems.is_empty(), "{rot:?}: {problems:?}");
+                // One of the manifest's two files may be damaged.
+                let is_of_manifest = |(path, _): &(PathBuf, String)| {
+                    path.file_name()
+                        .is_some_and(|name| name.to_string_lossy().starts_with("MANIFEST"))
+                };
+                assert!(problems.iter().all(is_of_manifest), "{rot:?}: {problems:?}");
             }
-            Err(_) => refused += 1,
+            Err(_) => {
+                assert!(!problems.is_empty() || rot_is_of_log(&rot), "{rot:?}");
+                refused += 1;
+            }
         }
     }
-    assert!(300 < refused, "{refused} of 400");
+    // The copy of the manifest makes good for one file of three.
+    assert!(150 < refused, "{refused} of 400");
 }
 
 #[test]
@@ -80,6 +94,8 @@ fn verification_names_what_is_wrong() {
     }
     let rotten = |rot: Rot| {
         let disk = good.kill();
+        // Else the other file of the manifest makes good what is wrong with the first one.
+        disk.remove(Path::new("/data/tables/MANIFEST.copy")).expect("there");
         disk.rot(&rot).expect("a file");
         disk
     };

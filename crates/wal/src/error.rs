@@ -27,12 +27,14 @@ pub enum Error {
         /// [`crate::WalConfig::pending_size_max`].
         max: usize,
     },
-    /// There is no file handle to begin a segment with. What was appended waits in memory and is
-    /// written once there is one; until then it is not durable, and may never be.
-    #[error("the log waits for a file handle: {reason}; raise the file limit (ulimit -n)")]
+    /// The disk is full, or no file handle is free to begin a segment with. What was appended waits
+    /// in memory and is written once that has passed; until then it is not durable.
+    #[error("the log waits: {reason}; {}", remedy(*is_disk_full))]
     Stalled {
         /// What the system said.
         reason: String,
+        /// Whether the disk is full.
+        is_disk_full: bool,
     },
     /// A record over the limit.
     #[error("a log record of {size} bytes, the limit is {max}")]
@@ -117,6 +119,13 @@ pub enum Error {
     /// A file operation failed, while opening or removing.
     #[error(transparent)]
     Io(#[from] vfs::Error),
+}
+
+fn remedy(is_disk_full: bool) -> &'static str {
+    match is_disk_full {
+        true => "free some disk space, and it goes on",
+        false => "raise the file limit (ulimit -n)",
+    }
 }
 
 /// `Result` of this room.

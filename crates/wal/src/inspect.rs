@@ -9,8 +9,9 @@
 //! Behind broken bytes it goes on where the broken record's size says that the next one is, else at
 //! the next mark: every record has its place in its checksum, so one found there is one.
 
+use crate::end::{self, END_NAME, LostEnd, SyncedEnds};
 use crate::error::{Error, Result};
-use crate::format::{HEADER_SIZE, KIND_MARK, segment_name};
+use crate::format::{HEADER_SIZE, Header, KIND_MARK, segment_name};
 use crate::segments::{RecordRef, first_segment, list_segments, open_reader};
 use crate::start::{self, LogStart, START_NAME};
 use std::path::{Path, PathBuf};
@@ -66,6 +67,13 @@ pub enum FaultKind {
         /// Its size.
         size: u64,
     },
+    /// Records from `offset` up to `end` are gone, which had been synced.
+    Short {
+        /// End of the sound records, in bytes.
+        offset: u64,
+        /// End of the records at the last sync, in bytes.
+        end: u64,
+    },
     /// The file cannot be read.
     Unreadable {
         /// What the system said.
@@ -108,6 +116,8 @@ pub fn inspect(
         LogStart::Known(range) => range.end,
         LogStart::Unknown | LogStart::Damaged => 0,
     };
+    // Skip damaged notes: `END` reports them as a damaged side file.
+    let noted = end::read(vfs, directory).unwrap_or_default();
     // Only the end of the last one can be torn.
     let last = segments.last().copied().unwrap_or(0).max(end.saturating_sub(1));
     let mut expected = first_segment(vfs, directory)?.unwrap_or(0);
@@ -124,7 +134,8 @@ pub fn inspect(
             (true, true) => MayBeTorn::Records,
             (true, false) => MayBeTorn::All,
         };
-        inspect_segment(vfs, &file, segment, torn, on_found, &mut inspected)?;
+        let looked = SegmentLook { vfs, file: &file, segment, torn, noted: &noted };
+        inspect_segment(&looked, on_found, &mut inspected)?;
     }
     if expected < end {
         let kind = FaultKind::Missing { last: end - 1 };
@@ -151,6 +162,20 @@ pub fn check_start(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     }
 }
 
+/// Whether what a log's directory says about the ends of its segments can be read, if it says anything.
+///
+/// # Errors
+/// As [`check_start`].
+pub fn check_end(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    match end::read(vfs, directory) {
+        Err(Error::Io(error)) if !error.is_passing() => {
+            let what = "what the log says about its end cannot be read";
+            Err(Error::Corrupt { file: directory.join(END_NAME), offset: 0, what })
+        }
+        read => read.map(drop),
+    }
+}
+
 /// What of a segment a crash may have interrupted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MayBeTorn {
@@ -162,14 +187,22 @@ enum MayBeTorn {
     All,
 }
 
-fn inspect_segment(
-    vfs: &dyn Vfs,
-    file: &Path,
+/// A segment that is looked at.
+struct SegmentLook<'a> {
+    vfs: &'a dyn Vfs,
+    file: &'a Path,
     segment: u64,
     torn: MayBeTorn,
+    /// Up to where segments had been synced.
+    noted: &'a SyncedEnds,
+}
+
+fn inspect_segment(
+    looked: &SegmentLook<'_>,
     on_found: &mut dyn FnMut(Found<'_>),
     inspected: &mut Inspected,
 ) -> Result<()> {
+    let SegmentLook { vfs, file, segment, torn, noted } = *looked;
     let fault = |kind| Found::Fault(Fault { file: file.to_path_buf(), segment, kind });
     let bytes = match vfs.map(file) {
         Ok(bytes) => bytes,
@@ -193,9 +226,16 @@ fn inspect_segment(
     if let Some(what) = what {
         on_found(fault(FaultKind::Header { what }));
     }
+    let header = Header::decode(&bytes).ok();
+    let lost_behind = |size: u64| end::lost_end(noted, header.as_ref()?, size);
     loop {
         match reader.next() {
-            Ok(None) => return Ok(()),
+            Ok(None) => {
+                if let Some(LostEnd { offset, end, .. }) = lost_behind(size) {
+                    on_found(fault(FaultKind::Short { offset, end }));
+                }
+                return Ok(());
+            }
             Ok(Some(record)) if record.kind == KIND_MARK => {}
             Ok(Some(record)) => {
                 inspected.record_count += 1;
@@ -205,6 +245,7 @@ fn inspect_segment(
             // What the disk does not give is no torn write.
             Err(invalid)
                 if torn != MayBeTorn::Nothing
+                    && lost_behind(invalid.offset).is_none()
                     && reader.find_mark().is_none()
                     && !bytes.has_faulted() =>
             {
@@ -224,7 +265,7 @@ fn inspect_segment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::{Header, put_record};
+    use crate::format::put_record;
     use crate::rewrite::{Kept, fill_gap, rewrite};
     use vfs::SimVfs;
 

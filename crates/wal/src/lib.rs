@@ -24,9 +24,12 @@
 //! - A segment is written by one process once and never continued; a restart begins a new one.
 //! - Before a restarted log takes anything, all that it replayed is durable, whatever syncs failed
 //!   before: the last segment is written anew.
-//! - A failed write or sync latches: no later append or wait succeeds, and nothing is retried.
+//! - A failed write or sync latches: no later append or wait succeeds, and nothing is retried. A full
+//!   disk does not: the segment is written anew from its synced bytes once there is room.
 //! - Damage to bytes that are known to have been synced is [`Error::Corrupt`], never a short log; a
 //!   lost segment is [`Error::MissingSegment`], for `START` names the first and the last.
+//! - A log that comes back shorter than it was synced is noticed, but for the last second: `END` names
+//!   the size ([`Recovery::lost_end`]).
 //! - What a consumer needs stays, be it switched off, and whatever the others need no more.
 //!
 //! The layout is described in `docs/format/wal.md`.
@@ -34,6 +37,7 @@
 mod commit;
 pub mod config;
 mod consumers;
+mod end;
 pub mod error;
 mod format;
 mod inspect;
@@ -56,14 +60,15 @@ mod tests;
 
 pub use config::{Committer, WalConfig};
 pub use consumers::{Consumer, Consumers, Off, Take};
+pub use end::{END_NAME, LostEnd};
 pub use error::{Error, ReplayError, Result};
 pub use format::{RECORD_SIZE_MAX, segment_name};
-pub use inspect::{Fault, FaultKind, Found, Inspected, check_start, inspect};
+pub use inspect::{Fault, FaultKind, Found, Inspected, check_end, check_start, inspect};
 pub use log::{Log, NeededFrom, Pin};
 pub use pending::Lsn;
 pub use recover::{OnRecord, Recovery, check};
 pub use reservation::Reservation;
 pub use rewrite::{Kept, REWRITTEN_SUFFIX, fill_gap, rewrite};
 pub use segments::{RecordRef, first_segment};
-pub use start::{LogRange, LogStart, START_NAME};
+pub use start::{LogRange, LogStart, OnSegmentBegun, START_NAME, read as read_start};
 pub use writer::{Wal, WalStats};

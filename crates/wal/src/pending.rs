@@ -11,8 +11,8 @@
 //!
 //! Room that was reserved counts as pending, so a record that has its room is always taken.
 //!
-//! A group that could not be written for want of a file handle stands aside (`stalled`) and is
-//! written alone, before what gathered since: its mark says that what is before it is synced.
+//! A group that could not be written for want of room or of a file handle stands aside (`stalled`) and
+//! is written alone, before what gathered since: its mark says that what is before it is synced.
 
 use crate::config::WalConfig;
 use crate::error::{Error, Result};
@@ -47,11 +47,18 @@ pub(crate) struct Group {
 pub(crate) enum Commit {
     /// All of it is durable.
     Done,
-    /// So many of its chunks are durable; nothing of the others was written, for want of a file
-    /// handle.
+    /// So many of its chunks are durable; the others are still to be written, for want of room or of
+    /// a file handle.
     Stalled { written: usize, error: vfs::Error },
     /// Nobody knows what is on the disk.
     Failed(vfs::Error),
+}
+
+impl Lsn {
+    /// Bytes of all records up to this place, since the log was opened.
+    pub fn size(self) -> u64 {
+        self.0
+    }
 }
 
 impl Group {
@@ -125,7 +132,9 @@ pub(crate) struct State {
     /// Whether a group is on its way to the disk.
     is_committing: bool,
     /// The group that is to be tried again before any other, and why it was not written.
-    stalled: Option<(Group, String)>,
+    stalled: Option<(Group, Stall)>,
+    /// Why the disk is full, until a group is durable again.
+    full: Option<String>,
     /// How often a group was tried in vain.
     stall_count: u64,
     /// Whether what is pending is to be written now.
@@ -138,6 +147,13 @@ pub(crate) struct State {
     appended: Lsn,
     durable: Lsn,
     record_count: u64,
+}
+
+/// Why a group was not written.
+#[derive(Debug)]
+struct Stall {
+    reason: String,
+    is_disk_full: bool,
 }
 
 /// Buffers larger than this are not kept for the next group.
@@ -156,6 +172,7 @@ impl State {
             spare: Group::default(),
             is_committing: false,
             stalled: None,
+            full: None,
             stall_count: 0,
             is_urgent: false,
             reserved: 0,
@@ -315,11 +332,18 @@ impl State {
     /// Refuses to wait any longer once a group was tried in vain so often.
     pub(crate) fn check_stalled(&self, stall_count_max: u64) -> Result<()> {
         match &self.stalled {
-            Some((_, reason)) if stall_count_max <= self.stall_count => {
-                Err(Error::Stalled { reason: reason.clone() })
+            Some((_, stall)) if stall_count_max <= self.stall_count => {
+                let Stall { reason, is_disk_full } = stall;
+                Err(Error::Stalled { reason: reason.clone(), is_disk_full: *is_disk_full })
             }
             _ => Ok(()),
         }
+    }
+
+    /// Why what is appended now would not become durable: the log is latched, or the disk is full.
+    pub(crate) fn refusal(&self) -> Option<Error> {
+        let full = self.full.clone().map(|reason| Error::Stalled { reason, is_disk_full: true });
+        self.check_latched().err().or(full)
     }
 
     /// Says that what is pending, or comes next, is to be written now. Returns whether that is new.
@@ -363,11 +387,13 @@ impl State {
         assert!(group.end <= self.appended, "what is written was appended");
         self.is_committing = false;
         match result {
-            Commit::Done => self.durable = group.end,
-            // Whoever stops does not wait for handles.
+            Commit::Done => (self.durable, self.full) = (group.end, None),
+            // Whoever stops does not wait.
             Commit::Stalled { written, error } if self.phase != Phase::Stopped => {
                 group.drop_written(written);
-                self.stalled = Some((group, error.to_string()));
+                let (reason, is_disk_full) = (error.to_string(), error.is_disk_full());
+                self.full = is_disk_full.then(|| reason.clone());
+                self.stalled = Some((group, Stall { reason, is_disk_full }));
                 self.stall_count += 1;
                 return;
             }

@@ -18,6 +18,7 @@
 //! it is written anew, with a mark at its end, synced and renamed into place, before anything is built
 //! on it.
 
+use crate::end::{self, END_NAME, LostEnd, SyncedEnd, SyncedEnds};
 use crate::error::{Error, ReplayError, Result};
 use crate::format::{
     HEADER_SIZE, Header, HeaderError, KIND_MARK, RECORD_HEADER_SIZE, SEGMENT_MAX, VERSION,
@@ -49,6 +50,10 @@ pub struct Recovery {
     pub rewritten_size: u64,
     /// What the directory said about its segments.
     pub start: LogStart,
+    /// The first segment that had been synced further than its sound records reach.
+    pub lost_end: Option<LostEnd>,
+    /// Whether the notes of what was synced are damaged, so that a loss is not noticed.
+    pub is_end_damaged: bool,
 }
 
 /// Where a log that is opened begins.
@@ -75,6 +80,8 @@ pub(crate) struct Recovered {
     pub(crate) next_segment: u64,
     /// Those that `START` names.
     pub(crate) range: LogRange,
+    /// Up to where the segments are synced once all is mended.
+    pub(crate) ends: SyncedEnds,
     /// Why the log must not be written to.
     pub(crate) latched: Option<String>,
 }
@@ -139,6 +146,9 @@ fn mend(vfs: &dyn Vfs, directory: &Path, begin: Begin, recovered: &mut Recovered
         let size = bytes.len() as u64;
         recovered.recovery.rewritten_size = size;
         recovered.segments.last_mut().expect("it was found").1 = size;
+        if let Some(end) = recovered.ends.get_mut(&segment) {
+            end.size = size;
+        }
     }
     if !recovered.segments.is_empty() {
         fill_gaps(vfs, directory, after_last..next, &mut recovered.segments)?;
@@ -189,9 +199,9 @@ fn remove_leftovers(vfs: &dyn Vfs, directory: &Path, start: LogStart) -> Result<
             (Some(segment), LogStart::Known(range)) => segment < range.first,
             _ => false,
         };
-        let is_temporary = name
-            .strip_suffix(TEMPORARY_SUFFIX)
-            .is_some_and(|name| name == START_NAME || parse_segment_name(name).is_some());
+        let is_temporary = name.strip_suffix(TEMPORARY_SUFFIX).is_some_and(|name| {
+            [START_NAME, END_NAME].contains(&name) || parse_segment_name(name).is_some()
+        });
         if is_done_with || is_temporary {
             vfs.remove(&directory.join(name))?;
         }
@@ -234,7 +244,8 @@ fn replay(
         from_segment = from_segment.max(range.first);
     }
     check_complete(directory, &names, from_segment, start)?;
-    let recovery = Recovery { start, ..Recovery::default() };
+    let (noted, is_end_damaged) = read_ends(vfs, directory)?;
+    let recovery = Recovery { start, is_end_damaged, ..Recovery::default() };
     let mut recovered = Recovered { recovery, ..Recovered::default() };
     for (i, &segment) in names.iter().enumerate() {
         let path = directory.join(segment_name(segment));
@@ -242,13 +253,36 @@ fn replay(
             let place = if i + 1 == names.len() { Place::Last } else { Place::Inner };
             let mut replay = Replay { vfs, path: &path, segment, place, finding, on_record };
             match replay.run(&mut recovered.recovery)? {
-                Outcome::Kept { valid_size } => recovered.last = Some((segment, valid_size)),
+                Outcome::Kept { valid_size, header } => {
+                    recovered.last = Some((segment, valid_size));
+                    recovered.note_end(&noted, header, valid_size);
+                }
                 Outcome::Removed => continue,
             }
         }
         recovered.segments.push((segment, vfs.size(&path)?));
     }
     Ok(recovered)
+}
+
+/// Notes of the segments' ends, and whether they are damaged.
+fn read_ends(vfs: &dyn Vfs, directory: &Path) -> Result<(SyncedEnds, bool)> {
+    match end::read(vfs, directory) {
+        Ok(ends) => Ok((ends, false)),
+        Err(Error::Io(error)) if error.is_passing() => Err(error.into()),
+        Err(Error::Io(_) | Error::Corrupt { .. }) => Ok((SyncedEnds::new(), true)),
+        Err(error) => Err(error),
+    }
+}
+
+impl Recovered {
+    /// Compares the end of a segment's sound records with what was noted of it.
+    fn note_end(&mut self, noted: &SyncedEnds, header: Option<Header>, size: u64) {
+        let Some(header) = header else { return };
+        let lost = end::lost_end(noted, &header, size);
+        self.recovery.lost_end = self.recovery.lost_end.or(lost);
+        self.ends.insert(header.segment, SyncedEnd { nonce: header.nonce, size });
+    }
 }
 
 /// Segments have no gaps; those to replay begin with `from_segment` and end where the log says.
@@ -304,8 +338,8 @@ enum Finding {
 /// Whether the file is still there.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// Yes, with records up to here.
-    Kept { valid_size: u64 },
+    /// Yes, with records up to here; without a header if that is torn.
+    Kept { valid_size: u64, header: Option<Header> },
     /// No.
     Removed,
 }
@@ -350,7 +384,7 @@ impl Replay<'_, '_> {
             recovery.cut_size += valid_size - invalid.offset;
             valid_size = invalid.offset;
         }
-        Ok(Outcome::Kept { valid_size })
+        Ok(Outcome::Kept { valid_size, header: Some(header) })
     }
 
     /// Hands over all records up to the end, or to the first that is none.
@@ -397,7 +431,7 @@ impl Replay<'_, '_> {
         }
         recovery.cut_size += size;
         if self.finding == Finding::Look {
-            return Ok(Outcome::Kept { valid_size: 0 });
+            return Ok(Outcome::Kept { valid_size: 0, header: None });
         }
         self.vfs.remove(self.path)?;
         self.vfs.sync_dir(self.path.parent().expect("a file in a directory"))?;

@@ -12,7 +12,7 @@
 use crate::error::{Error, Result};
 use codec::{Reader, crc32, put_u32, put_u64};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use vfs::Vfs;
 
 /// The file's name.
@@ -93,8 +93,11 @@ fn parse(bytes: &[u8]) -> std::result::Result<(u32, LogRange, u32), codec::Error
 }
 
 /// Reads the file of a log's directory. One that cannot be read counts as damaged, but not for want
-/// of something that the system lacks just now.
-pub(crate) fn read(vfs: &dyn Vfs, directory: &Path) -> Result<LogStart> {
+/// of something that the system lacks just now. A directory that is not there says nothing.
+///
+/// # Errors
+/// [`Error::UnknownVersion`], and I/O errors that pass.
+pub fn read(vfs: &dyn Vfs, directory: &Path) -> Result<LogStart> {
     let path = directory.join(START_NAME);
     let bytes = match vfs.size(&path) {
         Err(error) if error.is_not_found() => return Ok(LogStart::Unknown),
@@ -127,16 +130,38 @@ pub(crate) struct StartFile {
     directory: PathBuf,
     /// What it says. Held while it is replaced.
     range: Mutex<LogRange>,
+    on_begun: OnceLock<OnSegmentBegun>,
 }
+
+/// Called after a new segment is durable and named by `START`, before its first record, with what
+/// `START` says then. It runs on the thread that writes the log, so it must not wait for the log.
+pub type OnSegmentBegun = Box<dyn Fn(LogRange) + Send + Sync>;
 
 impl StartFile {
     pub(crate) fn new(vfs: Arc<dyn Vfs>, directory: PathBuf, range: LogRange) -> StartFile {
-        StartFile { vfs, directory, range: Mutex::new(range) }
+        StartFile { vfs, directory, range: Mutex::new(range), on_begun: OnceLock::new() }
     }
 
     /// Notes that a segment has a name and a header, before it gets a record.
     pub(crate) fn note_begun(&self, segment: u64) -> vfs::Result<()> {
-        self.replace(|range| LogRange { end: range.end.max(segment + 1), ..range })
+        self.replace(|range| LogRange { end: range.end.max(segment + 1), ..range })?;
+        if let Some(on_begun) = self.on_begun.get() {
+            on_begun(self.range());
+        }
+        Ok(())
+    }
+
+    /// Sets the function that is called for each new segment.
+    ///
+    /// # Panics
+    /// If it is set already.
+    pub(crate) fn set_on_begun(&self, on_begun: OnSegmentBegun) {
+        assert!(self.on_begun.set(on_begun).is_ok(), "set twice");
+    }
+
+    /// Content of the file, which is durable.
+    pub(crate) fn range(&self) -> LogRange {
+        *self.range.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that the segments below are not needed, before they go.

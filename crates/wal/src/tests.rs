@@ -9,6 +9,7 @@ use vfs::{RealVfs, SimVfs, Vfs};
 
 mod crashes;
 mod damage;
+mod ends;
 mod holes;
 mod reservations;
 mod shared;
@@ -108,7 +109,7 @@ fn full_segments_are_left_and_old_ones_removed() {
     assert_eq!((next, wal.rotate()), (4, 4));
     // Nothing is on the disk yet; removal must not overtake it.
     wal.remove_before(3).unwrap();
-    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["0000000003.wal", "START"]);
+    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["0000000003.wal", "END", "START"]);
     assert_eq!(wal.size(), 32 + 300);
     wal.append(2, b"new").unwrap();
     wal.close().unwrap();
@@ -150,7 +151,8 @@ fn limits_are_errors() {
 #[test]
 fn a_failed_sync_latches() {
     let vfs = SimVfs::new(1);
-    let (wal, _) = open(&vfs, Committer::Thread, 0).unwrap();
+    // The waiter notes the synced end itself: the sync that fails is that of the record.
+    let (wal, _) = open(&vfs, Committer::Waiter, 0).unwrap();
     let early = wal.append(1, b"early").unwrap();
     wal.wait_durable(early).unwrap();
     vfs.fail_syncs(1);
@@ -169,19 +171,20 @@ fn a_failed_sync_latches() {
 }
 
 #[test]
-fn a_full_disk_latches() {
+fn a_log_that_opens_on_a_full_disk_is_latched() {
     let vfs = SimVfs::new(1);
-    let (wal, _) = open(&vfs, Committer::Thread, 0).unwrap();
+    let (wal, _) = open(&vfs, Committer::Waiter, 0).unwrap();
     // A header, `START` beside the old one, whose room is free then, and eight bytes more.
     vfs.set_free_space(32 + 32 + 8);
     let lsn = wal.append(1, &[1; 40]).unwrap();
-    assert!(matches!(wal.wait_durable(lsn), Err(Error::Latched { .. })));
+    let waited = wal.wait_durable(lsn);
+    assert!(matches!(waited, Err(Error::Stalled { is_disk_full: true, .. })), "{waited:?}");
     drop(wal);
     let (wal, replayed) = open(&vfs, Committer::Thread, 0).unwrap();
     assert!(replayed.is_empty());
     assert_eq!(wal.recovery().cut_size, 32 + 8);
     // What was replayed cannot be written anew without room, so nothing is built on it.
-    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["0000000000.wal", "START"]);
+    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["0000000000.wal", "END", "START"]);
     assert!(matches!(wal.append(1, b"x"), Err(Error::Latched { .. })));
     drop(wal);
     vfs.set_free_space(1 << 20);

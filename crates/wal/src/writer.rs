@@ -2,13 +2,14 @@
 
 use crate::commit::{SegmentWriter, Shared};
 use crate::config::{Committer, WalConfig};
+use crate::end::EndFile;
 use crate::error::{Error, Result};
 use crate::format::{Header, segment_name};
 use crate::kinds::KindSet;
 use crate::pending::{Lsn, Phase, State};
 use crate::recover::{Begin, OnRecord, Recovery, read_ended, recover};
 use crate::reservation::Reservation;
-use crate::start::StartFile;
+use crate::start::{LogRange, OnSegmentBegun, StartFile};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -31,6 +32,10 @@ pub struct Wal {
     /// The kinds that it takes.
     pub(crate) kinds: KindSet,
     recovery: Recovery,
+    /// Whether `START` is durable; not if there was no room to write it.
+    has_durable_start: bool,
+    /// Whether there is a durable `END`.
+    has_end_file: bool,
     /// The commit thread until it is joined; none with [`Committer::Waiter`].
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -81,11 +86,20 @@ impl Wal {
         let recovered = recover(vfs.as_ref(), directory, begin, on_record)?;
         let header = Header { segment: recovered.next_segment, nonce: vfs.random() };
         let mut state = State::new(&recovered.segments, header);
+        let has_durable_start = recovered.latched.is_none();
         if let Some(reason) = recovered.latched {
             state.latch(reason);
         }
         let start = StartFile::new(vfs.clone(), directory.to_path_buf(), recovered.range);
-        let writer = SegmentWriter::new(vfs, directory.to_path_buf(), Arc::new(start));
+        let end = EndFile::new(vfs.clone(), directory.to_path_buf(), recovered.ends);
+        if recovered.recovery.lost_end.is_some() || recovered.recovery.is_end_damaged {
+            // Report a loss once.
+            end.set_dirty();
+            end.write();
+        }
+        let has_end_file = has_durable_start && end.ensure_exists();
+        let (start, end) = (Arc::new(start), Arc::new(end));
+        let writer = SegmentWriter::new(vfs, directory.to_path_buf(), start, end);
         let shared = Arc::new(Shared::new(state, writer));
         let thread = match config.committer {
             Committer::Thread => Some(spawn(&shared, directory)?),
@@ -97,6 +111,8 @@ impl Wal {
             config,
             kinds: KindSet::all(),
             recovery: recovered.recovery,
+            has_durable_start,
+            has_end_file,
             thread: Mutex::new(thread),
         })
     }
@@ -104,6 +120,21 @@ impl Wal {
     /// What opening found.
     pub fn recovery(&self) -> Recovery {
         self.recovery
+    }
+
+    /// What `START` says and is durable; `None` if there was no room to write it.
+    pub fn durable_range(&self) -> Option<LogRange> {
+        self.has_durable_start.then(|| self.shared.start.range())
+    }
+
+    /// Whether there was a durable `END` when the log was opened. It is never removed.
+    pub fn has_end_file(&self) -> bool {
+        self.has_end_file
+    }
+
+    /// Sets the function that is called for each new segment. Called once, before the first record.
+    pub fn set_on_segment_begun(&self, on_begun: OnSegmentBegun) {
+        self.shared.start.set_on_begun(on_begun);
     }
 
     /// Appends a record of a declared `kind` to the pending group and returns its place for
@@ -179,7 +210,8 @@ impl Wal {
     ///
     /// # Errors
     /// [`Error::Latched`] when they will not be: after a crash they may be there or not.
-    /// [`Error::Stalled`] when they are not yet, for want of a file handle: waiting again is fine.
+    /// [`Error::Stalled`] when they are not yet, for want of room or of a file handle: waiting again is
+    /// fine.
     pub fn wait_durable(&self, lsn: Lsn) -> Result<()> {
         let stall_count_max = self.commit_as_waiter(|state| state.is_durable(lsn));
         let mut state = self.shared.state();
@@ -194,6 +226,17 @@ impl Wal {
             }
             state = self.shared.wait_done(state);
         }
+    }
+
+    /// Why what is appended now would not become durable, if so: the log is latched, or the disk is
+    /// full. The second passes.
+    pub fn refusal(&self) -> Option<String> {
+        self.shared.refusal().map(|error| error.to_string())
+    }
+
+    /// Whether somebody else than whoever waits writes what is pending.
+    pub fn has_commit_thread(&self) -> bool {
+        self.config.committer == Committer::Thread
     }
 
     /// The place of the last record appended: waiting for it waits for all there is.
@@ -246,6 +289,8 @@ impl Wal {
                 _ => {}
             }
         }
+        self.shared.end.forget_before(segment);
+        self.shared.end.write();
         self.shared.vfs.sync_dir(&self.directory)?;
         self.shared.state().drop_before(segment);
         Ok(())
@@ -257,7 +302,7 @@ impl Wal {
     }
 
     /// The same since that segment.
-    pub(crate) fn size_from(&self, segment: u64) -> u64 {
+    pub fn size_from(&self, segment: u64) -> u64 {
         self.shared.state().size_from(segment)
     }
 
@@ -298,6 +343,8 @@ impl Wal {
         }
         self.drain();
         self.stop();
+        self.shared.state().check_latched()?;
+        self.shared.end.write();
         let state = self.shared.state();
         state.check_latched()?;
         state.check_stalled(0)

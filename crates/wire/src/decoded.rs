@@ -90,7 +90,7 @@ pub struct LineErrors {
 
 impl LineErrors {
     /// Counts one; `reason` is only asked for while words are kept.
-    pub(crate) fn push(&mut self, position: u32, reason: impl FnOnce() -> String) {
+    pub fn push(&mut self, position: u32, reason: impl FnOnce() -> String) {
         self.count += 1;
         if self.kept.len() < ERRORS_KEPT_MAX {
             self.kept.push(LineError { position, reason: reason() });
@@ -106,6 +106,13 @@ impl LineErrors {
     ) {
         self.push(position, reason);
         self.further += samples.saturating_sub(1);
+    }
+
+    /// Renames the lines.
+    pub fn rename_positions(&mut self, name: impl Fn(u32) -> u32) {
+        for error in &mut self.kept {
+            error.position = name(error.position);
+        }
     }
 
     /// The first ones.

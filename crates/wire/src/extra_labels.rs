@@ -1,7 +1,9 @@
 //! Labels that a request adds to each of its series: `?extra_label=k=v`, `?db=`, Pushgateway paths.
 //!
-//! An extra label replaces a label of that name that the series brings itself.
+//! An extra label replaces a label of that name that the series brings itself, but for the label of
+//! InfluxDB's databases and those of Pushgateway's paths, which move it aside.
 
+use crate::moved_labels::move_aside;
 use crate::{Error, Limit};
 use model::{LabelError, LabelsBuilder, METRIC_NAME};
 
@@ -12,6 +14,17 @@ pub const EXTRA_LABELS_MAX: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraLabels {
     pairs: Vec<(String, String)>,
+    /// Names of some of them: a series' own label of that name is moved aside, not replaced.
+    aside: Vec<(String, Moved)>,
+}
+
+/// Which own labels of a name are moved aside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moved {
+    /// All of them.
+    Always,
+    /// Labels with another value than the extra label.
+    IfOther,
 }
 
 impl ExtraLabels {
@@ -45,6 +58,23 @@ impl ExtraLabels {
         Ok(extra)
     }
 
+    /// The same where a series' own label `name` is moved aside ([`crate::moved_labels`]), if an extra
+    /// label has that name.
+    #[must_use]
+    pub fn moving_aside(mut self, name: &str) -> ExtraLabels {
+        if self.iter().any(|(extra, _)| extra == name) {
+            self.aside.push((name.to_string(), Moved::Always));
+        }
+        self
+    }
+
+    /// The same where a series' own labels of these names are moved aside if they have other values.
+    #[must_use]
+    pub fn moving_others_aside(mut self, names: Vec<String>) -> ExtraLabels {
+        self.aside.extend(names.into_iter().map(|name| (name, Moved::IfOther)));
+        self
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.pairs.is_empty()
@@ -68,6 +98,10 @@ impl ExtraLabels {
             if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
                 return Err(LabelError::Duplicate(pair[0].to_string()));
             }
+        }
+        for (name, moved) in &self.aside {
+            let value = self.iter().find(|(extra, _)| extra == name).map(|(_, value)| value);
+            move_aside(tags, name, value.filter(|_| *moved == Moved::IfOther));
         }
         for (name, value) in self.iter() {
             tags.set(name, value);

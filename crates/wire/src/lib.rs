@@ -29,6 +29,7 @@ pub mod extra_labels;
 pub mod fuzzing;
 pub mod influx;
 pub mod json_lines;
+pub mod moved_labels;
 mod narrow;
 mod number;
 pub mod opentsdb;

@@ -3,8 +3,10 @@
 use crate::hosts::{self, Tags};
 use crate::matchers::{cases, series};
 use crate::path::{HotPath, Pass};
-use ::index::{BlockMatch, CompiledMatchers, Index, NewEntity, jobs::freeze_bytes};
-use model::{LabelsBuilder, METRIC_NAME, Matcher};
+use ::index::{
+    BlockMatch, CompiledMatchers, Completeness, Index, NewEntity, Search, Step, jobs::freeze_bytes,
+};
+use model::{LabelsBuilder, METRIC_NAME, MatchOp, Matcher};
 use std::hint::black_box;
 use std::sync::Arc;
 
@@ -46,6 +48,18 @@ pub const PATHS: &[HotPath] = &[
         unit: "search",
         about: "n=\"1\",i=~\".+\",i!~\"2.*\",j=\"foo\" over 20,000 series in memory, compiled anew",
         prepare: || search(case_series()),
+    },
+    HotPath {
+        name: "search-memory-quick",
+        unit: "search",
+        about: "i=\"1\" over 20,000 series in memory, as selections search: under the lock",
+        prepare: || search_in_steps(case_series(), MatchOp::Equal, "1"),
+    },
+    HotPath {
+        name: "search-memory-regex",
+        unit: "search",
+        about: "i=~\"1.*[0-9]\" over the same series, as selections search: without the lock",
+        prepare: || search_in_steps(case_series(), MatchOp::Regex, "1.*[0-9]"),
     },
     HotPath {
         name: "search-memory-unknown",
@@ -154,6 +168,23 @@ fn search(index: Index) -> Pass {
     Pass::new(SEARCHES, move || {
         for _ in 0..SEARCHES {
             assert_eq!(cases::search(&index, &matchers).expect("no rot"), expected);
+        }
+    })
+}
+
+/// A search as a selection does it, of a label with a value for every few series.
+fn search_in_steps(index: Index, op: MatchOp, value: &str) -> Pass {
+    let matchers = [Matcher::new("i", op, value)];
+    let sets = [CompiledMatchers::compile(&matchers).expect("a matcher")];
+    let expected = index.search(&sets[0]).expect("no rot");
+    assert!(!expected.is_empty());
+    Pass::new(SEARCHES, move || {
+        for _ in 0..SEARCHES {
+            let mut search = Search::new(&sets, Completeness::AtStart);
+            while search.step(&index, &mut ::index::refuse_rot).expect("no rot") == Step::Run {
+                search.run(&mut ::index::refuse_rot).expect("no rot");
+            }
+            assert!(search.take() == expected);
         }
     })
 }

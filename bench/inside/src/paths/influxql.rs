@@ -90,7 +90,7 @@ fn query(fields: &[&str], hosts: u64, window: &str, minutes: u32) -> Pass {
 
 fn answer(source: &Cpu, text: &str) -> Vec<u8> {
     let statements = parse(text, &Parameters::new()).expect("a good statement");
-    let limits = Limits { points_max: usize::MAX };
+    let limits = Limits::of_memory(usize::MAX);
     let evaluator = Evaluator::new(source, "db", i64::MAX, limits);
     let run = |statement| evaluator.run(statement).unwrap_or_default();
     let answers: Vec<Answer> = statements.iter().map(run).collect();
@@ -144,7 +144,12 @@ impl Source for Cpu {
     ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
         let mut set = vec![Matcher::equal(METRIC_NAME, format!("{}_{field}", place.measurement))];
         set.extend_from_slice(matchers);
-        let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+        let limits = SelectLimits {
+            series_max: usize::MAX,
+            deadline: None,
+            cancelled: None,
+            cost_max: u64::MAX,
+        };
         let selection = self.0.strict().showing_all().select(&[set], place.range, &limits);
         Ok(Box::new(Selected(selection.map_err(failed)?)))
     }

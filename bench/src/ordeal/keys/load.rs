@@ -119,7 +119,7 @@ fn snapshot(
     let Some(name) = name.filter(|_| answer.status == 200) else { return Ok(()) };
     let before = last.replace(Snapshot { name: name.to_string(), answered });
     if let Some(before) = before {
-        http.get(&format!("/snapshot/delete?snapshot={}", before.name))?;
+        http.post(&format!("/snapshot/delete?snapshot={}", before.name), "", b"")?;
     }
     Ok(())
 }

@@ -49,6 +49,13 @@ pub fn put_integers(mut ints: Vec<i64>, layout: &Layout, effort: Effort, out: &m
     }
 }
 
+/// Appends the stream of `ints` as they are, in blocks.
+pub fn put_plain_integers(ints: &[i64], layout: &Layout, out: &mut Vec<u8>) {
+    assert!(ints.len() == layout.samples(), "lens disagree");
+    out.push(Order::Zero.number() | format::PACKED << format::PACKING_SHIFT);
+    put_packed(ints, layout, Order::Zero, out);
+}
+
 /// Directory and pages, bit-packed.
 fn put_packed(ints: &[i64], layout: &Layout, order: Order, out: &mut Vec<u8>) {
     let mut pages = Vec::with_capacity(ints.len());

@@ -24,8 +24,12 @@ mod timestamps;
 mod values;
 
 pub use layout::{Layout, Paging};
-pub use timestamps::{TimestampsOutline, TimestampsReader, encode_timestamps};
-pub use values::{ColumnScratch, ValuesOutline, ValuesReader, encode_values};
+pub use timestamps::{
+    TimestampsOutline, TimestampsReader, encode_timestamps, encode_timestamps_plainly,
+};
+pub use values::{
+    ColumnScratch, ValuesOutline, ValuesReader, encode_values, encode_values_plainly,
+};
 
 /// Slots a column may have; an entity block has at most 1,024.
 pub const SLOTS_MAX: usize = 1 << 16;

@@ -11,9 +11,16 @@ use crate::error::Error;
 pub struct Scale {
     /// The first integer.
     pub base: i64,
-    /// At least 1.
+    /// 1 when the integers share no larger multiplier.
     pub multiplier: i64,
 }
+
+/// Multiplier that marks a stream whose integers were never divided.
+///
+/// Earlier encoders chose this multiplier for integers that are equal modulo `i64::MAX`, wrote it,
+/// and left the integers as they were. Decoders therefore return the integers of such a stream
+/// unchanged, without base and multiplier. No encoder writes it any more.
+const UNDIVIDED: i64 = i64::MAX;
 
 impl Scale {
     /// The largest multiplier that all of `ints` share, relative to the first of them.
@@ -38,14 +45,20 @@ impl Scale {
             divisor = Divisor::new(multiplier);
         }
         match i64::try_from(multiplier) {
-            Ok(multiplier) if 1 < multiplier => Scale { base, multiplier },
+            Ok(multiplier) if 1 < multiplier && multiplier != UNDIVIDED => {
+                Scale { base, multiplier }
+            }
             _ => Scale { base, multiplier: 1 },
         }
     }
 
     /// Replaces each integer by its `k`.
+    ///
+    /// # Panics
+    /// When [`Scale::find`] cannot have chosen the multiplier.
     pub fn divide(&self, ints: &mut [i64]) {
-        let Some(divisor) = Divisor::new(self.multiplier as u64) else { return };
+        assert!(self.multiplier != UNDIVIDED, "the encoder never chooses this multiplier");
+        let divisor = Divisor::new(self.multiplier as u64).expect("multiplier of at least 1");
         for int in ints {
             *int = divisor.quotient(int.wrapping_sub(self.base));
         }
@@ -53,6 +66,9 @@ impl Scale {
 
     /// Replaces each `k` by its integer.
     pub fn multiply(&self, ints: &mut [i64]) {
+        if self.multiplier == UNDIVIDED {
+            return;
+        }
         for int in ints {
             *int = int.wrapping_mul(self.multiplier).wrapping_add(self.base);
         }
@@ -152,6 +168,28 @@ mod tests {
         check(&[0, 12, 8], 4);
         check(&[i64::MIN, 0, i64::MAX], 1);
         check(&[0, 6, 9, 10], 1);
+    }
+
+    /// Distances of `i64::MAX` and of 2^63 have no multiplier that decoders accept.
+    #[test]
+    fn distances_at_the_ends_of_the_range_are_not_divided() {
+        check(&[0, i64::MAX], 1);
+        check(&[0, -i64::MAX], 1);
+        check(&[-1, i64::MIN], 1);
+        check(&[i64::MIN, -1, i64::MIN], 1);
+        check(&[0, i64::MIN], 1);
+        check(&[i64::MIN, 0], 1);
+        check(&[0, i64::MAX - 1, -(i64::MAX - 1)], i64::MAX - 1);
+        check(&[1, i64::MAX], i64::MAX - 1);
+        check(&[0, 1 << 62, -(1 << 62)], 1 << 62);
+    }
+
+    /// Streams of earlier encoders: the header names the multiplier, the integers are undivided.
+    #[test]
+    fn undivided_integers_of_earlier_encoders_are_returned_unchanged() {
+        let mut ints = [-1, i64::MIN, -1];
+        Scale { base: -1, multiplier: UNDIVIDED }.multiply(&mut ints);
+        assert_eq!(ints, [-1, i64::MIN, -1]);
     }
 
     #[test]

@@ -12,7 +12,7 @@
 use super::Effort;
 use super::bitpack::{put_ints, read_ints};
 use super::format::timestamps as format;
-use super::integers::{IntegersReader, PageScratch, put_integers};
+use super::integers::{IntegersReader, PageScratch, put_integers, put_plain_integers};
 use super::layout::{Layout, Paging, cut_to};
 use super::lists::Lists;
 use super::runs::{RunsReader, encode_runs};
@@ -51,6 +51,23 @@ pub fn encode_timestamps(timestamps: &[i64], lens: &[u32], effort: Effort, out: 
     put_lens(&lists.ids, &mut header);
     let layout = Layout::new(&list_lens, Paging::NEWEST).expect("not more than the column has");
     put_column(format::SHARED_LISTS, &header, distinct, &layout, effort, out);
+}
+
+/// Appends the column of `timestamps` to `out`, each slot with its own list and in blocks: the form
+/// that no choice depends on. For a caller whose column of [`encode_timestamps`] does not decode to
+/// its timestamps.
+///
+/// # Panics
+/// As [`encode_timestamps`].
+pub fn encode_timestamps_plainly(timestamps: &[i64], lens: &[u32], out: &mut Vec<u8>) {
+    let layout = Layout::new(lens, Paging::NEWEST).expect("column within its limits");
+    assert!(layout.samples() == timestamps.len(), "lens disagree");
+    out.push(format::OWN_LISTS);
+    put_varint(out, lens.len() as u64);
+    put_lens(lens, out);
+    if !timestamps.is_empty() {
+        put_plain_integers(timestamps, &layout, out);
+    }
 }
 
 fn put_lens(lens: &[u32], out: &mut Vec<u8>) {

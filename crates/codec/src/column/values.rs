@@ -12,7 +12,7 @@ use super::decimal;
 use super::exceptions::{ExceptionsReader, ExceptionsWriter};
 use super::floats::{self, FloatsReader};
 use super::format::values as format;
-use super::integers::{IntegersReader, PageScratch, put_integers};
+use super::integers::{IntegersReader, PageScratch, put_integers, put_plain_integers};
 use super::layout::{Layout, Paging};
 use crate::bytes::{Reader, put_i64_zigzag, put_u64};
 use crate::error::Error;
@@ -49,6 +49,22 @@ pub fn encode_values(values: &[f64], lens: &[u32], effort: Effort, out: &mut Vec
         out.truncate(start);
         out.extend_from_slice(&other);
     }
+}
+
+/// Appends the column of `values` to `out` as bits in blocks: the form that no choice depends on. For
+/// a caller whose column of [`encode_values`] does not decode to its values.
+///
+/// # Panics
+/// As [`encode_values`].
+pub fn encode_values_plainly(values: &[f64], lens: &[u32], out: &mut Vec<u8>) {
+    let layout = Layout::new(lens, Paging::NEWEST).expect("column within its limits");
+    assert!(layout.samples() == values.len(), "lens disagree");
+    if values.is_empty() {
+        return;
+    }
+    out.push(format::BITS);
+    let bits: Vec<i64> = values.iter().map(|&value| value.to_bits() as i64).collect();
+    put_plain_integers(&bits, &layout, out);
 }
 
 /// The smaller of bits and modelled floats; of a long column, the one that is smaller for a sample.

@@ -33,7 +33,7 @@ pub const STALE: u64 = 0x7ff0_0000_0000_0002;
 pub type Slot = fn(&mut Random, usize) -> Vec<f64>;
 
 /// The shapes of values, by name.
-pub const VALUES: [(&str, Slot); 19] = [
+pub const VALUES: [(&str, Slot); 22] = [
     ("tsbs", tsbs),
     ("counter, 3 decimals", counter_of_decimals),
     ("counter of bytes", counter_of_bytes),
@@ -53,7 +53,44 @@ pub const VALUES: [(&str, Slot); 19] = [
     ("thirds", thirds),
     ("specials", specials),
     ("any bits", any_bits),
+    ("extremes", extremes),
+    ("two extremes", two_extremes),
+    ("constant, then an extreme", constant_then_extreme),
 ];
+
+/// One such value from a wider range.
+fn extreme(random: &mut Random) -> f64 {
+    let sign = if random.within(2) == 0 { 1.0 } else { -1.0 };
+    let power = random.within(65) as i32;
+    let neighbour = random.within(5) as i64 - 2;
+    match random.within(8) {
+        0 => sign * 0.0,
+        1 => sign * (2f64.powi(power) + neighbour as f64),
+        2 => f64::from_bits(2f64.powi(power).to_bits().wrapping_add_signed(neighbour)) * sign,
+        3 => (i64::MIN.wrapping_add(neighbour)) as f64,
+        4 => f64::from_bits((i64::MIN as u64).wrapping_add_signed(neighbour)),
+        5 => f64::from_bits((f64::INFINITY.to_bits()).wrapping_add_signed(neighbour)) * sign,
+        6 => f64::from_bits(1u64 << random.within(64)),
+        _ => sign * 10f64.powi(random.within(20) as i32),
+    }
+}
+
+fn extremes(random: &mut Random, len: usize) -> Vec<f64> {
+    (0..len).map(|_| extreme(random)).collect()
+}
+
+fn two_extremes(random: &mut Random, len: usize) -> Vec<f64> {
+    let pair = [extreme(random), extreme(random)];
+    (0..len).map(|_| pair[random.within(2) as usize]).collect()
+}
+
+fn constant_then_extreme(random: &mut Random, len: usize) -> Vec<f64> {
+    let mut values = vec![extreme(random); len];
+    if let Some(last) = values.last_mut() {
+        *last = extreme(random);
+    }
+    values
+}
 
 fn walk(random: &mut Random, len: usize, step: impl Fn(&mut Random, f64) -> f64) -> Vec<f64> {
     let mut value = (random.unit() * 100.0).floor();

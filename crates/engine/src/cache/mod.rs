@@ -37,6 +37,7 @@ use promql::{Dialect, Expr, QueryTimes};
 use reach::Reach;
 use shelf::Key;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use store::Asks;
 
@@ -118,9 +119,10 @@ impl<'q> Question<'q> {
             lookback_ms: options.lookback_ms,
             subquery_step_ms: options.subquery_step_ms,
             keeps_over_time: options.name_removal == NameRemoval::KeepOverTime,
-            range_ms: options
-                .experimental_functions
+            // `range()` is a function, and a part of calculated durations.
+            range_ms: (options.experimental_functions || query.text.contains("range"))
                 .then(|| asked.end_ms.saturating_sub(asked.start_ms)),
+            filters: Arc::clone(&options.filters),
         };
         let question = Question { query, clock, grid, reach, reads, key };
         question.has_order().then_some(question)

@@ -1,6 +1,7 @@
 //! The answers that are kept: bounded by their bytes, those used last longest.
 
 use super::entry::{Entry, allocated};
+use model::Matcher;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -76,6 +77,17 @@ pub(super) struct Key {
     pub keeps_over_time: bool,
     /// The range's length, which calculated durations may ask for, where they are known.
     pub range_ms: Option<i64>,
+    /// Label filters that confine the query.
+    pub filters: Arc<[Vec<Matcher>]>,
+}
+
+impl Key {
+    /// Bytes of memory that the filters take.
+    fn filters_size(&self) -> usize {
+        let text = |matcher: &Matcher| allocated(matcher.name.len() + matcher.value.len());
+        let size = |matcher: &Matcher| size_of::<Matcher>() + text(matcher);
+        self.filters.iter().flatten().map(size).sum()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -158,7 +170,11 @@ impl ResultCache {
 
     /// Keeps an answer in place of an older one, if it is not too large.
     pub(super) fn keep(&self, key: Key, entry: Entry) {
-        let size = entry.size() + PLACE_SIZE + size_of::<Key>() + allocated(key.text.len());
+        let size = entry.size()
+            + PLACE_SIZE
+            + size_of::<Key>()
+            + allocated(key.text.len())
+            + key.filters_size();
         if self.limits.bytes_max / SHARE < size || self.is_tight.load(Relaxed) {
             return;
         }
@@ -212,6 +228,7 @@ mod tests {
             subquery_step_ms: 0,
             keeps_over_time: false,
             range_ms: None,
+            filters: Arc::default(),
         }
     }
 

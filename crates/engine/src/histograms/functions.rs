@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::gap::ABSENT;
+use crate::gap::{ABSENT, to_number};
 use crate::histograms::cells::present;
 use crate::names::Key;
 use crate::options::NameRemoval;
@@ -16,6 +16,7 @@ use std::collections::{HashMap, HashSet};
 pub(crate) fn negated(histogram: &Histogram) -> Histogram {
     let mut negated = histogram.clone();
     negated.mul(-1.0);
+    negated.sum = to_number(negated.sum);
     negated
 }
 
@@ -31,7 +32,7 @@ pub(crate) fn map(
         context.check()?;
         row.fill(ABSENT);
         for (step, histogram) in present(values, vector.cells(idx)) {
-            row[step] = value_of(histogram);
+            row[step] = to_number(value_of(histogram));
         }
         out.push(context, key.clone(), &row)?;
     }
@@ -86,7 +87,7 @@ impl<'a> Natives<'a> {
                     let message = "vector contains a mix of classic and native histograms";
                     context.annotations.warn(span, named(message.to_string(), name));
                 } else {
-                    row[step] = value_of(step, name, histogram);
+                    row[step] = to_number(value_of(step, name, histogram));
                 }
             }
             out.push(context, key.clone(), &row)?;

@@ -3,7 +3,7 @@
 use super::{Argument, CallContext, Series};
 use crate::error::Result;
 use model::{Labels, LabelsBuilder};
-use regex::{Regex, RegexBuilder};
+use re2::{Expression, Limits, Regexp};
 
 /// Points that one call may make out of fewer: 160 MB of them.
 const MADE_POINTS_MAX: usize = 20_000_000;
@@ -25,7 +25,7 @@ impl CallContext<'_> {
         self.series(arguments, idx)?;
         match std::mem::replace(&mut arguments[idx], Argument::Series(Vec::new())) {
             Argument::Series(series) => Ok(series),
-            Argument::Text(_) => Ok(Vec::new()),
+            Argument::Text(text) => Ok(text.series(self.grid.len).to_vec()),
         }
     }
 
@@ -83,22 +83,33 @@ impl CallContext<'_> {
         vec![self.nameless(vec![value; self.grid.len])]
     }
 
-    /// The regular expression that is written in an argument.
-    pub(super) fn regex(&self, pattern: &str) -> Result<Regex> {
-        match RegexBuilder::new(pattern).size_limit(promql::REGEX_SIZE_MAX).build() {
-            Ok(regex) => Ok(regex),
+    /// The regular expression that is written in an argument; it matches anywhere in a text.
+    pub(super) fn regexp(&self, pattern: &str) -> Result<Regexp> {
+        self.compile(pattern, Expression::compile)
+    }
+
+    /// The regular expression that is written in an argument; it matches whole texts.
+    pub(super) fn anchored_regexp(&self, pattern: &str) -> Result<Regexp> {
+        self.compile(pattern, Expression::compile_anchored)
+    }
+
+    fn compile(
+        &self,
+        pattern: &str,
+        compile: fn(&Expression, Limits) -> std::result::Result<Regexp, re2::Error>,
+    ) -> Result<Regexp> {
+        let limits = Limits::new(promql::REGEX_SIZE_MAX);
+        match Expression::parse(pattern, false).and_then(|parsed| compile(&parsed, limits)) {
+            Ok(regexp) => Ok(regexp),
             Err(error) => self.fail(format!("invalid regular expression {pattern:?}: {error}")),
         }
     }
 
-    /// The same for one that has to match from end to end.
-    pub(super) fn regex_of_all(&self, pattern: &str) -> Result<Regex> {
-        self.regex(&format!("^(?:{pattern})$"))
-    }
-
-    /// Fails when a series' labels have grown longer than labels should be.
+    /// Charges a series' new labels to the memory of the query. Fails beyond [`LABELS_SIZE_MAX`].
     pub(super) fn check_labels(&self, labels: &Labels) -> Result<()> {
-        self.check_size(labels.as_bytes().len())
+        let size = labels.as_bytes().len();
+        self.check_size(size)?;
+        self.label_memory.map_or(Ok(()), |memory| memory.charge(size))
     }
 
     /// The same for what is to become a label.

@@ -5,7 +5,7 @@ use super::elsewhere::joined;
 use super::pushdown::{decides, demand, shared_conditions};
 use super::rollup::{RollupCall, Windows, join_absent, series_argument};
 use super::rows::stream_rows;
-use super::{Argument, CallContext, Series, binary, label, transform};
+use super::{Argument, CallContext, LabelMemory, Series, binary, label, transform};
 use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::reservation::Reservation;
@@ -64,13 +64,13 @@ impl<'a> Evaluator<'a> {
     pub fn series(&self, expr: &Expr, steps: Steps) -> Result<Vec<Series>> {
         self.context.check()?;
         match expr {
-            Expr::Number(number) => Ok(vec![constant(number.value, steps.grid)]),
+            Expr::Number(number) => self.constant(number.value, steps.grid),
             Expr::Duration(literal) => {
                 let seconds = literal.duration.at_step(steps.grid.step_ms) as f64 / 1000.0;
-                Ok(vec![constant(seconds, steps.grid)])
+                self.constant(seconds, steps.grid)
             }
             // VictoriaMetrics' value of a string that no function takes as one.
-            Expr::String(_) => Ok(vec![constant(f64::NAN, steps.grid)]),
+            Expr::String(_) => self.constant(f64::NAN, steps.grid),
             Expr::Selector(_) => self.look(&default_look(expr, None)?, steps),
             Expr::Rollup(rollup) => self.look(&default_look(&rollup.expr, Some(rollup))?, steps),
             Expr::Call(call) if call.function.kind == FunctionKind::Rollup => {
@@ -107,18 +107,23 @@ impl<'a> Evaluator<'a> {
             }
         };
         let (left, right) = if is_right_first { (behind, ahead) } else { (ahead, behind) };
-        binary::apply(binary, left, right, self.context.options.limits.samples_max)
+        let given = Size::of(&left).plus(Size::of(&right));
+        let made = binary::apply(binary, left, right, self.context.options.limits.samples_max)?;
+        self.keep_growth(given, made)
     }
 
     fn union(&self, union: &Union, steps: Steps) -> Result<Vec<Series>> {
         let arguments = self.arguments(&union.expressions, steps)?;
-        transform::call(&self.call_context("union", false, steps), arguments)
+        let given = Size::of_arguments(&arguments);
+        let made = transform::call(&self.call_context("union", false, steps), arguments)?;
+        self.keep_growth(given, made)
     }
 
-    fn call_context<'n>(&self, name: &'n str, keeps: bool, steps: Steps) -> CallContext<'n> {
+    fn call_context<'n>(&'n self, name: &'n str, keeps: bool, steps: Steps) -> CallContext<'n> {
         let now_ms = self.context.options.metricsql.now_ms;
         let Steps { grid, end_ms } = steps;
-        CallContext { name, grid, end_ms, now_ms, keep_metric_names: keeps }
+        let label_memory = Some(LabelMemory { context: self.context, held: &self.kept });
+        CallContext { name, grid, end_ms, now_ms, keep_metric_names: keeps, label_memory }
     }
 
     fn arguments(&self, expressions: &[Expr], steps: Steps) -> Result<Vec<Argument>> {
@@ -127,7 +132,7 @@ impl<'a> Evaluator<'a> {
 
     fn argument(&self, expr: &Expr, steps: Steps) -> Result<Argument> {
         match expr {
-            Expr::String(text) => Ok(Argument::Text(text.value.clone())),
+            Expr::String(text) => Ok(Argument::text(text.value.clone())),
             expr => self.series(expr, steps).map(Argument::Series),
         }
     }
@@ -135,7 +140,8 @@ impl<'a> Evaluator<'a> {
     fn call(&self, call: &Call, steps: Steps) -> Result<Vec<Series>> {
         let arguments = self.arguments(&call.arguments, steps)?;
         let context = self.call_context(call.function.name, call.keep_metric_names, steps);
-        match (call.function.kind, call.arguments.as_slice()) {
+        let given = Size::of_arguments(&arguments);
+        let made = match (call.function.kind, call.arguments.as_slice()) {
             (FunctionKind::Label, _) => label::call(&context, arguments),
             (FunctionKind::Transform, [argument]) if call.function.name == "absent" => {
                 let mut series = transform::call(&context, arguments)?;
@@ -143,7 +149,8 @@ impl<'a> Evaluator<'a> {
                 Ok(series)
             }
             _ => transform::call(&context, arguments),
-        }
+        };
+        self.keep_growth(given, made?)
     }
 
     fn aggregate(&self, aggregate: &Aggregate, steps: Steps) -> Result<Vec<Series>> {
@@ -169,7 +176,9 @@ impl<'a> Evaluator<'a> {
             return self.fold_rows(&look, folding, grouping, steps);
         }
         let arguments = self.arguments(arguments, steps)?;
-        aggregate::call(&self.call_context(name, false, steps), arguments, grouping, *limit)
+        let given = Size::of_arguments(&arguments);
+        let context = self.call_context(name, false, steps);
+        self.keep_growth(given, aggregate::call(&context, arguments, grouping, *limit)?)
     }
 
     /// A rollup of a selector whose rows need no more than to be made: no `@`, no subquery.
@@ -418,6 +427,27 @@ impl<'a> Evaluator<'a> {
         self.context.check_memory()
     }
 
+    /// One series without labels, counted as held.
+    fn constant(&self, value: f64, grid: Grid) -> Result<Vec<Series>> {
+        self.context.check_room(8 * grid.len)?;
+        let series = vec![constant(value, grid)];
+        self.keep(&series)?;
+        Ok(series)
+    }
+
+    /// Counts what a function made beyond what it was given, which was counted when it was made. New
+    /// labels are counted by who makes them.
+    fn keep_growth(&self, given: Size, made: Vec<Series>) -> Result<Vec<Series>> {
+        let size = Size::of(&made);
+        let values = size.values.saturating_sub(given.values);
+        let bytes = size.bytes().saturating_sub(given.bytes());
+        if values != 0 || bytes != 0 {
+            self.kept.grow(values as u64, bytes as u64);
+            self.context.check_memory()?;
+        }
+        Ok(made)
+    }
+
     /// The samples of `selector[window]` up to one moment, as they are stored.
     pub fn samples(&self, selector: &Selector, range: TimeRange) -> Result<Vec<Samples>> {
         let mut series = Vec::new();
@@ -434,6 +464,35 @@ impl<'a> Evaluator<'a> {
             Ok(())
         })?;
         Ok(series)
+    }
+}
+
+/// How many series and values there are.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    series: usize,
+    values: usize,
+}
+
+impl Size {
+    fn of(series: &[Series]) -> Size {
+        let values = series.iter().map(|one| one.values.len()).sum();
+        Size { series: series.len(), values }
+    }
+
+    fn of_arguments(arguments: &[Argument]) -> Size {
+        arguments.iter().fold(Size::default(), |size, argument| match argument {
+            Argument::Series(series) => size.plus(Size::of(series)),
+            Argument::Text(_) => size,
+        })
+    }
+
+    fn plus(self, other: Size) -> Size {
+        Size { series: self.series + other.series, values: self.values + other.values }
+    }
+
+    fn bytes(self) -> usize {
+        8 * self.values + size_of::<Series>() * self.series
     }
 }
 

@@ -30,9 +30,12 @@ mod transform;
 
 pub(crate) use query::{instant, parse, parse_brief, range};
 
+use crate::context::Context;
 use crate::error::{QueryError, Result};
+use crate::reservation::Reservation;
 use crate::time::Grid;
 use model::{Labels, METRIC_NAME};
+use std::sync::OnceLock;
 
 /// The points of one series on the query's grid.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,9 +50,31 @@ pub(crate) struct Series {
 #[derive(Clone, Debug)]
 pub(crate) enum Argument {
     /// A string literal.
-    Text(String),
+    Text(Text),
     /// Anything else.
     Series(Vec<Series>),
+}
+
+impl Argument {
+    /// A string literal.
+    pub fn text(value: impl Into<String>) -> Argument {
+        Argument::Text(Text { value: value.into(), series: OnceLock::new() })
+    }
+}
+
+/// A string literal.
+#[derive(Clone, Debug)]
+pub(crate) struct Text {
+    value: String,
+    /// One series of gaps, made where a function expects series, as in VictoriaMetrics.
+    series: OnceLock<[Series; 1]>,
+}
+
+impl Text {
+    fn series(&self, steps: usize) -> &[Series; 1] {
+        let gaps = || [Series { labels: Labels::default(), values: vec![f64::NAN; steps] }];
+        self.series.get_or_init(gaps)
+    }
 }
 
 /// What a function knows besides its arguments.
@@ -65,6 +90,33 @@ pub(crate) struct CallContext<'a> {
     pub now_ms: i64,
     /// `keep_metric_names` stands behind the call.
     pub keep_metric_names: bool,
+    /// Memory for labels that the call makes; none in tests of functions alone.
+    pub label_memory: Option<LabelMemory<'a>>,
+}
+
+/// Charges labels that a query makes against its memory.
+#[derive(Clone, Copy)]
+pub(crate) struct LabelMemory<'a> {
+    context: &'a Context<'a>,
+    held: &'a Reservation,
+}
+
+impl LabelMemory<'_> {
+    /// Takes memory for labels.
+    ///
+    /// # Errors
+    /// Beyond the memory limit or the deadline of the query.
+    pub fn charge(&self, size: usize) -> Result<()> {
+        self.held.grow(0, size as u64);
+        self.context.check_memory()?;
+        self.context.check()
+    }
+}
+
+impl std::fmt::Debug for LabelMemory<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("LabelMemory").finish_non_exhaustive()
+    }
 }
 
 impl<'a> CallContext<'a> {
@@ -72,7 +124,7 @@ impl<'a> CallContext<'a> {
     #[cfg(test)]
     pub fn new(name: &'a str, grid: Grid) -> CallContext<'a> {
         let end_ms = grid.at_ms(grid.len - 1);
-        CallContext { name, grid, end_ms, now_ms: 0, keep_metric_names: false }
+        CallContext { name, grid, end_ms, now_ms: 0, keep_metric_names: false, label_memory: None }
     }
 
     /// An error of this call.
@@ -92,7 +144,7 @@ impl<'a> CallContext<'a> {
     /// The argument's string.
     pub fn text<'b>(&self, arguments: &'b [Argument], idx: usize) -> Result<&'b str> {
         match arguments.get(idx) {
-            Some(Argument::Text(text)) => Ok(text),
+            Some(Argument::Text(text)) => Ok(&text.value),
             Some(Argument::Series(_)) => {
                 self.fail(format!("argument {} must be a string", idx + 1))
             }
@@ -104,9 +156,7 @@ impl<'a> CallContext<'a> {
     pub fn series<'b>(&self, arguments: &'b [Argument], idx: usize) -> Result<&'b [Series]> {
         match arguments.get(idx) {
             Some(Argument::Series(series)) => Ok(series),
-            Some(Argument::Text(_)) => {
-                self.fail(format!("argument {} must not be a string", idx + 1))
-            }
+            Some(Argument::Text(text)) => Ok(text.series(self.grid.len)),
             None => self.fail(format!("argument {} is missing", idx + 1)),
         }
     }

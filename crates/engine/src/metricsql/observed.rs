@@ -185,7 +185,7 @@ fn split_arguments(text: &str) -> Vec<&str> {
 
 fn parse_argument(text: &str, loaded: &[Series]) -> Argument {
     if let Some(text) = text.strip_prefix('"') {
-        return Argument::Text(text.trim_end_matches('"').to_string());
+        return Argument::text(text.trim_end_matches('"').to_string());
     }
     if let Ok(number) = text.parse::<f64>() {
         let values = vec![number; GRID.len];

@@ -8,7 +8,6 @@ use super::subject::{Answer, Answered, Found, InMemory, Subject, Unanswered};
 use crate::options::QueryOptions;
 use model::Labels;
 use promql::Dialect;
-use regex::Regex;
 
 /// Relative difference of values that pass for equal, as in Prometheus' own runner.
 const TOLERANCE: f64 = 1e-6;
@@ -162,7 +161,9 @@ fn matches(expected: &MessageMatch, text: &str) -> bool {
     match expected {
         MessageMatch::Any => true,
         MessageMatch::Exact(expected) => text == expected,
-        MessageMatch::Regex(regex) => Regex::new(regex).is_ok_and(|regex| regex.is_match(text)),
+        MessageMatch::Regex(pattern) => re2::Expression::parse(pattern, false)
+            .and_then(|parsed| parsed.compile(re2::Limits::new(promql::REGEX_SIZE_MAX)))
+            .is_ok_and(|regexp| regexp.is_match(text)),
     }
 }
 

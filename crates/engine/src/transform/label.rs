@@ -4,9 +4,10 @@
 use crate::call::CallContext;
 use crate::error::{QueryError, Result};
 use crate::names::Key;
+use crate::reservation::Reservation;
 use crate::vector::Vector;
 use model::METRIC_NAME;
-use regex::{Regex, RegexBuilder};
+use re2::{Expression, Limits, Regexp, expanded_size_max};
 use std::collections::HashMap;
 
 /// `label_replace`.
@@ -19,15 +20,19 @@ pub(crate) fn replace(call: &CallContext<'_>) -> Result<Vector> {
     check_target("label_replace", target)?;
     // Few values usually stand for many series.
     let mut known: HashMap<String, Option<String>> = HashMap::new();
-    call.vector(0)?.rekey(|key| {
+    let held = Reservation::new(&call.context.usage);
+    call.vector(0)?.rekey_within(call.context, |key| {
         let value = key.labels.get(source).unwrap_or("");
         if !known.contains_key(value) {
-            known.insert(value.to_string(), expand(&regex, value, replacement));
+            call.context.check_room(expanded_size_max(replacement, value))?;
+            let new = expand(&regex, value, replacement);
+            held.grow(0, (value.len() + new.as_ref().map_or(0, String::len)) as u64);
+            known.insert(value.to_string(), new);
         }
-        match &known[value] {
+        Ok(match &known[value] {
             Some(new) => with_label(key, target, new),
             None => key.clone(),
-        }
+        })
     })
 }
 
@@ -43,10 +48,11 @@ pub(crate) fn join(call: &CallContext<'_>) -> Result<Vector> {
         )));
     }
     check_target("label_join", target)?;
-    call.vector(0)?.rekey(|key| {
+    call.vector(0)?.rekey_within(call.context, |key| {
         let values: Vec<&str> =
             sources.iter().map(|source| key.labels.get(source).unwrap_or("")).collect();
-        with_label(key, target, &values.join(separator))
+        call.context.check_room(values.iter().map(|value| value.len() + separator.len()).sum())?;
+        Ok(with_label(key, target, &values.join(separator)))
     })
 }
 
@@ -54,10 +60,9 @@ fn wrong_count() -> QueryError {
     QueryError::Execution("wrong number of arguments".to_string())
 }
 
-fn compile(pattern: &str) -> Result<Regex> {
-    RegexBuilder::new(&format!("^(?s:{pattern})$"))
-        .size_limit(promql::REGEX_SIZE_MAX)
-        .build()
+fn compile(pattern: &str) -> Result<Regexp> {
+    Expression::parse(pattern, true)
+        .and_then(|expression| expression.compile_anchored(Limits::new(promql::REGEX_SIZE_MAX)))
         .map_err(|_| {
             QueryError::Execution(format!(
                 "invalid regular expression in label_replace(): {pattern}"
@@ -75,10 +80,10 @@ fn check_target(function: &str, target: &str) -> Result<()> {
 }
 
 /// The replacement with `$1` and `${name}` filled in, if the value matches.
-fn expand(regex: &Regex, value: &str, replacement: &str) -> Option<String> {
-    let captures = regex.captures(value)?;
+fn expand(regexp: &Regexp, value: &str, replacement: &str) -> Option<String> {
+    let captures = regexp.regex().captures(value)?;
     let mut out = String::new();
-    captures.expand(replacement, &mut out);
+    regexp.expand(replacement, &captures, &mut out);
     Some(out)
 }
 

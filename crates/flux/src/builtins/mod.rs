@@ -2,15 +2,18 @@
 
 mod aggregates;
 mod combining;
+mod encodings;
 mod grouping;
 mod histograms;
 mod neighbours;
+mod rates;
 mod rows;
 mod scalars;
 mod schemas;
 mod selectors;
 mod sources;
 mod states;
+mod strings;
 mod windows;
 
 use crate::error::{Error, Result, Span};
@@ -21,7 +24,7 @@ use crate::value::{Kind, Value};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-pub use sources::{ORGANISATION_ID, bucket_id};
+pub use sources::{ORGANISATION_ID, bucket_id, bucket_names};
 pub(crate) use windows::zone_of;
 
 /// A function that is part of the language.
@@ -60,6 +63,9 @@ const TABLES: &[&[Builtin]] = &[
     states::FUNCTIONS,
     histograms::FUNCTIONS,
     scalars::FUNCTIONS,
+    strings::FUNCTIONS,
+    encodings::FUNCTIONS,
+    rates::FUNCTIONS,
 ];
 
 /// Packages that may be imported though they have no functions of their own here, and others under

@@ -38,9 +38,6 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("math", "mod", of_floats),
     function("math", "mMin", of_floats),
     function("math", "mMax", of_floats),
-    function("strings", "toUpper", of_text),
-    function("strings", "toLower", of_text),
-    function("strings", "title", of_text),
     function("strings", "trimSpace", of_text),
     function("strings", "strlen", string_length),
     function("strings", "trim", trimmed),
@@ -49,9 +46,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("strings", "containsStr", has_piece),
     function("strings", "hasPrefix", has_piece),
     function("strings", "hasSuffix", has_piece),
-    function("strings", "replaceAll", replace_all),
     function("strings", "joinStr", join_text),
-    function("strings", "split", split),
     function("strings", "substring", substring),
     function("regexp", "compile", compile),
     function("regexp", "quoteMeta", of_text),
@@ -67,6 +62,11 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("date", "hour", part_of_date),
     function("date", "minute", part_of_date),
     function("date", "second", part_of_date),
+    function("date", "millisecond", part_of_date),
+    function("date", "microsecond", part_of_date),
+    function("date", "nanosecond", part_of_date),
+    function("date", "quarter", part_of_date),
+    function("date", "week", part_of_date),
     function("date", "add", move_date),
     function("date", "sub", move_date),
     function("experimental", "addDuration", move_date),
@@ -232,7 +232,7 @@ fn of_floats(call: Call<'_>) -> Result<Value> {
 }
 
 /// The string that a function is of; null passes through.
-fn subject(call: &Call<'_>) -> Result<Option<Arc<str>>> {
+pub(super) fn subject(call: &Call<'_>) -> Result<Option<Arc<str>>> {
     match call.required("v")? {
         Value::Text(text) => {
             call.evaluation.look_through(text.len())?;
@@ -247,20 +247,8 @@ fn of_text(call: Call<'_>) -> Result<Value> {
     let Some(text) = subject(&call)? else { return Ok(Value::Null) };
     call.done()?;
     Ok(Value::text(&match call.name {
-        "toUpper" => text.to_uppercase(),
-        "toLower" => text.to_lowercase(),
         "trimSpace" => text.trim().to_string(),
-        "quoteMeta" => regex::escape(&text),
-        _ => {
-            let mut is_first = true;
-            let title = |c: char| {
-                let made =
-                    if is_first { c.to_uppercase().collect::<String>() } else { c.to_string() };
-                is_first = c.is_whitespace();
-                made
-            };
-            text.chars().map(title).collect()
-        }
+        _ => regex::escape(&text),
     }))
 }
 
@@ -299,16 +287,8 @@ fn has_piece(call: Call<'_>) -> Result<Value> {
     Ok(Value::Boolean(has))
 }
 
-fn replace_all(call: Call<'_>) -> Result<Value> {
-    let Some(text) = subject(&call)? else { return Ok(Value::Null) };
-    let (old, new) = (call.required_text("t")?, call.required_text("u")?);
-    call.done()?;
-    let pieces: Vec<&str> = text.split(&*old).collect();
-    glued(&pieces, &new)
-}
-
 /// Pieces with something between them, within the limit of strings.
-fn glued(pieces: &[&str], between: &str) -> Result<Value> {
+pub(super) fn glued(pieces: &[&str], between: &str) -> Result<Value> {
     check_size(pieces.iter().map(|piece| piece.len() + between.len()).sum())?;
     Ok(Value::text(&pieces.join(between)))
 }
@@ -320,18 +300,6 @@ fn join_text(call: Call<'_>) -> Result<Value> {
     call.evaluation.look_through(pieces.len() * size_of::<Value>())?;
     let pieces: Vec<&str> = pieces.iter().map(|piece| &**piece).collect();
     glued(&pieces, &between)
-}
-
-fn split(call: Call<'_>) -> Result<Value> {
-    let Some(text) = subject(&call)? else { return Ok(Value::Null) };
-    let between = call.required_text("t")?;
-    call.done()?;
-    let mut pieces = Vec::new();
-    for piece in text.split(&*between).map(Value::text) {
-        call.evaluation.hold(size_of::<Value>() + piece.size())?;
-        pieces.push(piece);
-    }
-    Ok(Value::list(pieces))
 }
 
 fn substring(call: Call<'_>) -> Result<Value> {
@@ -404,10 +372,14 @@ fn moment(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
     }
 }
 
-fn zone(call: &Call<'_>) -> Option<TimeZone> {
+/// The zone that a call names, or that of the query.
+///
+/// # Errors
+/// When there is no such zone.
+pub(super) fn zone(call: &Call<'_>) -> Result<Option<TimeZone>> {
     match call.optional("location") {
         Some(value) => super::zone_of(&value),
-        None => call.evaluation.zone.borrow().clone(),
+        None => Ok(call.evaluation.zone.borrow().clone()),
     }
 }
 
@@ -415,7 +387,7 @@ fn truncate(call: Call<'_>) -> Result<Value> {
     let Some(time) = moment(&call, "t")? else { return Ok(Value::Null) };
     let missing = || Error::name("truncate: missing required argument unit");
     let unit = call.duration("unit")?.ok_or_else(missing)?;
-    let zone = zone(&call);
+    let zone = zone(&call)?;
     call.done()?;
     let windows =
         Windows { every: unit, period: unit, offset: Duration::default(), zone: zone.as_ref() };
@@ -424,7 +396,7 @@ fn truncate(call: Call<'_>) -> Result<Value> {
 
 fn part_of_date(call: Call<'_>) -> Result<Value> {
     let Some(time) = moment(&call, "t")? else { return Ok(Value::Null) };
-    let zone = zone(&call).unwrap_or(TimeZone::UTC);
+    let zone = zone(&call)?.unwrap_or(TimeZone::UTC);
     call.done()?;
     let moment = jiff::Timestamp::from_nanosecond(i128::from(time))
         .map_err(|_| Error::runtime("a time out of range"))?;
@@ -437,6 +409,11 @@ fn part_of_date(call: Call<'_>) -> Result<Value> {
         "weekDay" => i64::from(civil.weekday().to_sunday_zero_offset()),
         "hour" => i64::from(civil.hour()),
         "minute" => i64::from(civil.minute()),
+        "millisecond" => i64::from(civil.subsec_nanosecond()) / 1_000_000,
+        "microsecond" => i64::from(civil.subsec_nanosecond()) / 1_000,
+        "nanosecond" => i64::from(civil.subsec_nanosecond()),
+        "quarter" => i64::from(civil.month() - 1) / 3 + 1,
+        "week" => i64::from(civil.date().iso_week_date().week()),
         _ => i64::from(civil.second()),
     }))
 }
@@ -447,7 +424,7 @@ fn move_date(call: Call<'_>) -> Result<Value> {
     let Some(time) = moment(&call, name)? else { return Ok(Value::Null) };
     let missing = || Error::name(format!("{}: missing required argument d", call.name));
     let distance = call.duration("d")?.ok_or_else(missing)?;
-    call.optional("location");
+    zone(&call)?;
     call.done()?;
     let distance = if is_later { distance } else { distance.negated() };
     Ok(Value::Time(distance.after(time)))

@@ -22,6 +22,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function(SCHEMA, "measurementTagKeys", tag_keys),
     function(SCHEMA, "measurementTagValues", tag_values),
     function(SCHEMA, "measurementFieldKeys", field_keys),
+    function("influxdata/influxdb", "cardinality", cardinality),
     function(SCHEMA, "fieldsAsCols", super::rows::fields_as_columns),
 ];
 
@@ -41,13 +42,19 @@ fn databases(call: Call<'_>) -> Result<Value> {
         call.optional(ignored);
     }
     call.done()?;
-    let names = call.evaluation.source.databases()?;
+    let (mut names, mut policies, mut defaults) = (Vec::new(), Vec::new(), Vec::new());
+    for database in call.evaluation.source.databases()? {
+        for policy in call.evaluation.source.policies(&database)? {
+            names.push(Value::text(&database));
+            policies.push(Value::text(&policy.name));
+            defaults.push(Value::Boolean(policy.is_default));
+        }
+    }
     let rows = names.len();
-    let texts = |make: &dyn Fn(&str) -> Value| names.iter().map(|name| make(name)).collect();
     let columns = vec![
-        Column::values("databaseName", Kind::Text, texts(&Value::text)),
-        Column::values("retentionPolicy", Kind::Text, texts(&|_| Value::text("autogen"))),
-        Column::values("default", Kind::Boolean, texts(&|_| Value::Boolean(true))),
+        Column::values("databaseName", Kind::Text, names),
+        Column::values("retentionPolicy", Kind::Text, policies),
+        Column::values("default", Kind::Boolean, defaults),
     ];
     single(&call, Table { columns, rows, bounds: None })
 }
@@ -72,7 +79,7 @@ fn scan_of(call: &Call<'_>) -> Result<Scan> {
 fn measurements(call: Call<'_>) -> Result<Value> {
     let scan = scan_of(&call)?;
     call.done()?;
-    if scan.filters.is_empty() && call.evaluation.source.has_database(&scan.bucket)? {
+    if scan.filters.is_empty() {
         return answer(&call, call.evaluation.source.measurements(&scan.bucket)?);
     }
     let found = scan.candidates(call.evaluation)?;
@@ -97,6 +104,19 @@ fn field_keys(call: Call<'_>) -> Result<Value> {
         break;
     }
     answer(&call, names)
+}
+
+/// The number of series: measurement, tags and field. They may have samples in the time.
+fn cardinality(call: Call<'_>) -> Result<Value> {
+    let scan = scan_of(&call)?;
+    call.done()?;
+    let mut count = 0;
+    scan.series(call.evaluation, &mut |_, _, _| {
+        count += 1;
+        Ok(())
+    })?;
+    let columns = vec![Column::values("_value", Kind::Integer, vec![Value::Integer(count)])];
+    single(&call, Table { columns, rows: 1, bounds: None })
 }
 
 /// What is asked of the tags of one measurement.

@@ -7,6 +7,7 @@ use crate::scan::{Scan, filtered};
 use crate::stream::{Stream, Tables};
 use crate::table::{Builder, Column, Table};
 use crate::value::{Kind, Value};
+use influxql::{EvalError, Source};
 use std::sync::Arc;
 
 pub(super) const FUNCTIONS: &[Builtin] = &[
@@ -35,22 +36,53 @@ pub(super) fn bucket(call: &Call<'_>) -> Result<Arc<str>> {
     for ignored in ["host", "org", "orgID", "token"] {
         call.optional(ignored);
     }
+    let source = call.evaluation.source;
     if let Some(id) = call.text("bucketID")? {
-        let all = call.evaluation.source.databases()?;
-        let found = all.into_iter().find(|name| bucket_id(name) == *id);
-        let missing = || {
-            Error::not_found(format!(
-                "failed to initialize execute state: could not find bucket {id:?}"
-            ))
-        };
-        return found.map(Arc::from).ok_or_else(missing);
+        let found = bucket_names(source)?.into_iter().find(|name| bucket_id(name) == *id);
+        let name = found.ok_or_else(|| missing(&id))?;
+        return bucket_database(source, &name);
     }
-    let name = call.required_text("bucket")?;
-    Ok(name.split_once('/').map_or(name.clone(), |(database, _)| database.into()))
+    bucket_database(source, &call.required_text("bucket")?)
+}
+
+fn missing(bucket: &str) -> Error {
+    let message = format!("failed to initialize execute state: could not find bucket {bucket:?}");
+    Error::not_found(message)
+}
+
+/// Names of all buckets: databases, and `database/policy` for policies that are not the default.
+///
+/// # Errors
+/// A failed read.
+pub fn bucket_names(source: &dyn Source) -> std::result::Result<Vec<String>, EvalError> {
+    let mut names = Vec::new();
+    for database in source.databases()? {
+        let policies = source.policies(&database)?;
+        let others = policies.iter().filter(|policy| !policy.is_default);
+        let others: Vec<String> =
+            others.map(|policy| format!("{database}/{}", policy.name)).collect();
+        names.push(database);
+        names.extend(others);
+    }
+    Ok(names)
+}
+
+/// Name under which the samples of a bucket are stored.
+fn bucket_database(source: &dyn Source, bucket: &str) -> Result<Arc<str>> {
+    let (database, policy) = match bucket.split_once('/') {
+        Some((database, policy)) => (database, Some(policy).filter(|policy| !policy.is_empty())),
+        None => (bucket, None),
+    };
+    if !source.has_database(database)? {
+        return Err(missing(bucket));
+    }
+    let stored = source.policy_database(database, policy);
+    stored.map(Arc::from).map_err(|_| missing(bucket))
 }
 
 fn from(call: Call<'_>) -> Result<Value> {
-    let bucket = bucket(&call)?;
+    // With its place the error keeps InfluxDB's words.
+    let bucket = bucket(&call).map_err(|error| error.at(call.span))?;
     call.done()?;
     let scan = Scan { bucket, range: None, filters: Vec::new() };
     Ok(Value::Stream(Tables::Scan(scan).stream()))
@@ -62,7 +94,7 @@ fn buckets(call: Call<'_>) -> Result<Value> {
         call.optional(ignored);
     }
     call.done()?;
-    let names = call.evaluation.source.databases()?;
+    let names = bucket_names(call.evaluation.source)?;
     let texts = |make: &dyn Fn(&str) -> Value| names.iter().map(|name| make(name)).collect();
     let rows = names.len();
     let text = |name: &str, values: Vec<Value>| Column::values(name, Kind::Text, values);

@@ -39,17 +39,29 @@ struct Window {
     rows: Vec<usize>,
 }
 
-/// The time zone that a location is.
-pub(crate) fn zone_of(value: &Value) -> Option<TimeZone> {
-    let Value::Record(record) = value else { return None };
-    match (record.get("zone"), record.get("offset")) {
-        (_, Some(Value::Duration(offset))) if !offset.is_zero() => {
-            let seconds = i32::try_from(offset.nanos / 1_000_000_000).ok()?;
-            jiff::tz::Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
-        }
-        (Some(Value::Text(name)), _) if &**name != "UTC" => TimeZone::get(name).ok(),
+/// The time zone that a location is; none is UTC.
+///
+/// # Errors
+/// When there is no such zone.
+pub(crate) fn zone_of(value: &Value) -> Result<Option<TimeZone>> {
+    let Value::Record(record) = value else { return Ok(None) };
+    let zone = match record.get("zone") {
+        Some(Value::Text(name)) if !matches!(&**name, "" | "UTC") => Some(known_zone(name)?),
         _ => None,
+    };
+    match record.get("offset") {
+        Some(Value::Duration(offset)) if !offset.is_zero() => {
+            let seconds = i32::try_from(offset.nanos / 1_000_000_000).ok();
+            let fixed = seconds.and_then(|seconds| jiff::tz::Offset::from_seconds(seconds).ok());
+            let words = || Error::runtime(format!("invalid offset {}", offset.words()));
+            fixed.map(TimeZone::fixed).map(Some).ok_or_else(words)
+        }
+        _ => Ok(zone),
     }
+}
+
+fn known_zone(name: &str) -> Result<TimeZone> {
+    TimeZone::get(name).map_err(|_| Error::runtime(format!("unknown time zone {name:?}")))
 }
 
 fn record(zone: &str, offset: Duration) -> Value {
@@ -61,10 +73,8 @@ fn record(zone: &str, offset: Duration) -> Value {
 fn location(call: Call<'_>) -> Result<Value> {
     let name = call.required_text("name")?;
     call.done()?;
-    match TimeZone::get(&name) {
-        Ok(_) => Ok(record(&name, Duration::default())),
-        Err(_) => Err(Error::runtime(format!("unknown time zone {name:?}"))),
-    }
+    known_zone(&name)?;
+    Ok(record(&name, Duration::default()))
 }
 
 fn fixed(call: Call<'_>) -> Result<Value> {
@@ -94,10 +104,7 @@ impl Cut {
             );
             return Err(Error::runtime(message));
         }
-        let zone = match call.optional("location") {
-            Some(value) => zone_of(&value),
-            None => call.evaluation.zone.borrow().clone(),
-        };
+        let zone = super::scalars::zone(call)?;
         let creates_empty = call.switch("createEmpty")?.or(creates_empty).unwrap_or(false);
         let offset = call.duration("offset")?.unwrap_or_default();
         Ok(Cut { every, period, offset, zone, creates_empty })

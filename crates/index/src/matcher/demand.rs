@@ -2,7 +2,7 @@
 //! what they begin with. It is a promise about what matches, not the matcher itself.
 
 use super::compile_one;
-use super::pattern::Pattern;
+use super::pattern::{Pattern, RegexBudget};
 use model::Matcher;
 
 /// What every value that matches is.
@@ -17,7 +17,8 @@ pub enum Demand {
 /// What a matcher demands; nothing of one that holds for a missing label, and of one that promises
 /// nothing so simple.
 pub fn demand_of(matcher: &Matcher) -> Option<Demand> {
-    let compiled = compile_one(matcher).ok().filter(|one| !one.is_negated)?;
+    let compiled =
+        compile_one(matcher, &mut RegexBudget::default()).ok().filter(|one| !one.is_negated)?;
     if compiled.matches_absent() {
         return None;
     }

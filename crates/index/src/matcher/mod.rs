@@ -8,15 +8,43 @@ pub mod demand;
 pub mod pattern;
 
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
+use crate::narrow::to_u32;
 use model::{Labels, MatchOp, Matcher};
-use pattern::Pattern;
+use pattern::{Pattern, RegexBudget};
 
 /// The matchers of one selector; all must hold.
 #[derive(Debug)]
 pub struct CompiledMatchers {
+    /// Those of one label are neighbours, unless they were added later.
     list: Vec<CompiledMatcher>,
     /// Blocks and strings that a search may look at.
     cost_max: u64,
+    /// When a search gives up.
+    interrupt: Interrupt,
+}
+
+/// Matchers of one label, at least one; all must hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LabelMatchers<'a> {
+    pub all: &'a [CompiledMatcher],
+}
+
+impl<'a> LabelMatchers<'a> {
+    /// The label's name.
+    pub(crate) fn name(&self) -> &'a str {
+        &self.all[0].name
+    }
+
+    /// Whether all matchers hold for a label of this value, empty when the label is missing.
+    pub(crate) fn matches(&self, value: &str) -> bool {
+        self.all.iter().all(|matcher| matcher.matches(value))
+    }
+
+    /// Whether all matchers hold for series without the label.
+    pub(crate) fn matches_absent(&self) -> bool {
+        self.matches("")
+    }
 }
 
 /// One matcher.
@@ -36,8 +64,42 @@ impl CompiledMatchers {
     /// # Errors
     /// [`Error::InvalidMatcher`] for a regular expression that does not parse or is too large.
     pub fn compile(matchers: &[Matcher]) -> Result<CompiledMatchers> {
-        let list = matchers.iter().map(compile_one).collect::<Result<Vec<_>>>()?;
-        Ok(CompiledMatchers { list, cost_max: u64::MAX })
+        CompiledMatchers::compile_within(
+            matchers,
+            &mut RegexBudget::default(),
+            &Interrupt::default(),
+        )
+    }
+
+    /// The same, for one of several selectors of a request whose regular expressions share a budget.
+    ///
+    /// # Errors
+    /// As [`CompiledMatchers::compile`]; also when the budget is used up, and
+    /// [`Error::Interrupted`].
+    pub fn compile_within(
+        matchers: &[Matcher],
+        budget: &mut RegexBudget,
+        interrupt: &Interrupt,
+    ) -> Result<CompiledMatchers> {
+        let compiled = matchers.iter().map(|matcher| {
+            if matches!(matcher.op, MatchOp::Regex | MatchOp::NotRegex) {
+                interrupt.check()?;
+            }
+            compile_one(matcher, budget)
+        });
+        let mut list = compiled.collect::<Result<Vec<_>>>()?;
+        join_labels(&mut list);
+        Ok(CompiledMatchers { list, cost_max: u64::MAX, interrupt: Interrupt::default() })
+    }
+
+    /// The same matchers for a search that ends when `interrupt` says so.
+    pub fn interrupted_by(self, interrupt: Interrupt) -> CompiledMatchers {
+        CompiledMatchers { interrupt, ..self }
+    }
+
+    /// When a search gives up.
+    pub(crate) fn interrupt(&self) -> &Interrupt {
+        &self.interrupt
     }
 
     /// The same matchers for a search that fails with [`Error::TooCostly`] rather than look at more
@@ -95,7 +157,8 @@ impl CompiledMatchers {
             let name = if matcher.name == from { to } else { &matcher.name };
             list.push(CompiledMatcher { name: name.to_string(), ..matcher.clone() });
         }
-        Some(CompiledMatchers { list, cost_max: self.cost_max }.and_has(to))
+        let (cost_max, interrupt) = (self.cost_max, self.interrupt.clone());
+        Some(CompiledMatchers { list, cost_max, interrupt }.and_has(to))
     }
 
     /// Whether a label set satisfies every matcher.
@@ -105,7 +168,27 @@ impl CompiledMatchers {
 
     /// The matchers that restrict anything.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &CompiledMatcher> {
-        self.list.iter().filter(|m| m.is_negated || !matches!(m.pattern, Pattern::Anything))
+        self.list.iter().filter(|matcher| matcher.restricts())
+    }
+
+    /// The labels that matchers restrict, each with its matchers.
+    pub(crate) fn by_label(&self) -> impl Iterator<Item = LabelMatchers<'_>> {
+        let labels = self.list.chunk_by(|a, b| a.name == b.name);
+        labels
+            .filter(|all| all.iter().any(CompiledMatcher::restricts))
+            .map(|all| LabelMatchers { all })
+    }
+}
+
+/// Lists with more matchers than this are sorted to find labels with several.
+const SCANNED_MATCHERS_MAX: usize = 16;
+
+/// Makes the matchers of each label neighbours. The order is kept when no label has several.
+fn join_labels(list: &mut [CompiledMatcher]) {
+    let has_several = SCANNED_MATCHERS_MAX < list.len()
+        || (1..list.len()).any(|idx| list[..idx].iter().any(|one| one.name == list[idx].name));
+    if has_several {
+        list.sort_by(|a, b| a.name.cmp(&b.name));
     }
 }
 
@@ -119,14 +202,35 @@ impl CompiledMatcher {
     pub(crate) fn matches_absent(&self) -> bool {
         self.matches("")
     }
+
+    /// How many values the matcher names, each of which an index can look up; `None` if it has to
+    /// try every value.
+    pub(crate) fn lookups(&self) -> Option<u32> {
+        match &self.pattern {
+            Pattern::Exact(set) => Some(to_u32(set.len())),
+            Pattern::Anything | Pattern::NonEmpty => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Whether the matcher runs an automaton.
+    pub(crate) fn is_automaton(&self) -> bool {
+        matches!(self.pattern, Pattern::Regex { .. })
+    }
+
+    /// Whether some value does not match.
+    fn restricts(&self) -> bool {
+        self.is_negated || !matches!(self.pattern, Pattern::Anything)
+    }
 }
 
-fn compile_one(matcher: &Matcher) -> Result<CompiledMatcher> {
+fn compile_one(matcher: &Matcher, budget: &mut RegexBudget) -> Result<CompiledMatcher> {
     let (pattern, is_negated) = match matcher.op {
         MatchOp::Equal => (Pattern::exactly(&matcher.value), false),
         MatchOp::NotEqual => (Pattern::exactly(&matcher.value), true),
         MatchOp::Regex | MatchOp::NotRegex => {
-            let pattern = Pattern::from_regex(&matcher.value)
+            let pattern = budget
+                .compile(&matcher.value)
                 .map_err(|reason| Error::InvalidMatcher { matcher: matcher.to_string(), reason })?;
             (pattern, matcher.op == MatchOp::NotRegex)
         }

@@ -9,15 +9,25 @@
 //! ```
 
 use memchr::memmem;
-use model::dialect::translate;
+use re2::{ErrorCode, Expression, Limits};
 use regex_syntax::hir::{Class, Hir, HirKind, Repetition};
+use std::collections::HashMap;
 
 /// Strings that an expression may be expanded to; beyond, it stays an automaton.
 const EXPANSION_LEN_MAX: usize = 4096;
 /// Bytes of all those strings: nested repetitions make long ones of short texts.
 const EXPANSION_SIZE_MAX: usize = 256 << 10;
-/// Bytes of a compiled automaton, as in the `regex` crate's default.
-const REGEX_SIZE_MAX: usize = 10 << 20;
+/// Bytes of a compiled automaton, tried one after the other: a compilation ends where it goes over its
+/// limit, so the first that is enough tells the size and costs little. The last one is the `regex`
+/// crate's default.
+const REGEX_SIZES: [usize; 5] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 10 << 20];
+/// Bytes that the matches of an automaton may cache, for each of its own, and at most.
+const CACHE_SHARE: usize = 4;
+const CACHE_SIZE_MAX: usize = 2 << 20;
+/// Bytes that a string takes besides its own.
+const STRING_SIZE: usize = 40;
+/// Bytes of all automata and lists of strings of one request, with what their matches cache.
+const REGEXES_MEMORY_MAX: usize = 256 << 20;
 
 /// A set of strings.
 #[derive(Clone, Debug)]
@@ -52,6 +62,73 @@ pub(crate) enum Rest {
     NonEmpty,
 }
 
+/// The memory that the regular expressions of one request may still take. Equal ones are compiled
+/// once.
+pub struct RegexBudget {
+    left: usize,
+    known: HashMap<String, Pattern>,
+}
+
+impl Default for RegexBudget {
+    fn default() -> RegexBudget {
+        RegexBudget { left: REGEXES_MEMORY_MAX, known: HashMap::new() }
+    }
+}
+
+impl RegexBudget {
+    /// The pattern of an expression as Prometheus reads it; the error is the parser's, or tells that
+    /// there is no memory left.
+    pub(super) fn compile(&mut self, text: &str) -> Result<Pattern, String> {
+        if let Some(known) = self.known.get(text) {
+            return Ok(known.clone());
+        }
+        let (pattern, automaton_size) = compile_regex(text, self.left)?;
+        let memory = automaton_size + pattern.strings_size();
+        self.left = self.left.checked_sub(memory).ok_or_else(over_budget)?;
+        if matches!(pattern, Pattern::Regex { .. }) {
+            self.known.insert(text.to_string(), pattern.clone());
+        }
+        Ok(pattern)
+    }
+}
+
+/// The pattern of an expression, and the bytes that its automaton takes, if it needs one.
+fn compile_regex(text: &str, memory_max: usize) -> Result<(Pattern, usize), String> {
+    if let Some(strings) = plain_words(text) {
+        return Ok((Pattern::Exact(strings), 0));
+    }
+    if let Some(pattern) = plain_affix(text) {
+        return Ok((pattern, 0));
+    }
+    let expression = Expression::parse(text, true).map_err(|error| error.to_string())?;
+    let hir = expression.hir();
+    if let Some(pattern) = without_automaton(&hir) {
+        return Ok((pattern, 0));
+    }
+    let largest = REGEX_SIZES[REGEX_SIZES.len() - 1];
+    for size in REGEX_SIZES {
+        let cache_size_max = (size * CACHE_SHARE).min(CACHE_SIZE_MAX);
+        if memory_max < size + cache_size_max {
+            break;
+        }
+        match expression.compile_anchored(Limits { size_max: size, cache_size_max }) {
+            Ok(regexp) => {
+                let (prefixes, regex) = (prefixes_of(&hir), regexp.into_regex());
+                return Ok((Pattern::Regex { prefixes, regex }, size + cache_size_max));
+            }
+            Err(error) if error.code == ErrorCode::Large && size < largest => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Err(over_budget())
+}
+
+fn over_budget() -> String {
+    format!(
+        "the regular expressions of one request take more than {REGEXES_MEMORY_MAX} bytes of memory"
+    )
+}
+
 impl Pattern {
     /// One string.
     pub(crate) fn exactly(value: &str) -> Pattern {
@@ -60,23 +137,17 @@ impl Pattern {
 
     /// From the text of a regular expression as Prometheus reads it; the error is the parser's.
     pub(crate) fn from_regex(text: &str) -> Result<Pattern, String> {
-        if let Some(strings) = plain_words(text) {
-            return Ok(Pattern::Exact(strings));
+        RegexBudget::default().compile(text)
+    }
+
+    /// Bytes that the strings of the pattern take, about.
+    fn strings_size(&self) -> usize {
+        match self {
+            Pattern::Exact(strings) | Pattern::Regex { prefixes: strings, .. } => {
+                strings.iter().map(|string| STRING_SIZE + string.len()).sum()
+            }
+            _ => 0,
         }
-        let inner = translate(text);
-        let hir = regex_syntax::ParserBuilder::new()
-            .dot_matches_new_line(true)
-            .build()
-            .parse(&inner)
-            .map_err(|error| one_line(&error))?;
-        if let Some(pattern) = without_automaton(&hir) {
-            return Ok(pattern);
-        }
-        let regex = regex::RegexBuilder::new(&format!("^(?s:{inner})$"))
-            .size_limit(REGEX_SIZE_MAX)
-            .build()
-            .map_err(|error| one_line(&error))?;
-        Ok(Pattern::Regex { prefixes: prefixes_of(&hir), regex })
     }
 
     /// Whether the strings of the set are found in a sorted dictionary without a walk.
@@ -110,10 +181,7 @@ impl Pattern {
 /// The strings of `a|b|c` or `head(a|b|c)tail` without special characters, sorted: what people and
 /// dashboards write most needs no parser.
 fn plain_words(text: &str) -> Option<Vec<String>> {
-    let is_plain = |byte: u8| {
-        byte.is_ascii_alphanumeric()
-            || matches!(byte, b'_' | b':' | b'-' | b'/' | b' ' | b',' | b'|')
-    };
+    let is_plain = |byte: u8| byte == b'|' || is_plain(byte);
     let (head, group, tail) = match text.split_once('(') {
         None => ("", text, ""),
         Some((head, rest)) => {
@@ -138,10 +206,39 @@ fn plain_words(text: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// The parser's drawing of where it stopped does not fit one line of an answer: keep the last.
-fn one_line(error: &dyn std::fmt::Display) -> String {
-    let text = error.to_string();
-    text.lines().last().unwrap_or_default().trim_start_matches("error: ").to_string()
+/// Whether a byte means itself in every expression.
+fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b':' | b'-' | b'/' | b' ' | b',')
+}
+
+/// The pattern of a plain word with `.*` or `.+` beside it, as the parser would find it, without the
+/// parser: most expressions that are no list of words are so.
+fn plain_affix(text: &str) -> Option<Pattern> {
+    let pattern = match text {
+        ".*" => return Some(Pattern::Anything),
+        ".+" => return Some(Pattern::NonEmpty),
+        _ => text.strip_prefix(".*"),
+    };
+    let has_start = pattern.is_some();
+    let rest = pattern.unwrap_or(text);
+    let (word, end) = match (rest.strip_suffix(".*"), rest.strip_suffix(".+")) {
+        (Some(word), _) => (word, Some(Rest::Any)),
+        (None, Some(word)) => (word, Some(Rest::NonEmpty)),
+        (None, None) => (rest, None),
+    };
+    if word.is_empty() || EXPANSION_SIZE_MAX < word.len() || !word.bytes().all(is_plain) {
+        return None;
+    }
+    match (has_start, end) {
+        (false, Some(end)) => Some(Pattern::Prefix(word.to_string(), end)),
+        (true, None) => Some(Pattern::Suffix(word.to_string())),
+        (true, Some(Rest::Any)) => Some(infix(word)),
+        _ => None,
+    }
+}
+
+fn infix(word: &str) -> Pattern {
+    Pattern::Infix(Box::new(memmem::Finder::new(word.as_bytes()).into_owned()))
 }
 
 /// The pattern of an expression that is one of the simple shapes.
@@ -159,9 +256,7 @@ fn without_automaton(hir: &Hir) -> Option<Pattern> {
         [Piece::Any(Rest::NonEmpty)] => Some(Pattern::NonEmpty),
         [Piece::Text(text), Piece::Any(rest)] => Some(Pattern::Prefix(text.clone(), *rest)),
         [Piece::Any(Rest::Any), Piece::Text(text)] => Some(Pattern::Suffix(text.clone())),
-        [Piece::Any(Rest::Any), Piece::Text(text), Piece::Any(Rest::Any)] => {
-            Some(Pattern::Infix(Box::new(memmem::Finder::new(text.as_bytes()).into_owned())))
-        }
+        [Piece::Any(Rest::Any), Piece::Text(text), Piece::Any(Rest::Any)] => Some(infix(text)),
         _ => None,
     }
 }
@@ -369,6 +464,26 @@ mod tests {
     }
 
     #[test]
+    fn expressions_share_a_budget() {
+        let fill = |text: &dyn Fn(usize) -> String| {
+            let mut budget = RegexBudget::default();
+            (0..).find_map(|number| budget.compile(&text(number)).err().map(|why| (number, why)))
+        };
+        // Small automata, large ones, and lists of 4,096 strings.
+        for (text, least, most) in [
+            (&(|number: usize| format!("a.*{number}.*b")) as &dyn Fn(usize) -> String, 1000, 5000),
+            (&|number: usize| format!(r"\pL{{200}}x?{number}"), 15, 300),
+            (&|number: usize| format!("[a-p][a-p][a-p]{number}"), 500, 2000),
+        ] {
+            let (count, why) = fill(text).expect("an end");
+            assert!((least..most).contains(&count), "{count} of {:?}", text(0));
+            assert!(why.contains("268435456 bytes of memory"), "{why}");
+        }
+        let mut budget = RegexBudget::default();
+        assert!((0..100_000).all(|_| budget.compile("a.*b.*c").is_ok()), "equal ones count once");
+    }
+
+    #[test]
     fn common_shapes_need_no_automaton() {
         check("", "exact ");
         check("foo", "exact foo");
@@ -393,6 +508,40 @@ mod tests {
     }
 
     #[test]
+    fn plain_affixes_are_what_the_parser_finds() {
+        for text in [
+            ".*",
+            ".+",
+            "a.*",
+            "a.+",
+            ".*a",
+            ".*a.*",
+            ".*a.+",
+            ".+a",
+            ".+a.*",
+            "",
+            "a",
+            ".*.*",
+            ".*.+",
+            "a.*b",
+            "a b.*",
+            "-.*",
+            ".*a-b/c:d_e,f",
+            "a|b.*",
+            ".*a|b",
+            "(a).*",
+            "a*.*",
+            "a.",
+        ] {
+            let expression = Expression::parse(text, true).expect("an expression");
+            let Some(pattern) = plain_affix(text) else { continue };
+            let parsed = without_automaton(&expression.hir()).expect("a simple shape");
+            assert_eq!(format!("{pattern:?}"), format!("{parsed:?}"), "{text}");
+        }
+        assert!(plain_affix("a.*").is_some() && plain_affix("a|b.*").is_none());
+    }
+
+    #[test]
     fn automata_know_their_prefixes() {
         check("foo.*bar", "regex foo");
         check("(foo|bar).*x", "regex bar foo");
@@ -408,7 +557,7 @@ mod tests {
     #[test]
     fn errors_fit_a_line() {
         let error = Pattern::from_regex("a(").unwrap_err();
-        assert_eq!(error, "unclosed group");
+        assert_eq!(error, "error parsing regexp: missing closing ): `a(`");
         assert!(Pattern::from_regex("((((a{64}){64}){64}){64}){64}").is_err(), "too large");
         assert!(!Pattern::from_regex("(a{1000}){1000}").unwrap_err().contains('\n'));
     }

@@ -16,10 +16,11 @@ mod answers;
 mod cells;
 mod chains;
 pub(crate) mod dictionary;
+pub(crate) mod ids;
 pub(crate) mod log;
 mod register;
 mod replay;
-mod search;
+pub(crate) mod search;
 mod source;
 mod tagged;
 

@@ -159,7 +159,10 @@ impl MemoryIndex {
         }
         let slot = entity - self.blocks[block_idx].entity_start;
         if slot < u32::from(len) {
-            return Ok(());
+            return match self.find_values(group, values).0 {
+                Some(known) if known == entity => Ok(()),
+                _ => Err(Error::InvalidEntity("entity with other labels than before")),
+            };
         }
         if slot != u32::from(len) {
             return Err(Error::InvalidEntity("gap between slots"));
@@ -168,22 +171,22 @@ impl MemoryIndex {
             return Err(Error::InvalidEntity("empty tag value"));
         }
         self.check_room_for(values.iter().map(|value| value.len()).sum(), values.len())?;
-        let hash = self.hash_of_values(group, values)?;
+        let (known, hash) = self.find_values(group, values);
+        if known.is_some() {
+            return Err(Error::InvalidEntity("entity registered twice"));
+        }
         self.add_entity(block_idx, &hash, values.iter().copied());
         Ok(())
     }
 
-    /// The hash of an entity of a group; an error when it is registered elsewhere.
-    fn hash_of_values(&self, group: u32, values: &[&str]) -> Result<EntityHash> {
+    /// Finds the entity of a group with these values; returns its hash, too.
+    fn find_values(&self, group: u32, values: &[&str]) -> (Option<EntityId>, EntityHash) {
         let names: Vec<&str> =
             self.names(group).iter().map(|id| self.dictionary.get(METRIC_NAMES, *id)).collect();
         let tag_names = self.tags(group).iter().map(|id| self.dictionary.get(TAG_NAMES, *id));
         let tags: Vec<(&str, &str)> = tag_names.zip(values.iter().copied()).collect();
         let entity = NewEntity::new(&names, &tags);
-        match self.find_entity(&entity) {
-            Some(_) => Err(Error::InvalidEntity("entity registered twice")),
-            None => Ok(entity.hash),
-        }
+        (self.find_entity(&entity), entity.hash)
     }
 }
 

@@ -1,19 +1,23 @@
-//! Search in memory: a matcher is evaluated once per distinct value, columns are tested for the
-//! resulting ids.
+//! Search in memory: the matchers of a label are evaluated once per distinct value, columns are
+//! tested for the resulting ids.
 
 use super::cells::Cells;
-use super::dictionary::{Dictionary, METRIC_NAMES, TAG_NAMES, values_of};
+use super::dictionary::{METRIC_NAMES, TAG_NAMES, values_of};
+use super::ids::{IdBits, Ids};
 use super::{Block, MemoryIndex};
-use crate::matcher::pattern::Pattern;
-use crate::matcher::{CompiledMatcher, CompiledMatchers};
+use crate::error::Result;
+use crate::interrupt::Pace;
+use crate::matcher::{CompiledMatcher, CompiledMatchers, LabelMatchers};
 use crate::narrow::{to_u16, to_u32};
 use crate::subset::{BlockMatch, SlotBits, Subset, full_bits, is_zero, sort_by_entity};
 use model::METRIC_NAME;
 
 /// To find the group of a place in a chain costs as much as to look at this many groups.
 const GROUPS_PER_PLACE: usize = 8;
+/// With more conditions than this, those of a group are found by its tags.
+const SCANNED_CONDITIONS_MAX: usize = 16;
 
-/// A matcher over the ids of this index.
+/// The matchers of a tag over the ids of this index.
 struct Condition {
     /// The tag, when the index has ever seen it.
     tag: Option<u32>,
@@ -30,116 +34,156 @@ impl Condition {
     }
 }
 
-/// A set of ids of one space.
-enum Ids {
-    All,
-    None,
-    One(u32),
-    Except(u32),
-    Bits(Vec<u64>),
+/// The matchers of a search over the ids of this index.
+pub(crate) struct Conditions {
+    /// On the metric's name.
+    names: Vec<Ids>,
+    /// On tags; when there are many, by tag.
+    tags: Vec<Condition>,
+    /// How many conditions on tags fail for entities without the tag.
+    required: usize,
 }
 
-impl Ids {
-    fn is_none(&self) -> bool {
-        matches!(self, Ids::None)
-    }
-
-    fn contains(&self, id: u32) -> bool {
-        match self {
-            Ids::All => true,
-            Ids::None => false,
-            Ids::One(one) => id == *one,
-            Ids::Except(one) => id != *one,
-            Ids::Bits(bits) => (bits[id as usize / 64] >> (id % 64)) & 1 == 1,
+impl Conditions {
+    fn new(names: Vec<Ids>, mut tags: Vec<Condition>) -> Conditions {
+        if SCANNED_CONDITIONS_MAX < tags.len() {
+            tags.sort_by_key(|condition| condition.tag);
         }
+        let required = tags.iter().filter(|condition| !condition.matches_absent).count();
+        Conditions { names, tags, required }
     }
 
-    /// The ids of the strings of a space that satisfy a matcher.
-    fn of(matcher: &CompiledMatcher, dictionary: &Dictionary, space: u32) -> Ids {
-        let count = dictionary.count(space);
-        match &matcher.pattern {
-            Pattern::Exact(set) if set.len() == 1 => {
-                match (dictionary.find(space, &set[0]), matcher.is_negated) {
-                    (Some(id), false) => Ids::One(id),
-                    (Some(id), true) => Ids::Except(id),
-                    (None, false) => Ids::None,
-                    (None, true) => Ids::All,
+    /// Conditions that no series satisfies.
+    fn impossible() -> Conditions {
+        Conditions { names: vec![Ids::None], tags: Vec::new(), required: 0 }
+    }
+
+    fn is_impossible(&self) -> bool {
+        matches!(self.names.as_slice(), [Ids::None])
+    }
+
+    /// Whether entities with these tags can match; then `tests` has the columns that must be tested.
+    fn tests_of<'a>(&'a self, tags: &[u32], tests: &mut Vec<(usize, &'a Ids)>) -> bool {
+        tests.clear();
+        if SCANNED_CONDITIONS_MAX < self.tags.len() {
+            return self.tests_by_tag(tags, tests);
+        }
+        for condition in &self.tags {
+            let position = condition.tag.and_then(|tag| tags.iter().position(|one| *one == tag));
+            match (position, &condition.ids) {
+                (None, _) if condition.matches_absent => {}
+                (None, _) | (Some(_), Ids::None) => return false,
+                (Some(_), Ids::All) => {}
+                (Some(position), ids) => tests.push((position, ids)),
+            }
+        }
+        true
+    }
+
+    fn tests_by_tag<'a>(&'a self, tags: &[u32], tests: &mut Vec<(usize, &'a Ids)>) -> bool {
+        let mut met = 0;
+        for (position, tag) in tags.iter().enumerate() {
+            let start = self.tags.partition_point(|condition| condition.tag < Some(*tag));
+            let own = self.tags[start..].iter().take_while(|one| one.tag == Some(*tag));
+            for condition in own {
+                met += usize::from(!condition.matches_absent);
+                match &condition.ids {
+                    Ids::None => return false,
+                    Ids::All => {}
+                    ids => tests.push((position, ids)),
                 }
             }
-            Pattern::Exact(set) if !matcher.is_negated && set.len() < count as usize => {
-                Ids::from_ids(set.iter().filter_map(|one| dictionary.find(space, one)), count)
-            }
-            // No tag has an empty value; metrics without a name have.
-            Pattern::NonEmpty => match (dictionary.find(space, ""), matcher.is_negated) {
-                (Some(id), false) => Ids::Except(id),
-                (Some(id), true) => Ids::One(id),
-                (None, false) => Ids::All,
-                (None, true) => Ids::None,
-            },
-            _ => Ids::from_ids(
-                (0..count).filter(|id| matcher.matches(dictionary.get(space, *id))),
-                count,
-            ),
         }
+        met == self.required
     }
+}
 
-    fn from_ids(ids: impl Iterator<Item = u32>, count: u32) -> Ids {
-        let mut bits = vec![0u64; (count as usize).div_ceil(64)];
-        let mut found = 0;
-        for id in ids {
-            bits[id as usize / 64] |= 1 << (id % 64);
-            found += 1;
-        }
-        match found {
-            0 => Ids::None,
-            _ if found == count => Ids::All,
-            _ => Ids::Bits(bits),
-        }
-    }
+/// Matchers of one label, without those whose values are looked up, and the ids that satisfy them.
+pub(crate) struct TriedIds<'a> {
+    /// The label's name.
+    pub name: &'a str,
+    /// Ids of values that came after these were tried are missing.
+    pub bits: &'a IdBits,
 }
 
 impl MemoryIndex {
     /// The series that satisfy all matchers, by increasing ids.
-    pub fn search(&self, matchers: &CompiledMatchers) -> Vec<BlockMatch> {
-        let mut out = self.search_unsorted(matchers);
+    ///
+    /// # Errors
+    /// [`crate::Error::Interrupted`].
+    pub fn search(&self, matchers: &CompiledMatchers) -> Result<Vec<BlockMatch>> {
+        let mut out = self.search_unsorted(matchers)?;
         sort_by_entity(&mut out);
-        out
+        Ok(out)
     }
 
     /// The same, in no order.
-    pub(crate) fn search_unsorted(&self, matchers: &CompiledMatchers) -> Vec<BlockMatch> {
-        let (names, conditions) = self.conditions(matchers);
+    pub(crate) fn search_unsorted(&self, matchers: &CompiledMatchers) -> Result<Vec<BlockMatch>> {
+        let mut pace = Pace::new(matchers.interrupt());
+        let conditions = self.conditions(matchers, &mut |label, space| {
+            Ids::of(label, &self.dictionary, space, &mut pace)
+        })?;
+        self.find(&conditions, matchers)
+    }
+
+    /// The series that satisfy matchers whose values were tried before, in no order; those whose
+    /// values came later may be missing. `is_tried` tells the matchers that `tried` has the ids of.
+    pub(crate) fn search_tried(
+        &self,
+        matchers: &CompiledMatchers,
+        is_tried: &dyn Fn(&CompiledMatcher) -> bool,
+        tried: &[TriedIds<'_>],
+    ) -> Result<Vec<BlockMatch>> {
+        let conditions = self.conditions(matchers, &mut |label, space| {
+            let count = self.dictionary.count(space);
+            let others = label.all.iter().filter(|one| !is_tried(one));
+            let ids = Ids::looked_up(others, &self.dictionary, space);
+            let tried = tried.iter().filter(|one| one.name == label.name());
+            Ok(tried.fold(ids, |ids, one| ids.and(Ids::from_bits(one.bits.clone(), count), count)))
+        })?;
+        self.find(&conditions, matchers)
+    }
+
+    /// The series that satisfy all conditions, in no order.
+    fn find(
+        &self,
+        conditions: &Conditions,
+        matchers: &CompiledMatchers,
+    ) -> Result<Vec<BlockMatch>> {
         let mut out = Vec::new();
-        if names.iter().any(Ids::is_none) || conditions.iter().any(Condition::is_impossible) {
-            return out;
+        if conditions.is_impossible() {
+            return Ok(out);
         }
+        let mut pace = Pace::new(matchers.interrupt());
         let mut tests = Vec::new();
-        let mut search_group = |group: u32| {
-            if self.tests_of_group(group, &conditions, &mut tests)
-                && let Some(columns) = self.columns_of_group(group, &names)
+        let mut search_group = |group: u32| -> Result<()> {
+            pace.add(1 + u64::from(self.groups[group as usize].block_count))?;
+            if conditions.tests_of(self.tags(group), &mut tests)
+                && let Some(columns) = self.columns_of_group(group, &conditions.names)
             {
                 self.search_group(group, &columns, &tests, &mut out);
             }
+            Ok(())
         };
-        match self.few_groups(&names, &conditions) {
-            Some(groups) => groups.into_iter().for_each(&mut search_group),
-            None => (0..to_u32(self.groups.len())).for_each(&mut search_group),
+        match self.few_groups(conditions) {
+            Some(groups) => groups.into_iter().try_for_each(&mut search_group)?,
+            None => (0..to_u32(self.groups.len())).try_for_each(&mut search_group)?,
         }
-        out
+        Ok(out)
     }
 
     /// The groups that have a name or a tag that is asked for, when one of these is rare.
-    fn few_groups(&self, names: &[Ids], conditions: &[Condition]) -> Option<Vec<u32>> {
+    fn few_groups(&self, conditions: &Conditions) -> Option<Vec<u32>> {
         let mut best: Option<Vec<u32>> = None;
         let mut max = self.groups.len() / GROUPS_PER_PLACE;
-        for ids in names {
+        for ids in &conditions.names {
             let Ids::One(id) = ids else { continue };
             if let Some(places) = self.chains.of_name(*id, max) {
                 max = places.len();
                 best = Some(places);
             }
         }
-        for condition in conditions.iter().filter(|one| !one.matches_absent) {
+        for condition in conditions.tags.iter().filter(|one| !one.matches_absent) {
             let Some(tag) = condition.tag else { continue };
             if let Some(places) = self.chains.of_tag(tag, max) {
                 max = places.len();
@@ -159,47 +203,71 @@ impl MemoryIndex {
         self.groups.len() as u64 + self.blocks.len() as u64 + strings
     }
 
-    /// Conditions on the metric's name, and those on tags.
-    fn conditions(&self, matchers: &CompiledMatchers) -> (Vec<Ids>, Vec<Condition>) {
+    /// How many values of a label there are.
+    pub(crate) fn value_count(&self, label: &str) -> u32 {
+        self.space_of(label).map_or(0, |space| self.dictionary.count(space))
+    }
+
+    /// How many groups and blocks there are.
+    pub(crate) fn block_looks(&self) -> u64 {
+        self.groups.len() as u64 + self.blocks.len() as u64
+    }
+
+    /// Calls `visit` with values of a label from the id `first` on, until it returns false.
+    pub(crate) fn visit_values(
+        &self,
+        label: &str,
+        first: u32,
+        visit: &mut dyn FnMut(&str) -> bool,
+    ) {
+        let Some(space) = self.space_of(label) else { return };
+        for id in first..self.dictionary.count(space) {
+            if !visit(self.dictionary.get(space, id)) {
+                return;
+            }
+        }
+    }
+
+    /// The space of a label's values, when the index has ever seen the label.
+    fn space_of(&self, label: &str) -> Option<u32> {
+        match label {
+            METRIC_NAME => Some(METRIC_NAMES),
+            _ => self.dictionary.find(TAG_NAMES, label).map(values_of),
+        }
+    }
+
+    /// The conditions that matchers are here; `ids_of` evaluates those of a label over a space.
+    fn conditions(
+        &self,
+        matchers: &CompiledMatchers,
+        ids_of: &mut dyn FnMut(LabelMatchers<'_>, u32) -> Result<Ids>,
+    ) -> Result<Conditions> {
         let mut names = Vec::new();
-        let mut conditions = Vec::new();
-        for matcher in matchers.iter() {
-            if matcher.name == METRIC_NAME {
-                names.push(Ids::of(matcher, &self.dictionary, METRIC_NAMES));
+        let mut tags = Vec::new();
+        for label in matchers.by_label() {
+            if label.name() == METRIC_NAME {
+                let ids = ids_of(label, METRIC_NAMES)?;
+                if ids.is_none() {
+                    return Ok(Conditions::impossible());
+                }
+                names.push(ids);
                 continue;
             }
-            let tag = self.dictionary.find(TAG_NAMES, &matcher.name);
-            let matches_absent = matcher.matches_absent();
+            let tag = self.dictionary.find(TAG_NAMES, label.name());
+            let matches_absent = label.matches_absent();
             let ids = match tag {
-                Some(tag) => Ids::of(matcher, &self.dictionary, values_of(tag)),
+                Some(tag) => ids_of(label, values_of(tag))?,
                 // Holds for every series here.
                 None if matches_absent => continue,
                 None => Ids::None,
             };
-            conditions.push(Condition { tag, matches_absent, ids });
-        }
-        (names, conditions)
-    }
-
-    /// Whether entities of a group can match; then `tests` has the columns to be tested still.
-    fn tests_of_group<'a>(
-        &self,
-        group: u32,
-        conditions: &'a [Condition],
-        tests: &mut Vec<(usize, &'a Ids)>,
-    ) -> bool {
-        tests.clear();
-        let tags = self.tags(group);
-        for condition in conditions {
-            let position = condition.tag.and_then(|tag| tags.iter().position(|one| *one == tag));
-            match (position, &condition.ids) {
-                (None, _) if condition.matches_absent => {}
-                (None, _) | (Some(_), Ids::None) => return false,
-                (Some(_), Ids::All) => {}
-                (Some(position), ids) => tests.push((position, ids)),
+            let condition = Condition { tag, matches_absent, ids };
+            if condition.is_impossible() {
+                return Ok(Conditions::impossible());
             }
+            tags.push(condition);
         }
-        true
+        Ok(Conditions::new(names, tags))
     }
 
     /// The columns whose metric name satisfies all conditions.

@@ -103,12 +103,17 @@ impl Segment {
     /// # Errors
     /// [`Error::Corrupt`] with the first section that is rotten.
     pub(crate) fn check_searchable(&self) -> Result<()> {
-        const SEARCHED: u32 = ALL & !(1 << Section::Hashes as u32);
-        if self.checked.good.load(Ordering::Relaxed) & SEARCHED == SEARCHED {
+        if self.is_known_searchable() {
             return Ok(());
         }
         let searched = SECTIONS.iter().filter(|section| **section != Section::Hashes);
         searched.copied().try_for_each(|section| self.section(section).map(|_| ()))
+    }
+
+    /// Whether [`Segment::check_searchable`] has nothing to read.
+    pub(crate) fn is_known_searchable(&self) -> bool {
+        const SEARCHED: u32 = ALL & !(1 << Section::Hashes as u32);
+        self.checked.good.load(Ordering::Relaxed) & SEARCHED == SEARCHED
     }
 
     /// Checks every section again, whatever is known of it: before its content is copied under a

@@ -7,8 +7,9 @@
 use super::Segment;
 use super::strings::Strings;
 use crate::error::{Result, corrupt};
+use crate::interrupt::Pace;
 use crate::matcher::pattern::{Pattern, Rest};
-use crate::matcher::{CompiledMatcher, CompiledMatchers};
+use crate::matcher::{CompiledMatcher, CompiledMatchers, LabelMatchers};
 use model::METRIC_NAME;
 
 /// With more ranges than this, columns are decoded and each id is looked up in a bitmap.
@@ -49,6 +50,26 @@ impl IdSet {
         }
         if next < count {
             ranges.push((next, count - 1));
+        }
+        IdSet { ranges, bitmap: Vec::new() }
+    }
+
+    /// The ids of both sets.
+    fn intersect(&self, other: &IdSet) -> IdSet {
+        let mut ranges = Vec::new();
+        let (mut own, mut others) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
+        while let (Some(&&(low, high)), Some(&&(other_low, other_high))) =
+            (own.peek(), others.peek())
+        {
+            let (start, end) = (low.max(other_low), high.min(other_high));
+            if start <= end {
+                ranges.push((start, end));
+            }
+            if high <= other_high {
+                own.next()
+            } else {
+                others.next()
+            };
         }
         IdSet { ranges, bitmap: Vec::new() }
     }
@@ -98,7 +119,7 @@ pub(super) enum Selected {
     Ids(IdSet),
 }
 
-/// A matcher on a tag.
+/// The matchers of a tag.
 pub(super) struct TagCondition {
     /// The tag, when the segment has it.
     pub tag: Option<u32>,
@@ -117,18 +138,20 @@ pub(super) struct Conditions {
 impl Segment {
     pub(super) fn conditions(&self, matchers: &CompiledMatchers) -> Result<Conditions> {
         let mut conditions = Conditions { names: Vec::new(), tags: Vec::new() };
-        for matcher in matchers.iter() {
-            if !matcher.pattern.is_range() {
-                matchers.check_cost(self.walk_cost(&matcher.name)?)?;
+        let mut pace = Pace::new(matchers.interrupt());
+        for label in matchers.by_label() {
+            let walks = label.all.iter().filter(|one| !one.pattern.is_range()).count() as u64;
+            if walks != 0 {
+                matchers.check_cost(walks.saturating_mul(self.value_count(label.name())?))?;
             }
-            if matcher.name == METRIC_NAME {
-                conditions.names.push(select(matcher, &self.metric_names()?)?);
+            if label.name() == METRIC_NAME {
+                conditions.names.push(select(label, &self.metric_names()?, &mut pace)?);
                 continue;
             }
-            let tag = self.tag_names()?.find(matcher.name.as_bytes())?;
-            let matches_absent = matcher.matches_absent();
+            let tag = self.tag_names()?.find(label.name().as_bytes())?;
+            let matches_absent = label.matches_absent();
             let values = match tag {
-                Some(tag) => select(matcher, &self.values(tag)?)?,
+                Some(tag) => select(label, &self.values(tag)?, &mut pace)?,
                 // Holds for every series here.
                 None if matches_absent => continue,
                 None => Selected::None,
@@ -140,8 +163,8 @@ impl Segment {
 }
 
 impl Segment {
-    /// How many strings a pattern on a label may have to walk over.
-    fn walk_cost(&self, name: &str) -> Result<u64> {
+    /// How many values of a label there are.
+    pub(crate) fn value_count(&self, name: &str) -> Result<u64> {
         if name == METRIC_NAME {
             return Ok(u64::from(self.metric_names()?.count()));
         }
@@ -152,13 +175,17 @@ impl Segment {
     }
 }
 
-/// The ids of the strings that satisfy a matcher.
-fn select(matcher: &CompiledMatcher, strings: &Strings<'_>) -> Result<Selected> {
+/// The ids of the strings that satisfy all matchers of a label.
+fn select(
+    label: LabelMatchers<'_>,
+    strings: &Strings<'_>,
+    pace: &mut Pace<'_>,
+) -> Result<Selected> {
     let count = strings.count();
-    let mut ids = select_pattern(&matcher.pattern, strings)?;
-    if matcher.is_negated {
-        ids = ids.complement(count);
-    }
+    let ids = match label.all {
+        [matcher] => select_one(matcher, strings, pace)?,
+        all => select_all(all, strings, pace)?,
+    };
     Ok(match ids.ranges.as_slice() {
         [] => Selected::None,
         [(0, last)] if last + 1 == count => Selected::All,
@@ -166,8 +193,65 @@ fn select(matcher: &CompiledMatcher, strings: &Strings<'_>) -> Result<Selected> 
     })
 }
 
-fn select_pattern(pattern: &Pattern, strings: &Strings<'_>) -> Result<IdSet> {
+fn select_one(
+    matcher: &CompiledMatcher,
+    strings: &Strings<'_>,
+    pace: &mut Pace<'_>,
+) -> Result<IdSet> {
+    let ids = select_pattern(&matcher.pattern, strings, pace)?;
+    Ok(if matcher.is_negated { ids.complement(strings.count()) } else { ids })
+}
+
+/// Matchers that are ranges leave few strings, most often, for the others to walk over.
+fn select_all(
+    matchers: &[CompiledMatcher],
+    strings: &Strings<'_>,
+    pace: &mut Pace<'_>,
+) -> Result<IdSet> {
+    let mut ids = IdSet::from_range(0, strings.count());
+    for matcher in matchers.iter().filter(|one| one.pattern.is_range()) {
+        pace.add(1 + ids.ranges.len() as u64)?;
+        ids = ids.intersect(&select_one(matcher, strings, pace)?);
+    }
+    let walks: Vec<&CompiledMatcher> =
+        matchers.iter().filter(|one| !one.pattern.is_range()).collect();
+    for matcher in walks.iter().filter(|one| !one.is_negated) {
+        if let Some(prefixed) = prefixed(&matcher.pattern, strings)? {
+            ids = ids.intersect(&prefixed);
+        }
+    }
+    if walks.is_empty() {
+        return Ok(ids);
+    }
+    let mut found = IdSet::default();
+    let matches = |string: &str| walks.iter().all(|matcher| matcher.matches(string));
+    for (low, high) in &ids.ranges {
+        walk((&matches, walks.len()), strings, *low..high + 1, pace, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// The ids of the strings that start with a prefix of a pattern, if it has prefixes.
+fn prefixed(pattern: &Pattern, strings: &Strings<'_>) -> Result<Option<IdSet>> {
+    let Pattern::Regex { prefixes, .. } = pattern else { return Ok(None) };
+    if prefixes.is_empty() {
+        return Ok(None);
+    }
+    let mut ids = IdSet::default();
+    for prefix in prefixes {
+        let range = strings.prefix_range(prefix.as_bytes())?;
+        // Only a dictionary out of order gives ranges that do not increase.
+        let is_next = ids.ranges.last().is_none_or(|(_, last)| *last < range.start);
+        if range.start < range.end && is_next {
+            ids.ranges.push((range.start, range.end - 1));
+        }
+    }
+    Ok(Some(ids))
+}
+
+fn select_pattern(pattern: &Pattern, strings: &Strings<'_>, pace: &mut Pace<'_>) -> Result<IdSet> {
     let count = strings.count();
+    let matches = |string: &str| pattern.matches(string);
     match pattern {
         Pattern::Anything => Ok(IdSet::from_range(0, count)),
         Pattern::NonEmpty => {
@@ -177,6 +261,7 @@ fn select_pattern(pattern: &Pattern, strings: &Strings<'_>) -> Result<IdSet> {
         Pattern::Exact(set) => {
             let mut ids = IdSet::default();
             for one in set {
+                pace.add(1)?;
                 if let Some(id) = strings.find(one.as_bytes())? {
                     ids.push(id);
                 }
@@ -194,29 +279,32 @@ fn select_pattern(pattern: &Pattern, strings: &Strings<'_>) -> Result<IdSet> {
         Pattern::Regex { prefixes, .. } if !prefixes.is_empty() => {
             let mut ids = IdSet::default();
             for prefix in prefixes {
-                walk(pattern, strings, strings.prefix_range(prefix.as_bytes())?, &mut ids)?;
+                let range = strings.prefix_range(prefix.as_bytes())?;
+                walk((&matches, 1), strings, range, pace, &mut ids)?;
             }
             Ok(ids)
         }
         _ => {
             let mut ids = IdSet::default();
-            walk(pattern, strings, 0..count, &mut ids)?;
+            walk((&matches, 1), strings, 0..count, pace, &mut ids)?;
             Ok(ids)
         }
     }
 }
 
-/// Tries the strings of a range of ids one by one.
+/// Tries the strings of a range of ids one by one, with so many matchers each.
 fn walk(
-    pattern: &Pattern,
+    (matches, matchers): (&impl Fn(&str) -> bool, usize),
     strings: &Strings<'_>,
     range: std::ops::Range<u32>,
+    pace: &mut Pace<'_>,
     ids: &mut IdSet,
 ) -> Result<()> {
     let mut cursor = strings.cursor(range.start)?;
     while let Some((string, id)) = cursor.current().filter(|(_, id)| *id < range.end) {
         let string = std::str::from_utf8(string).map_err(|_| corrupt("UTF-8 of a label"))?;
-        if pattern.matches(string) {
+        pace.add(matchers as u64)?;
+        if matches(string) {
             ids.push(id);
         }
         cursor.advance()?;
@@ -241,6 +329,10 @@ mod tests {
                 assert!(id > 10 || set.contains(id) != rest.contains(id));
             }
         }
+        let other = IdSet { ranges: vec![(0, 1), (3, 9), (11, 11)], bitmap: Vec::new() };
+        assert_eq!(set.intersect(&other).ranges, [(1, 1), (3, 3), (7, 7), (9, 9)]);
+        assert_eq!(other.intersect(&set), set.intersect(&other));
+        assert_eq!(set.intersect(&IdSet::default()), IdSet::default());
         assert_eq!(set.overlapping(3, 8), [(1, 3), (7, 7)]);
         assert_eq!(set.overlapping(4, 6), []);
         assert_eq!(set.overlapping(11, 20), []);

@@ -137,6 +137,11 @@ impl Segment {
         self.footer.counts.series_start..self.footer.counts.next_series
     }
 
+    /// How many groups and blocks there are.
+    pub(crate) fn block_looks(&self) -> u64 {
+        u64::from(self.counts().group_count) + u64::from(self.counts().block_count)
+    }
+
     /// How many entities it has.
     pub fn entity_count(&self) -> u64 {
         self.footer.counts.entity_count

@@ -12,6 +12,7 @@ use super::planes::Planes;
 use super::{BlockRecord, GroupRecord, Lists, Segment};
 use crate::BLOCK_SLOTS_MAX;
 use crate::error::Result;
+use crate::interrupt::Pace;
 use crate::matcher::CompiledMatchers;
 use crate::narrow::to_u16;
 use crate::subset::{BlockMatch, SLOT_WORDS, SlotBits, Subset, is_zero, sort_by_entity};
@@ -76,6 +77,7 @@ impl Segment {
             conditions: &conditions,
             lists: Lists::default(),
             tests: Vec::new(),
+            pace: Pace::new(matchers.interrupt()),
             out: Vec::new(),
         };
         let (candidates, cost) = self.candidates_of(&conditions, among)?;
@@ -225,6 +227,7 @@ struct Search<'a> {
     lists: Lists,
     /// Of the present group: positions of tags, and what their values must be.
     tests: Vec<(usize, &'a IdSet)>,
+    pace: Pace<'a>,
     out: Vec<BlockMatch>,
 }
 
@@ -261,6 +264,7 @@ impl Search<'_> {
     /// nothing can match.
     fn enter_group(&mut self, group: &GroupRecord) -> Result<Option<Subset>> {
         let conditions = self.conditions;
+        self.pace.add(1 + conditions.tags.len() as u64)?;
         self.tests.clear();
         self.segment.lists(group, &mut self.lists)?;
         for condition in &conditions.tags {
@@ -276,6 +280,7 @@ impl Search<'_> {
     }
 
     fn in_block(&mut self, group: &GroupRecord, number: u32, columns: &Subset) -> Result<()> {
+        self.pace.add(1 + self.tests.len() as u64)?;
         let record = self.segment.block_record(number)?;
         let block = self.segment.block_ref(&record, group)?;
         let slots = if self.tests.is_empty() && record.live == super::ALL_LIVE {

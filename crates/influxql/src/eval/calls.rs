@@ -148,7 +148,7 @@ impl Evaluator<'_> {
             let mut points = transformation.apply(&stream.points);
             // InfluxDB's integral of whole numbers says when its time begins, that of others not.
             if name == "integral" && kind == DataType::Integer {
-                points.iter_mut().for_each(|point| point.time = windows.label(point.time));
+                windows.label_all(points.iter_mut().map(|point| &mut point.time));
             }
             if !points.is_empty() {
                 out.push(Stream { key: stream.key, points });
@@ -193,7 +193,7 @@ impl Evaluator<'_> {
         self.argument(scope, &args[0], refs, is_selector, &mut |stream| {
             let mut points = in_windows(scope, name, args, kind, &stream.points);
             if name == "distinct" {
-                points.iter_mut().for_each(|point| point.time = scope.windows.label(point.time));
+                scope.windows.label_all(points.iter_mut().map(|point| &mut point.time));
             }
             let keeps_times = matches!(name, "distinct" | "top" | "bottom" | "sample");
             if !keeps_times {
@@ -222,7 +222,7 @@ impl Evaluator<'_> {
         if is_selector && !has_windows {
             return Ok(points);
         }
-        points.iter_mut().for_each(|point| point.time = windows.label(point.time));
+        windows.label_all(points.iter_mut().map(|point| &mut point.time));
         if !has_windows || scope.plan.fill == Fill::None {
             return Ok(points);
         }

@@ -167,6 +167,7 @@ fn finish(plan: &mut Plan, select: &Select, circumstances: &Circumstances<'_>) -
                     Some(database) => database.clone(),
                     None => circumstances.database.to_string(),
                 },
+                policy: measurement.policy.clone(),
                 name: match &measurement.name {
                     MeasurementName::Is(name) => MeasurementName::Is(name.clone()),
                     MeasurementName::Matches(regex) => MeasurementName::Matches(regex.clone()),
@@ -187,9 +188,15 @@ fn subquery(outer: &Plan, select: &Select, circumstances: &Circumstances<'_>) ->
         return error("subqueries must be ordered in the same direction as the query itself");
     }
     plan.is_descending = outer.is_descending;
+    // The series of an answer are those of what is read in the end, and there their number is bounded.
+    plan.series_page.limit += outer.series_page.limit;
+    plan.series_page.offset += outer.series_page.offset;
     let mut has_calls = false;
     for field in &plan.fields {
-        field.expr.walk(&mut |expr| has_calls |= matches!(expr, Expr::Call { .. }));
+        // Functions of one row make no empty windows.
+        field.expr.walk(&mut |expr| {
+            has_calls |= matches!(expr, Expr::Call { name, .. } if !is_math(name));
+        });
     }
     if has_calls && plan.fill == Fill::Null {
         plan.fill = Fill::None;

@@ -11,6 +11,8 @@ use model::{Matcher, TimeRange};
 /// Samples of a measurement that are to go.
 #[derive(Clone, Debug)]
 pub struct Deletion {
+    /// Name under which its policy is stored.
+    pub database: String,
     /// The measurement.
     pub measurement: String,
     /// What must hold of a series' tags: all matchers of any of these sets.
@@ -44,7 +46,13 @@ impl Evaluator<'_> {
         }
         let names = condition.as_ref().map(variables).unwrap_or_default();
         let mut out = Vec::new();
-        for measurement in self.source.measurements(&self.database)? {
+        let databases = self.databases_of_deletion()?;
+        let mut all = Vec::new();
+        for database in databases {
+            let measurements = self.source.measurements(&database)?.into_iter();
+            all.extend(measurements.map(|measurement| (database.clone(), measurement)));
+        }
+        for (database, measurement) in all {
             let is_named = |source: &Source| match source {
                 Source::Measurement(named) => match &named.name {
                     MeasurementName::Is(name) => *name == measurement,
@@ -54,14 +62,30 @@ impl Evaluator<'_> {
             };
             if sources.is_empty() || sources.iter().any(is_named) {
                 // A field is no tag that nobody has: `usage != 'x'` would be true of all series.
-                let fields = self.fields(&self.database, &measurement)?;
+                let fields = self.fields(&database, &measurement)?;
                 if names.iter().any(|(name, _)| fields.contains_key(name)) {
                     let message = "fields not supported in WHERE clause during deletion";
                     return Err(EvalError::new(message));
                 }
-                out.push(Deletion { measurement, sets: sets.clone(), range });
+                out.push(Deletion { database, measurement, sets: sets.clone(), range });
             }
         }
         Ok(out)
+    }
+
+    /// Names under which the samples are stored that a deletion may reach: of all policies, as in InfluxDB,
+    /// unless the request names one. Reads also find samples under the joined names of a database and a
+    /// policy that does not exist; these may belong to another database.
+    fn databases_of_deletion(&self) -> Result<Vec<String>> {
+        let (source, database) = (self.source, &self.database);
+        self.check_database(database)?;
+        let policy = self.policy.as_str();
+        if policy.is_empty() {
+            return source.policy_databases(database);
+        }
+        if source.policies(database)?.iter().all(|known| known.name != policy) {
+            return Err(EvalError::new(format!("retention policy not found: {policy}")));
+        }
+        Ok(vec![source.policy_database(database, Some(policy))?])
     }
 }

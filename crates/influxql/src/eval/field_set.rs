@@ -1,10 +1,12 @@
 //! The series of one field, and their samples as what was written.
 
 use super::Result;
+use super::held::Held;
 use super::window::Windows;
 use crate::ast::DataType;
 use crate::source::SharedSet;
 use crate::value::Value;
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// The samples of one series.
@@ -20,6 +22,19 @@ pub(super) struct FieldSet<'s> {
     /// What was read ahead, of each series.
     pub ahead: Option<Vec<Samples>>,
 }
+
+/// What a field's series are found by in one input: all of its sources have one condition and time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SetKey {
+    pub database: String,
+    pub measurement: String,
+    pub field: String,
+    pub kind: DataType,
+}
+
+/// The series that an input has selected, with their memory: a source that is named twice is selected
+/// once.
+pub(super) type KnownSets<'s> = HashMap<SetKey, (SharedSet<'s>, Held)>;
 
 impl FieldSet<'_> {
     /// A sample as what was written.

@@ -21,14 +21,16 @@ pub struct Filling<'a> {
 
 /// The number of `fill(number)`.
 pub fn number_of(fill: Fill, kind: DataType) -> Option<Value> {
-    let (value, plain) = match fill {
-        Fill::Number(value) => (value, Value::Float(value)),
-        Fill::Integer(value) => (value as f64, Value::Integer(value)),
+    let (value, whole) = match fill {
+        Fill::Number(value) => (value, value as i64),
+        Fill::Integer(value) => (value as f64, value),
         _ => return None,
     };
-    Some(match kind {
-        DataType::Integer | DataType::Unsigned => Value::Integer(value as i64),
-        DataType::Boolean | DataType::String | DataType::Tag => plain,
+    Some(match (kind, fill) {
+        (DataType::Integer | DataType::Unsigned, _) => Value::Integer(whole),
+        // A number is no string.
+        (DataType::String | DataType::Tag, _) => Value::text(""),
+        (DataType::Boolean, Fill::Integer(_)) => Value::Integer(whole),
         _ => Value::Float(value),
     })
 }
@@ -101,6 +103,12 @@ impl Filling<'_> {
     fn between(&self, time: i64, before: &Point, next: &Point) -> Value {
         let step = self.windows.interval.duration;
         let (time, from, to) = (time / step, before.time / step, next.time / step);
+        if let (Value::Integer(low), Value::Integer(high)) = (&before.value, &next.value) {
+            // The rise is exact, the sum is a float's.
+            let rise = high.wrapping_sub(*low) as f64 / to.wrapping_sub(from) as f64;
+            let value = rise * time.wrapping_sub(from) as f64 + *low as f64;
+            return Value::of_sample(value, self.kind);
+        }
         let (Some(low), Some(high)) = (before.value.as_f64(), next.value.as_f64()) else {
             return Value::Null;
         };

@@ -87,7 +87,9 @@ impl Cells {
         if self.cells.get(at).is_some_and(|cell| cell.start <= time) {
             return at;
         }
-        let (start, end) = windows.around(time);
+        let last = at.checked_sub(1).map(|last| (self.cells[last].start, self.cells[last].end));
+        let next = last.and_then(|last| windows.next(last, time));
+        let (start, end) = next.unwrap_or_else(|| windows.around(time));
         let cell = Cell {
             start,
             end: end.max(time.saturating_add(1)),
@@ -112,7 +114,7 @@ impl Cells {
                 continue;
             }
             let cell = self.find(windows, times[at]);
-            let end = at + times[at..].partition_point(|time| *time < cell.end);
+            let end = at + count_before(&times[at..], cell.end);
             cell.add(fold, &times[at..end], &values[at..end]);
             at = end;
         }
@@ -126,6 +128,22 @@ impl Cells {
             points.reverse();
         }
         points
+    }
+}
+
+/// How many sorted times are before `end`: of few samples the first step finds it.
+fn count_before(times: &[i64], end: i64) -> usize {
+    let mut step = 8;
+    let mut start = 0;
+    while times.get(start + step).is_some_and(|time| *time < end) {
+        start += step;
+        step *= 2;
+    }
+    let last = times.len().min(start + step);
+    let rest = &times[start..last];
+    match step {
+        8 => start + rest.iter().take_while(|time| **time < end).count(),
+        _ => start + rest.partition_point(|time| *time < end),
     }
 }
 
@@ -149,10 +167,11 @@ impl Cell {
                     self.greatest = if is_first { *value } else { self.greatest.max(*value) };
                 }
             }
-            _ => {
-                let is_end = matches!(fold, Fold::First | Fold::Last);
+            Fold::Min => self.add_best(fold, samples(), |value, best| value < best),
+            Fold::Max => self.add_best(fold, samples(), |value, best| best < value),
+            Fold::First | Fold::Last => {
                 for (time, value) in samples() {
-                    if is_end && self.count != 0 {
+                    if self.count != 0 {
                         let is_other = *value != self.value;
                         match time.cmp(&self.time) {
                             Ordering::Equal => self.has_tie |= is_other,
@@ -166,6 +185,29 @@ impl Cell {
                     self.count += 1;
                 }
             }
+        }
+    }
+
+    /// Adds the least or greatest of samples, oldest first.
+    fn add_best<'s>(
+        &mut self,
+        fold: Fold,
+        samples: impl Iterator<Item = (&'s i64, &'s f64)>,
+        is_better: impl Fn(f64, f64) -> bool,
+    ) {
+        let is_first = self.count == 0;
+        let mut best: Option<(i64, f64)> = None;
+        for (time, value) in samples {
+            self.count += 1;
+            // The oldest of equal values counts.
+            if best.is_none_or(|(_, best)| is_better(*value, best)) {
+                best = Some((*time, *value));
+            }
+        }
+        if let Some((time, value)) = best
+            && (is_first || self.is_better(fold, time, value))
+        {
+            (self.time, self.value) = (time, value);
         }
     }
 
@@ -192,5 +234,21 @@ impl Cell {
             _ => (self.time, Value::of_sample(self.value, kind)),
         };
         Point::new(time, value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_an_end_are_counted() {
+        for len in 0..70 {
+            let times: Vec<i64> = (0..len).map(|at| at * 2).collect();
+            for end in -1..=2 * len + 1 {
+                let expected = times.partition_point(|time| *time < end);
+                assert_eq!(count_before(&times, end), expected, "{len} {end}");
+            }
+        }
     }
 }

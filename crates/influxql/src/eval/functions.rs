@@ -103,6 +103,24 @@ fn pick<'p>(name: &str, points: &'p [Point]) -> &'p Point {
 }
 
 fn median(points: &[Point]) -> f64 {
+    let wholes: Option<Vec<i64>> = points
+        .iter()
+        .map(|point| match point.value {
+            Value::Integer(value) => Some(value),
+            _ => None,
+        })
+        .collect();
+    if let Some(mut values) = wholes {
+        values.sort_unstable();
+        let middle = values.len() / 2;
+        return match values.len() % 2 {
+            0 => {
+                let (low, high) = (values[middle - 1], values[middle]);
+                low as f64 + high.wrapping_sub(low) as f64 / 2.0
+            }
+            _ => values[middle] as f64,
+        };
+    }
     let mut values: Vec<f64> = points.iter().map(number).collect();
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -232,4 +250,26 @@ fn sample(count: usize, points: &[Point]) -> Vec<Picked> {
     }
     kept.sort_unstable();
     kept.into_iter().filter_map(|idx| points.get(idx)).map(Picked::point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// InfluxDB's answers: the distance of the two in the middle is exact, their sum is a float's.
+    #[test]
+    fn medians_of_integers_beyond_floats() {
+        const BORDER: i64 = 1 << 53;
+        for (values, expected) in [
+            (&[BORDER + 1, BORDER - 2][..], BORDER as f64),
+            (&[BORDER + 1, BORDER + 3], BORDER as f64),
+            (&[BORDER + 5], BORDER as f64 + 4.0),
+            (&[i64::MIN, i64::MAX], i64::MIN as f64 - 0.5),
+            (&[1, 2, 3, 4], 2.5),
+        ] {
+            let point = |value: &i64| Point::new(0, Value::Integer(*value));
+            let points: Vec<Point> = values.iter().map(point).collect();
+            assert_eq!(median(&points), expected, "{values:?}");
+        }
+    }
 }

@@ -1,19 +1,18 @@
 //! What functions read: series of fields joined by their tags, or the rows of a subquery, in groups.
 
-use super::condition::{Level, Split, all_of, holds, is_tag, may_hold, split, together, variables};
-use super::field_set::{FieldSet, Samples};
+use super::condition::{Split, is_tag, split, variables};
+use super::field_set::{FieldSet, KnownSets, Samples, SetKey};
+use super::held::Held;
 use super::merge::Order;
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point};
 use super::rewrite::output_name;
-use super::table::Table;
+use super::scan::{Column, Member, Scan, members};
 use super::window::Windows;
-use super::{Evaluator, Result, point_cost};
+use super::{Evaluator, POINT_SIZE, Result, point_cost};
 use crate::ast::{DataType, Expr};
 use crate::source::{Fields, Place};
-use crate::value::Value;
 use model::{Labels, Matcher, TimeRange};
-use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -70,59 +69,12 @@ impl Wanted<'_> {
 /// Members from which on sets are read ahead, in their own order: a page of the store has samples
 /// of many series.
 const AHEAD_MEMBERS_MIN: usize = 16;
-/// Samples that are read ahead at most, for each point that may be held.
-const AHEAD_SHARE: usize = 2;
-
-/// No series of that field.
-const NONE: u32 = u32::MAX;
-
-/// Where a variable's value is.
-#[derive(Clone, Debug)]
-enum Column {
-    Field {
-        set: usize,
-        from: DataType,
-        to: DataType,
-    },
-    Tag(String),
-    /// Of a subquery's row, as a value of that type.
-    Cell {
-        at: usize,
-        to: DataType,
-    },
-    Missing,
-}
-
-/// Series of one set of tags.
-#[derive(Clone)]
-pub(super) struct Member {
-    tags: Labels,
-    first: u32,
-    others: Box<[u32]>,
-}
-
-impl Member {
-    fn series(&self, set: usize) -> u32 {
-        match set {
-            0 => self.first,
-            set => self.others.get(set - 1).copied().unwrap_or(NONE),
-        }
-    }
-}
-
-/// One source.
-pub(super) struct Scan<'s> {
-    columns: Vec<Column>,
-    pub sets: Vec<FieldSet<'s>>,
-    members: Vec<Member>,
-    /// The rows of a subquery.
-    table: Option<Arc<Table>>,
-    /// What must hold of each row.
-    rest: Option<Expr>,
-    /// What had to hold of each member.
-    tag_rest: Option<Expr>,
-    fields: Arc<Fields>,
-}
+/// Of the memory that is left, samples that are read ahead take one in so many at most.
+const AHEAD_SHARE: usize = 8;
+/// Bytes of a sample that was read.
+const SAMPLE_SIZE: usize = size_of::<(i64, f64)>();
+/// Bytes of a member with its tags, before these are known.
+const MEMBER_SIZE: usize = size_of::<Member>() + 96;
 
 /// Members with equal tags, as far as rows are grouped by them.
 pub(super) struct Group {
@@ -131,17 +83,28 @@ pub(super) struct Group {
     pub members: Vec<(u32, u32)>,
 }
 
+impl Group {
+    /// Bytes of memory held.
+    fn memory_size(&self) -> usize {
+        let tags = self.key.tags.iter().map(|tag| size_of::<String>() + tag.len()).sum::<usize>();
+        size_of::<Group>() + tags + size_of_val(&*self.members)
+    }
+}
+
 /// All that is read, in groups.
 #[derive(Default)]
 pub(super) struct Input<'s> {
     pub scans: Vec<Scan<'s>>,
     pub groups: Vec<Group>,
+    known: KnownSets<'s>,
+    /// Memory of the groups.
+    held: Held,
 }
 
 impl<'a> Evaluator<'a> {
     /// Selects what is wanted.
     pub(super) fn input(&self, scope: &Scope<'_>, wanted: Wanted<'_>) -> Result<Input<'a>> {
-        let mut input = Input::default();
+        let mut input = Input { held: self.hold(0)?, ..Input::default() };
         for source in &scope.plan.sources {
             match source {
                 PlanSource::Measurement { .. } => {
@@ -177,6 +140,7 @@ impl<'a> Evaluator<'a> {
         place: &Place<'_>,
         input: &mut Input<'a>,
     ) -> Result<()> {
+        self.source.check()?;
         let fields = self.fields(place.database, place.measurement)?;
         let Split { matchers, rest, is_never } = split(scope.plan.condition.as_ref(), &fields);
         if is_never || place.range.is_empty() {
@@ -190,9 +154,11 @@ impl<'a> Evaluator<'a> {
             rest,
             tag_rest: None,
             fields: fields.clone(),
+            held: self.hold(0)?,
         };
+        let known = &mut input.known;
         for (idx, wanted_ref) in wanted.refs.iter().enumerate() {
-            let column = self.column(&mut scan, wanted_ref, place, &matchers)?;
+            let column = self.column(&mut scan, wanted_ref, place, &matchers, known)?;
             if wanted.has_driver && idx == 0 && !matches!(column, Column::Field { .. }) {
                 return Ok(());
             }
@@ -206,7 +172,7 @@ impl<'a> Evaluator<'a> {
             if !is_tag(name, *kind, &fields)
                 && let Some(read) = self.kind_read(&fields, name, *kind, place)
             {
-                self.field_set(&mut scan, (name, read), place, &matchers)?;
+                self.field_set(&mut scan, (name, read), place, &matchers, known)?;
             }
         }
         let selected = scan.sets.iter().filter(|set| set.is_selected).count();
@@ -220,9 +186,14 @@ impl<'a> Evaluator<'a> {
         let conditions = conditions.iter().filter(|(name, kind)| is_tag(name, *kind, &fields));
         names.extend(conditions.map(|(name, _)| name.as_str()));
         let names = if needs_all { None } else { Some(names.as_slice()) };
+        let series: usize = scan.sets.iter().map(|set| set.set.len()).sum();
+        let expected = series.saturating_mul(MEMBER_SIZE);
+        scan.held.grow(self, expected)?;
         scan.members = members(&scan.sets, names, wanted.has_driver)?;
-        self.count(scan.members.len())?;
         scan.filter_by_tags();
+        let size = scan.members.iter().map(Member::memory_size).sum();
+        scan.held.shrink(expected);
+        scan.held.grow(self, size)?;
         if wanted.is_ordered {
             self.read_ahead(scope, wanted, &mut scan)?;
         }
@@ -240,8 +211,8 @@ impl<'a> Evaluator<'a> {
         // other samples of its field.
         let needs_all = scan.rest.is_some() || (wanted.has_driver && 1 < scan.sets.len());
         let most = if needs_all { 0 } else { wanted.most };
-        let mut left = self.limits.points_max / AHEAD_SHARE;
-        let mut all = Vec::new();
+        let mut left = self.memory_left() / SAMPLE_SIZE / AHEAD_SHARE;
+        let (mut all, mut count) = (Vec::new(), 0);
         for set in &scan.sets {
             let mut samples: Vec<Samples> = Vec::with_capacity(set.set.len());
             let mut start = 0;
@@ -258,6 +229,7 @@ impl<'a> Evaluator<'a> {
                     }
                     is_too_much |= left < found.len();
                     left = left.saturating_sub(found.len());
+                    count += found.len();
                     samples.push(found);
                 })?;
                 if is_too_much {
@@ -267,6 +239,7 @@ impl<'a> Evaluator<'a> {
             }
             all.push(samples);
         }
+        scan.held.grow(self, count * SAMPLE_SIZE)?;
         for (set, samples) in scan.sets.iter_mut().zip(all) {
             set.ahead = Some(samples);
         }
@@ -279,6 +252,7 @@ impl<'a> Evaluator<'a> {
         wanted: &Ref,
         place: &Place<'_>,
         matchers: &[Matcher],
+        known: &mut KnownSets<'a>,
     ) -> Result<Column> {
         if wanted.kind == DataType::Tag {
             return Ok(Column::Tag(wanted.name.clone()));
@@ -293,9 +267,40 @@ impl<'a> Evaluator<'a> {
         if !can {
             return Ok(Column::Missing);
         }
-        let set = self.field_set(scan, (&wanted.name, from), place, matchers)?;
+        let is_whole = from == DataType::Float && to == DataType::Integer;
+        if is_whole && let Some(set) = self.integer_set(scan, &wanted.name, place, matchers)? {
+            return Ok(Column::Field { set, from: to, to });
+        }
+        let set = self.field_set(scan, (&wanted.name, from), place, matchers, known)?;
         scan.sets[set].is_selected = true;
         Ok(Column::Field { set, from, to })
+    }
+
+    /// The place of the series of a field of floats with all bits of its integers, if some need these.
+    fn integer_set(
+        &self,
+        scan: &mut Scan<'a>,
+        name: &str,
+        place: &Place<'_>,
+        matchers: &[Matcher],
+    ) -> Result<Option<usize>> {
+        let kind = DataType::Integer;
+        if let Some(at) = scan.sets.iter().position(|set| set.name == name && set.kind == kind) {
+            return Ok(Some(at));
+        }
+        let Some(set) = self.source.select_integers(place, name, matchers)? else {
+            return Ok(None);
+        };
+        scan.held.grow(self, set.memory_size())?;
+        let set = FieldSet {
+            name: name.to_string(),
+            kind,
+            set: set.into(),
+            is_selected: true,
+            ahead: None,
+        };
+        scan.sets.push(set);
+        Ok(Some(scan.sets.len() - 1))
     }
 
     /// The type of what is read for a variable: a field of numbers may have strings besides.
@@ -321,14 +326,28 @@ impl<'a> Evaluator<'a> {
         (name, kind): (&str, DataType),
         place: &Place<'_>,
         matchers: &[Matcher],
+        known: &mut KnownSets<'a>,
     ) -> Result<usize> {
         if let Some(at) = scan.sets.iter().position(|set| set.name == name && set.kind == kind) {
             return Ok(at);
         }
-        let fields = scan.fields.clone();
-        let set = match fields.get(name) == Some(&kind) {
-            true => self.series_of(place, (name, &fields), matchers)?,
-            false => self.source.select_texts_beside(place, name, matchers)?.into(),
+        let key = SetKey {
+            database: place.database.to_string(),
+            measurement: place.measurement.to_string(),
+            field: name.to_string(),
+            kind,
+        };
+        let set = match known.get(&key) {
+            Some((set, _)) => set.clone(),
+            None => {
+                let fields = scan.fields.clone();
+                let set = match fields.get(name) == Some(&kind) {
+                    true => self.series_of(place, (name, &fields), matchers)?,
+                    false => self.source.select_texts_beside(place, name, matchers)?.into(),
+                };
+                known.insert(key, (set.clone(), self.hold(set.memory_size())?));
+                set
+            }
         };
         scan.sets.push(FieldSet {
             name: name.to_string(),
@@ -375,9 +394,12 @@ impl<'a> Evaluator<'a> {
             }
             all.sort_by_cached_key(|tags| written_tags(&scope.dimensions, tags));
             all.dedup();
-            let kept: HashSet<&Vec<String>> = paged(&all, page.limit, page.offset).iter().collect();
+            // SOFFSET alone leaves nothing, as in InfluxDB.
+            let page = paged(&all, page.limit, page.offset).iter().take(page.limit);
+            let kept: HashSet<&Vec<String>> = page.collect();
             groups.retain(|group| kept.contains(&group.key.tags));
         }
+        input.held.grow(self, groups.iter().map(Group::memory_size).sum())?;
         input.groups.extend(groups);
         input.scans.push(scan);
         Ok(())
@@ -413,7 +435,9 @@ impl<'a> Evaluator<'a> {
             let key = Key { name: series.key.name.clone(), tags };
             let members = vec![(at, idx as u32)];
             // Neighbours may belong together now: they are merged when all are sorted.
-            input.groups.push(Group { key, members });
+            let group = Group { key, members };
+            input.held.grow(self, group.memory_size())?;
+            input.groups.push(group);
         }
         input.scans.push(Scan {
             columns,
@@ -423,6 +447,7 @@ impl<'a> Evaluator<'a> {
             rest: scope.plan.condition.clone(),
             tag_rest: None,
             fields: Arc::default(),
+            held: Held::default(),
         });
         Ok(())
     }
@@ -452,6 +477,34 @@ impl<'a> Evaluator<'a> {
         Ok(points)
     }
 
+    /// Appends the points of a member, oldest first.
+    fn read_member(
+        &self,
+        scan: &Scan<'_>,
+        member: usize,
+        wanted: Wanted<'_>,
+        scope: &Scope<'_>,
+        out: &mut Vec<Point>,
+    ) -> Result<()> {
+        let Some(member) = scan.members.get(member) else { return Ok(()) };
+        let samples = scan.samples(member, &scope.windows)?;
+        let times = scan.times(&samples, wanted, scope.direction);
+        self.check_memory(times.len().saturating_mul(point_cost(wanted.aux_len()) * POINT_SIZE))?;
+        let mut next = vec![0; samples.len()];
+        let mut row = vec![None; samples.len()];
+        for time in times {
+            for (at, samples) in samples.iter().enumerate() {
+                while samples.get(next[at]).is_some_and(|(other, _)| *other < time) {
+                    next[at] += 1;
+                }
+                let sample = samples.get(next[at]).filter(|(other, _)| *other == time);
+                row[at] = sample.map(|(_, value)| *value);
+            }
+            scan.push(time, &row, &member.tags, wanted.has_driver, out);
+        }
+        Ok(())
+    }
+
     fn points_of_scan(
         &self,
         input: &Input<'a>,
@@ -472,13 +525,14 @@ impl<'a> Evaluator<'a> {
                     let has_driver = wanted.has_driver;
                     scan.read_rows(table, *member as usize, has_driver, &mut points, &mut ranks);
                 }
-                None => scan.read(*member as usize, wanted.has_driver, scope, &mut points)?,
+                None => self.read_member(scan, *member as usize, wanted, scope, &mut points)?,
             }
             if scope.direction == Direction::Down && scan.table.is_none() {
                 points[start..].reverse();
             }
-            if most != 0 && start + most < points.len() {
-                points.truncate(start + most);
+            let end = start.saturating_add(most);
+            if most != 0 && end < points.len() {
+                points.truncate(end);
             }
             ends.push(points.len());
             self.count((points.len() - start) * point_cost(wanted.aux_len()))?;
@@ -543,250 +597,4 @@ fn inner_column(inner: &Plan, wanted: &Ref) -> Column {
         true => Column::Tag(name.to_string()),
         false => Column::Missing,
     }
-}
-
-/// Series joined by their tags: those with a series of the driver, or of any field that is selected.
-fn members(sets: &[FieldSet<'_>], names: Option<&[&str]>, has_driver: bool) -> Result<Vec<Member>> {
-    if let [set] = sets {
-        let tags = match names {
-            Some([]) => vec![Labels::default(); set.set.len()],
-            names => set.set.tags(names)?,
-        };
-        let member = |(idx, tags)| Member { tags, first: idx as u32, others: Box::default() };
-        let mut members: Vec<Member> = tags.into_iter().enumerate().map(member).collect();
-        if names.is_none() {
-            members.sort_by(|a, b| by_tags(&a.tags, &b.tags));
-        }
-        return Ok(members);
-    }
-    let mut by_labels: HashMap<Labels, usize> = HashMap::new();
-    let mut members: Vec<Member> = Vec::new();
-    for (at, set) in sets.iter().enumerate() {
-        let may_begin = if has_driver { at == 0 } else { set.is_selected };
-        for (idx, tags) in set.set.tags(None)?.into_iter().enumerate() {
-            let member = match by_labels.get(&tags) {
-                Some(member) => *member,
-                None if may_begin => {
-                    by_labels.insert(tags.clone(), members.len());
-                    let others = vec![NONE; sets.len() - 1].into_boxed_slice();
-                    members.push(Member { tags, first: NONE, others });
-                    members.len() - 1
-                }
-                None => continue,
-            };
-            match at {
-                0 => members[member].first = idx as u32,
-                at => members[member].others[at - 1] = idx as u32,
-            }
-        }
-    }
-    members.sort_by(|a, b| by_tags(&a.tags, &b.tags));
-    Ok(members)
-}
-
-/// The order of InfluxDB's series: by their tags as they are written.
-fn by_tags(a: &Labels, b: &Labels) -> std::cmp::Ordering {
-    a.iter().cmp(b.iter())
-}
-
-impl<'s> Scan<'s> {
-    /// The one set whose samples may be added up as they come, and the series of each member.
-    pub fn foldable(&self) -> Option<&FieldSet<'s>> {
-        match (self.sets.as_slice(), &self.rest, &self.table) {
-            // Texts are looked up one by one.
-            ([set], None, None) if set.kind != DataType::String => {
-                set.set.integers().is_none().then_some(set)
-            }
-            _ => None,
-        }
-    }
-
-    /// The series of a member in the first set.
-    pub fn first_series(&self, member: u32) -> u32 {
-        self.members.get(member as usize).map_or(NONE, |member| member.first)
-    }
-
-    /// What the first column makes of a sample.
-    pub fn first_cast(&self) -> Option<(DataType, DataType)> {
-        match self.columns.first() {
-            Some(Column::Field { from, to, .. }) => Some((*from, *to)),
-            _ => None,
-        }
-    }
-
-    /// Applies what of the condition is about tags alone to the members, once and for all.
-    fn filter_by_tags(&mut self) {
-        let Some(rest) = self.rest.take() else { return };
-        let fields = &self.fields;
-        let is_tag = |(name, kind): &(String, DataType)| is_tag(name, *kind, fields);
-        let (of_tags, others): (Vec<Expr>, Vec<Expr>) =
-            all_of(rest).into_iter().partition(|part| variables(part).iter().all(is_tag));
-        self.rest = together(others);
-        self.tag_rest = together(of_tags);
-        if let Some(of_tags) = &self.tag_rest {
-            self.members.retain(|member| tags_hold(of_tags, &member.tags));
-        }
-    }
-
-    /// Where the samples for a variable of a condition are.
-    fn set_of(&self, name: &str, kind: DataType) -> Option<usize> {
-        let of =
-            |kind: DataType| self.sets.iter().position(|set| set.name == name && set.kind == kind);
-        let texts = if kind == DataType::String { of(kind) } else { None };
-        texts.or_else(|| of(*self.fields.get(name)?))
-    }
-
-    /// Whether a series with these tags may have rows that are wanted.
-    fn may_hold(&self, labels: &Labels) -> bool {
-        let lookup = |name: &str, _: DataType| Value::text(labels.get(name).unwrap_or(""));
-        self.tag_rest.as_ref().is_none_or(|rest| tags_hold(rest, labels))
-            && self.rest.as_ref().is_none_or(|rest| may_hold(rest, &self.fields, &lookup))
-    }
-
-    fn read(
-        &self,
-        member: usize,
-        has_driver: bool,
-        scope: &Scope<'_>,
-        out: &mut Vec<Point>,
-    ) -> Result<()> {
-        let Some(member) = self.members.get(member) else { return Ok(()) };
-        let mut samples: Vec<Cow<'_, [(i64, f64)]>> = Vec::with_capacity(self.sets.len());
-        for (at, set) in self.sets.iter().enumerate() {
-            let series = member.series(at);
-            let ahead = set.ahead.as_ref().and_then(|ahead| ahead.get(series as usize));
-            samples.push(match ahead {
-                Some(ahead) => Cow::Borrowed(ahead),
-                None if series == NONE => Cow::Borrowed(&[]),
-                None => {
-                    let mut found = Vec::new();
-                    let series = series as usize;
-                    set.read(&scope.windows, series..series + 1, &mut |samples| found = samples)?;
-                    Cow::Owned(found)
-                }
-            });
-        }
-        let mut times: Vec<i64> = Vec::new();
-        for (at, set) in self.sets.iter().enumerate() {
-            if if has_driver { at == 0 } else { set.is_selected } {
-                times.extend(samples[at].iter().map(|(time, _)| time));
-            }
-        }
-        if !has_driver {
-            times.sort_unstable();
-            times.dedup();
-        }
-        let mut next = vec![0; samples.len()];
-        let mut row = vec![None; samples.len()];
-        for time in times {
-            for (at, samples) in samples.iter().enumerate() {
-                while samples.get(next[at]).is_some_and(|(other, _)| *other < time) {
-                    next[at] += 1;
-                }
-                let sample = samples.get(next[at]).filter(|(other, _)| *other == time);
-                row[at] = sample.map(|(_, value)| *value);
-            }
-            self.push(time, &row, &member.tags, has_driver, out);
-        }
-        Ok(())
-    }
-
-    fn push(
-        &self,
-        time: i64,
-        row: &[Option<f64>],
-        tags: &Labels,
-        has_driver: bool,
-        out: &mut Vec<Point>,
-    ) {
-        if let Some(rest) = &self.rest {
-            let lookup = |name: &str, kind: DataType| {
-                if is_tag(name, kind, &self.fields) {
-                    return Value::text(tags.get(name).unwrap_or(""));
-                }
-                let at = self.set_of(name, kind);
-                let sample = at.and_then(|at| Some((at, (*row.get(at)?)?)));
-                sample.map_or(Value::Null, |(at, sample)| {
-                    self.sets[at].value(sample).cast(self.sets[at].kind, kind)
-                })
-            };
-            if !holds(rest, Level::Index, &lookup) {
-                return;
-            }
-        }
-        let value = |column: &Column| match column {
-            Column::Field { set, from, to } => match row.get(*set).copied().flatten() {
-                Some(sample) => self.sets[*set].value(sample).cast(*from, *to),
-                None => Value::Null,
-            },
-            Column::Tag(name) => tags.get(name).map_or(Value::Null, Value::text),
-            _ => Value::Null,
-        };
-        push_point(time, self.columns.iter().map(value), has_driver, out);
-    }
-
-    /// The rows of a subquery's series, and their ranks, if it has any.
-    fn read_rows(
-        &self,
-        table: &Table,
-        member: usize,
-        has_driver: bool,
-        out: &mut Vec<Point>,
-        ranks: &mut Vec<i64>,
-    ) {
-        let Some(series) = table.series.get(member) else { return };
-        let tag = |name: &str| {
-            let at = table.tag_names.iter().position(|other| other == name)?;
-            series.key.tags.get(at).map(String::as_str)
-        };
-        for (idx, (time, cells)) in series.rows.iter().enumerate() {
-            if let Some(rest) = &self.rest {
-                let lookup = |name: &str, kind: DataType| match table
-                    .columns
-                    .iter()
-                    .position(|other| other == name)
-                {
-                    Some(at) => cells.get(at).cloned().unwrap_or_default().of_type(kind),
-                    None => Value::text(tag(name).unwrap_or("")),
-                };
-                if !holds(rest, Level::Filter, &lookup) {
-                    continue;
-                }
-            }
-            let value = |column: &Column| match column {
-                Column::Cell { at, to } => cells.get(*at).cloned().unwrap_or_default().of_type(*to),
-                // InfluxDB's rows have no tags that a series has not, those of its subqueries do.
-                Column::Tag(name) => Value::text(tag(name).unwrap_or("")),
-                _ => Value::Null,
-            };
-            let driver = self.columns.first().filter(|_| has_driver);
-            let is_driven = driver.is_none_or(|column| match column {
-                Column::Cell { to, .. } => value(column).is_of(*to),
-                _ => true,
-            });
-            if is_driven {
-                let before = out.len();
-                push_point(*time, self.columns.iter().map(value), has_driver, out);
-                ranks.extend(series.ranks.get(idx).filter(|_| before < out.len()));
-            }
-        }
-    }
-}
-
-/// Whether a condition about tags alone holds of a series.
-fn tags_hold(rest: &Expr, labels: &Labels) -> bool {
-    holds(rest, Level::Index, &|name, _| Value::text(labels.get(name).unwrap_or("")))
-}
-
-fn push_point(
-    time: i64,
-    mut values: impl Iterator<Item = Value>,
-    has_driver: bool,
-    out: &mut Vec<Point>,
-) {
-    let value = if has_driver { values.next().unwrap_or_default() } else { Value::Null };
-    if has_driver && value.is_null() {
-        return;
-    }
-    out.push(Point { time, value, aux: values.collect() });
 }

@@ -13,6 +13,7 @@ mod field_set;
 mod fill;
 mod fold;
 mod functions;
+mod held;
 mod holt_winters;
 mod inputs;
 mod math;
@@ -21,6 +22,7 @@ mod plan;
 mod point;
 mod reduce;
 mod rewrite;
+mod scan;
 mod show;
 mod stream_functions;
 mod table;
@@ -51,12 +53,23 @@ type FieldsByMeasurement = HashMap<(String, String), Arc<Fields>>;
 pub struct Limits {
     /// Points that the statements of a request may hold in memory; a row of an answer costs some.
     pub points_max: usize,
+    /// Bytes that these points, selected series and samples read ahead may take together.
+    pub memory_max: usize,
+}
+
+impl Limits {
+    /// Bounds that allow so many bytes, which may all be points.
+    pub fn of_memory(memory_max: usize) -> Limits {
+        Limits { points_max: memory_max / POINT_SIZE, memory_max }
+    }
 }
 
 /// Bytes of a point that has nothing beside it, about; what costs more counts as several.
 pub const POINT_SIZE: usize = 64;
 /// Points that are made between two looks at the clock.
 const POINTS_BETWEEN_LOOKS: usize = 1 << 16;
+/// Measurements that a statement may read, each as often as it is named.
+const SOURCES_MAX: usize = 10_000;
 /// Bytes of a value, and what a list of them takes besides.
 const VALUE_SIZE: usize = 24;
 const LIST_SIZE: usize = 40;
@@ -76,10 +89,14 @@ fn row_cost(columns: usize) -> usize {
 pub struct Evaluator<'a> {
     source: &'a dyn Source,
     database: String,
+    /// Policy of statements that name none; the database's default if it is empty.
+    policy: String,
     now: i64,
     limits: Limits,
     fields: Mutex<FieldsByMeasurement>,
     points: AtomicUsize,
+    /// Bytes held beside the points, see [`held`].
+    held: Arc<AtomicUsize>,
     tables: Mutex<Tables>,
     together: Mutex<together::Together<'a>>,
 }
@@ -94,13 +111,22 @@ impl<'a> Evaluator<'a> {
         Evaluator {
             source,
             database: database.to_string(),
+            policy: String::new(),
             now,
             limits,
             fields: Mutex::default(),
             points: AtomicUsize::new(0),
+            held: Arc::default(),
             tables: Mutex::default(),
             together: Mutex::default(),
         }
+    }
+
+    /// Sets the retention policy of measurements that name none. An empty name changes nothing.
+    #[must_use]
+    pub fn with_policy(mut self, policy: &str) -> Evaluator<'a> {
+        self.policy = policy.to_string();
+        self
     }
 
     /// The answer to a statement that changes nothing; none to one that is not for a reader.
@@ -133,11 +159,11 @@ impl<'a> Evaluator<'a> {
         Some(self.write_selection(select, target, sink))
     }
 
-    /// The database that `SELECT ... INTO` writes to.
+    /// The database that `SELECT ... INTO` writes to, and the policy if one is named.
     ///
     /// # Errors
-    /// When there is none of that name.
-    pub fn target_database(&self, statement: &Statement) -> Result<String> {
+    /// Fails if the database does not exist.
+    pub fn target(&self, statement: &Statement) -> Result<(String, Option<String>)> {
         let target = match statement {
             Statement::Select(select) => select.target.as_ref(),
             _ => None,
@@ -145,7 +171,9 @@ impl<'a> Evaluator<'a> {
         let named = target.and_then(|target| target.database.clone());
         let database = named.unwrap_or_else(|| self.database.clone());
         self.check_database(&database)?;
-        Ok(database)
+        let of_request = Some(self.policy.clone()).filter(|policy| !policy.is_empty());
+        let policy = target.and_then(|target| target.policy.clone());
+        Ok((database, policy.or(of_request)))
     }
 
     fn write_selection(
@@ -160,7 +188,7 @@ impl<'a> Evaluator<'a> {
             MeasurementName::Is(name) => name.clone(),
             MeasurementName::Matches(_) => String::new(),
         };
-        let columns = selected.series.first().map(|series| series.columns.as_slice());
+        let columns = selected.series.first().map(|series| &*series.columns);
         if columns.and_then(|columns| columns.first()).is_some_and(|name| name != "time") {
             return Err(EvalError::new("error finding time index in result"));
         }
@@ -175,7 +203,7 @@ impl<'a> Evaluator<'a> {
         Ok(Answer::of(vec![Series {
             name: "result".to_string(),
             tags: Vec::new(),
-            columns: vec!["time".to_string(), "written".to_string()],
+            columns: ["time", "written"].map(str::to_string).into(),
             rows: vec![vec![Value::Time(0), written]],
         }]))
     }
@@ -192,7 +220,8 @@ impl<'a> Evaluator<'a> {
             // What is nothing is not written.
             plan.fill = Fill::None;
         }
-        self.check_databases(&plan)?;
+        self.resolve_databases(&mut plan)?;
+        self.list_measurements(&mut plan, &mut 0)?;
         let plan = self.rewrite(plan)?;
         rewrite::check_types(&plan)?;
         let zone = plan.zone.clone();
@@ -203,6 +232,7 @@ impl<'a> Evaluator<'a> {
         let table = table?;
         let mut columns = vec![plan.time_name.clone()];
         columns.extend(table.columns);
+        let columns: Arc<[String]> = columns.into();
         let series = table.series.into_iter().map(|found| {
             let tags = table.tag_names.iter().cloned().zip(found.key.tags).collect();
             let rows = found.rows.into_iter().map(|(time, mut row)| {
@@ -225,14 +255,26 @@ impl<'a> Evaluator<'a> {
         Ok((Answer { zone, ..Answer::of(series.collect()) }, brought))
     }
 
-    fn check_databases(&self, plan: &plan::Plan) -> Result<()> {
-        for source in &plan.sources {
+    /// Replaces databases by the names under which their policies are stored.
+    fn resolve_databases(&self, plan: &mut plan::Plan) -> Result<()> {
+        for source in &mut plan.sources {
             match source {
-                PlanSource::Measurement { database, .. } => self.check_database(database)?,
-                PlanSource::Query(inner) => self.check_databases(inner)?,
+                PlanSource::Measurement { database, policy, .. } => {
+                    *database = self.policy_database(database, policy.take().as_deref())?;
+                }
+                PlanSource::Query(inner) => self.resolve_databases(inner)?,
             }
         }
         Ok(())
+    }
+
+    /// Name under which the samples of a policy are stored: of the one that is named, of the request's,
+    /// or of the database's default.
+    fn policy_database(&self, database: &str, policy: Option<&str>) -> Result<String> {
+        self.check_database(database)?;
+        let of_request = Some(self.policy.as_str());
+        let policy = policy.or(of_request).filter(|policy| !policy.is_empty());
+        self.source.policy_database(database, policy)
     }
 
     fn check_database(&self, database: &str) -> Result<()> {
@@ -245,9 +287,39 @@ impl<'a> Evaluator<'a> {
         }
     }
 
+    /// Replaces patterns by the measurements that match, so that these are looked up once. `count` is
+    /// the number of sources so far.
+    fn list_measurements(&self, plan: &mut plan::Plan, count: &mut usize) -> Result<()> {
+        let mut listed = Vec::with_capacity(plan.sources.len());
+        for source in std::mem::take(&mut plan.sources) {
+            self.source.check()?;
+            match source {
+                PlanSource::Query(mut inner) => {
+                    self.list_measurements(&mut inner, count)?;
+                    listed.push(PlanSource::Query(inner));
+                }
+                source => {
+                    let all = self.measurements_of(&source)?.into_iter();
+                    listed.extend(all.map(|(database, name)| PlanSource::Measurement {
+                        database,
+                        policy: None,
+                        name: MeasurementName::Is(name),
+                    }));
+                }
+            }
+            if SOURCES_MAX < *count + listed.len() {
+                let message = format!("a statement reads more than {SOURCES_MAX} measurements");
+                return Err(EvalError::new(message));
+            }
+        }
+        *count += listed.len();
+        plan.sources = listed;
+        Ok(())
+    }
+
     /// The measurements that a source names, with their database.
     fn measurements_of(&self, source: &PlanSource) -> Result<Vec<(String, String)>> {
-        let PlanSource::Measurement { database, name } = source else { return Ok(Vec::new()) };
+        let PlanSource::Measurement { database, name, .. } = source else { return Ok(Vec::new()) };
         Ok(match name {
             MeasurementName::Is(name) => vec![(database.clone(), name.clone())],
             MeasurementName::Matches(regex) => {
@@ -308,6 +380,7 @@ impl<'a> Evaluator<'a> {
                  series or wider windows"
             )));
         }
+        self.check_memory(0)?;
         match before / POINTS_BETWEEN_LOOKS == after / POINTS_BETWEEN_LOOKS {
             true => Ok(()),
             false => self.source.check(),

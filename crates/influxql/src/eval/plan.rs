@@ -8,7 +8,12 @@ use std::collections::HashMap;
 /// What is read.
 #[derive(Clone, Debug)]
 pub enum PlanSource {
-    Measurement { database: String, name: MeasurementName },
+    /// `policy` is resolved into `database` before anything is read.
+    Measurement {
+        database: String,
+        policy: Option<String>,
+        name: MeasurementName,
+    },
     Query(Box<Plan>),
 }
 

@@ -1,5 +1,7 @@
 //! Constants of an expression worked out, `now()` and dates among them.
 
+use super::compile::is_math;
+use super::math;
 use crate::ast::Expr;
 use crate::time::{looks_like_time, parse_time};
 use crate::token::Op;
@@ -30,6 +32,10 @@ impl Constants<'_> {
                 Some(now) => Expr::Time(now),
                 None => Expr::Call { name, args },
             },
+            Expr::Call { name, args } => {
+                let args: Vec<Expr> = args.into_iter().map(|arg| self.reduce(arg)).collect();
+                called(&name, &args).unwrap_or(Expr::Call { name, args })
+            }
             other => other,
         }
     }
@@ -56,6 +62,13 @@ impl Constants<'_> {
         };
         folded.unwrap_or_else(|| Expr::Binary { op, left: Box::new(left), right: Box::new(right) })
     }
+}
+
+/// The value of a function of one row whose arguments are constants.
+fn called(name: &str, args: &[Expr]) -> Option<Expr> {
+    let values: Option<Vec<Value>> = args.iter().map(literal).collect();
+    let values = values.filter(|values| is_math(name) && !values.is_empty())?;
+    expression(math::call(name, &values))
 }
 
 /// A constant as rows have it, so that both are worked out alike.

@@ -3,9 +3,10 @@
 use super::plan::{Plan, PlanSource, name_of};
 use super::{Evaluator, Result};
 use crate::ast::{DataType, Expr, Field, Star};
-use crate::source::EvalError;
+use crate::source::{EvalError, Place};
 use crate::token::Op;
 use crate::value::{Value, binary};
+use model::TimeRange;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fields and tags of what a plan reads.
@@ -121,7 +122,10 @@ impl Evaluator<'_> {
                             let entry = known.fields.entry(name.clone()).or_default();
                             *entry = (*entry).min(*kind);
                         }
-                        known.tags.extend(self.tag_keys(&database, &measurement, plan.range)?);
+                        let (database, measurement) = (database.as_str(), measurement.as_str());
+                        let range = TimeRange::new(plan.range.0, plan.range.1);
+                        let place = Place { database, measurement, range };
+                        known.tags.extend(self.source.all_tag_keys(&place)?);
                     }
                 }
                 PlanSource::Query(inner) => {

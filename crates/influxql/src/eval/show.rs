@@ -27,7 +27,8 @@ fn names(all: impl IntoIterator<Item = String>) -> Vec<Vec<Value>> {
 
 /// A measurement that a listing is about, and what must hold of its series.
 struct Listed {
-    database: String,
+    /// Storage names of the policies to list.
+    databases: Vec<String>,
     measurement: String,
     range: TimeRange,
     /// All matchers of any of these sets.
@@ -35,19 +36,21 @@ struct Listed {
 }
 
 impl Listed {
-    fn place(&self) -> Place<'_> {
-        let (database, measurement) = (&self.database, &self.measurement);
-        Place { database, measurement, range: self.range }
+    fn places(&self) -> impl Iterator<Item = Place<'_>> {
+        let (measurement, range) = (self.measurement.as_str(), self.range);
+        self.databases.iter().map(move |database| Place { database, measurement, range })
     }
 }
 
 /// Whose measurements a listing's sources are.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Databases {
-    /// Those of the listing's database, whatever the sources say.
+    /// Lists the statement's database with all of its policies; ignores the databases of FROM.
     Own,
-    /// Those of the database that the source says.
+    /// Lists the database and the policy that FROM names.
     Named,
+    /// Lists the database that FROM names with all of its policies.
+    NamedWhole,
 }
 
 impl Evaluator<'_> {
@@ -114,14 +117,17 @@ impl Evaluator<'_> {
         let database = database.unwrap_or(&self.database);
         self.check_database(database)?;
         let columns = &["name", "duration", "shardGroupDuration", "replicaN", "default"];
-        let row = vec![
-            Value::text("autogen"),
-            Value::text("0s"),
-            Value::text("168h0m0s"),
-            Value::Integer(1),
-            Value::Boolean(true),
-        ];
-        Ok(Answer::of(vec![list("", columns, vec![row])]))
+        let policies = self.source.policies(database)?.into_iter();
+        let rows = policies.map(|policy| {
+            vec![
+                Value::text(&policy.name),
+                Value::text(&go_duration(policy.duration)),
+                Value::text(&go_duration(policy.shard_duration)),
+                Value::Integer(policy.replication),
+                Value::Boolean(policy.is_default),
+            ]
+        });
+        Ok(Answer::of(vec![list("", columns, rows.collect())]))
     }
 
     fn database_of<'l>(&'l self, listing: &'l Listing) -> Result<&'l str> {
@@ -142,32 +148,63 @@ impl Evaluator<'_> {
         let sets = alternatives(condition.as_ref())
             .map_err(|_| EvalError::new("invalid tag comparison operator"))?;
         let own = listing.database.as_deref().unwrap_or(&self.database);
-        let mut names: BTreeMap<&str, Vec<&MeasurementName>> = BTreeMap::new();
+        let mut names: BTreeMap<Vec<String>, Vec<&MeasurementName>> = BTreeMap::new();
         for source in &listing.sources {
             let Source::Measurement(named) = source else { continue };
-            let other = named.database.as_deref().filter(|_| databases == Databases::Named);
-            names.entry(other.unwrap_or(own)).or_default().push(&named.name);
+            let (other, policy) = match databases {
+                Databases::Own => (None, None),
+                _ => (named.database.as_deref(), named.policy.as_deref()),
+            };
+            let stored = self.stored_names(other.unwrap_or(own), policy, databases)?;
+            names.entry(stored).or_default().push(&named.name);
         }
         if names.is_empty() {
-            names.insert(own, Vec::new());
+            names.insert(self.stored_names(own, None, databases)?, Vec::new());
         }
         let mut out = Vec::new();
-        for (database, names) in names {
-            self.check_database(database)?;
-            for measurement in self.source.measurements(database)? {
+        for (databases, names) in names {
+            for (measurement, databases) in self.measurements_in(&databases)? {
                 let is_named = |name: &&MeasurementName| match name {
                     MeasurementName::Is(name) => *name == measurement,
                     MeasurementName::Matches(regex) => regex.regex.is_match(&measurement),
                 };
                 if names.is_empty() || names.iter().any(is_named) {
-                    let (database, sets) = (database.to_string(), sets.clone());
-                    out.push(Listed { database, measurement, range, sets });
+                    out.push(Listed { databases, measurement, range, sets: sets.clone() });
                 }
             }
         }
         out.retain(|listed| !listed.sets.is_empty() && !listed.range.is_empty());
         out.sort_by(|a, b| a.measurement.cmp(&b.measurement));
         Ok(out)
+    }
+
+    /// Names under which the policies are stored that a source is about.
+    fn stored_names(
+        &self,
+        database: &str,
+        policy: Option<&str>,
+        databases: Databases,
+    ) -> Result<Vec<String>> {
+        self.check_database(database)?;
+        if databases == Databases::Own {
+            return self.source.policy_databases(database);
+        }
+        let stored = self.policy_database(database, policy)?;
+        match databases {
+            Databases::Named => Ok(vec![stored]),
+            _ => self.source.policy_databases(database),
+        }
+    }
+
+    /// Measurements of several stored names, each with the names that have it.
+    fn measurements_in(&self, databases: &[String]) -> Result<BTreeMap<String, Vec<String>>> {
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for database in databases {
+            for measurement in self.source.measurements(database)? {
+                found.entry(measurement).or_default().push(database.clone());
+            }
+        }
+        Ok(found)
     }
 
     fn show_measurements(&self, listing: &Listing) -> Result<Answer> {
@@ -223,7 +260,10 @@ impl Evaluator<'_> {
                     _ => return Err(EvalError::new("invalid tag comparison operator")),
                 }
                 let is_negative = matches!(op, Op::NotEq | Op::NotEqRegex);
-                let values = self.source.tag_values(&listed.place(), name, &[])?;
+                let mut values = Vec::new();
+                for place in listed.places() {
+                    values.extend(self.source.tag_values(&place, name, &[])?);
+                }
                 let is_found = values.iter().any(|value| match &**right {
                     Expr::Text(text) => value == text,
                     Expr::Regex(regex) => regex.regex.is_match(value),
@@ -236,11 +276,11 @@ impl Evaluator<'_> {
     }
 
     fn listed_keys(&self, listed: &Listed) -> Result<Vec<String>> {
-        union(&listed.sets, |matchers| self.source.tag_keys(&listed.place(), matchers))
+        union(listed, |place, matchers| self.source.tag_keys(place, matchers))
     }
 
     fn listed_series(&self, listed: &Listed) -> Result<Vec<Labels>> {
-        union(&listed.sets, |matchers| self.source.tag_sets(&listed.place(), matchers))
+        union(listed, |place, matchers| self.source.tag_sets(place, matchers))
     }
 
     fn show_tag_keys(&self, listing: &Listing) -> Result<Answer> {
@@ -257,12 +297,13 @@ impl Evaluator<'_> {
     }
 
     fn tag_values(&self, listed: &Listed, keys: &KeyFilter) -> Result<Vec<(String, String)>> {
-        let place = listed.place();
         let mut out = Vec::new();
         for key in self.listed_keys(listed)? {
             if is_wanted(keys, &key) {
-                let of = |matchers: &Vec<Matcher>| self.source.tag_values(&place, &key, matchers);
-                let values = union(&listed.sets, of)?;
+                let of = |place: &Place<'_>, matchers: &[Matcher]| {
+                    self.source.tag_values(place, &key, matchers)
+                };
+                let values = union(listed, of)?;
                 out.extend(values.into_iter().map(|value| (key.clone(), value)));
             }
         }
@@ -296,13 +337,15 @@ impl Evaluator<'_> {
     fn show_field_keys(&self, listing: &Listing) -> Result<Answer> {
         let mut series = Vec::new();
         for listed in self.listed(listing, Databases::Named)? {
-            let fields = self.fields(&listed.database, &listed.measurement)?;
-            let mut rows = Vec::with_capacity(fields.len());
-            for (name, kind) in fields.iter() {
-                rows.push(vec![Value::text(name), Value::text(kind.as_str())]);
-                if self.source.has_texts_beside(&listed.database, &listed.measurement, name) {
-                    let kind = DataType::String.as_str();
-                    rows.push(vec![Value::text(name), Value::text(kind)]);
+            let mut rows = Vec::new();
+            for database in &listed.databases {
+                let fields = self.fields(database, &listed.measurement)?;
+                for (name, kind) in fields.iter() {
+                    rows.push(vec![Value::text(name), Value::text(kind.as_str())]);
+                    if self.source.has_texts_beside(database, &listed.measurement, name) {
+                        let kind = DataType::String.as_str();
+                        rows.push(vec![Value::text(name), Value::text(kind)]);
+                    }
                 }
             }
             let rows = page_rows(rows, listing.page);
@@ -315,7 +358,7 @@ impl Evaluator<'_> {
 
     fn show_series(&self, listing: &Listing) -> Result<Answer> {
         let mut keys = Vec::new();
-        for listed in self.listed(listing, Databases::Named)? {
+        for listed in self.listed(listing, Databases::NamedWhole)? {
             for labels in self.listed_series(&listed)? {
                 keys.push(series_key(&listed.measurement, &labels));
             }
@@ -326,7 +369,9 @@ impl Evaluator<'_> {
     }
 
     fn show_cardinality(&self, what: Counted, listing: &Listing, exact: bool) -> Result<Answer> {
-        let all = self.listed(listing, Databases::Named)?;
+        let is_whole = !exact && matches!(what, Counted::Series | Counted::Measurements);
+        let databases = if is_whole { Databases::NamedWhole } else { Databases::Named };
+        let all = self.listed(listing, databases)?;
         if what == Counted::Measurements {
             let column = if exact { "count" } else { "cardinality estimation" };
             let counts =
@@ -339,7 +384,14 @@ impl Evaluator<'_> {
             let count = match what {
                 Counted::Series => self.listed_series(&listed)?.len(),
                 Counted::TagKeys => self.listed_keys(&listed)?.len(),
-                _ => self.fields(&listed.database, &listed.measurement)?.len(),
+                _ => {
+                    let count = |database| Ok(self.fields(database, &listed.measurement)?.len());
+                    listed
+                        .databases
+                        .iter()
+                        .map(|database| count(database))
+                        .sum::<Result<usize>>()?
+                }
             };
             total += count;
             if count != 0 {
@@ -355,8 +407,9 @@ impl Evaluator<'_> {
     /// What a SELECT will read.
     pub(super) fn explain(&self, select: &Select) -> Result<Answer> {
         let circumstances = Circumstances { now: self.now, database: &self.database };
-        let plan = compile(select, &circumstances)?;
-        self.check_databases(&plan)?;
+        let mut plan = compile(select, &circumstances)?;
+        self.resolve_databases(&mut plan)?;
+        self.list_measurements(&mut plan, &mut 0)?;
         let plan = self.rewrite(plan)?;
         let fields: Vec<String> = plan.fields.iter().map(ToString::to_string).collect();
         let mut series = 0;
@@ -377,17 +430,29 @@ impl Evaluator<'_> {
     }
 }
 
-/// What there is of any set, sorted, nothing twice.
-fn union<T: Ord>(
-    sets: &[Vec<Matcher>],
-    mut of: impl FnMut(&Vec<Matcher>) -> Result<Vec<T>>,
-) -> Result<Vec<T>> {
-    if let [set] = sets {
-        return of(set);
+/// Duration as Go prints it: `168h0m0s`, `0s`.
+fn go_duration(nanos: i64) -> String {
+    let seconds = nanos / 1_000_000_000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match (hours, minutes) {
+        (0, 0) => format!("{seconds}s"),
+        (0, _) => format!("{minutes}m{seconds}s"),
+        _ => format!("{hours}h{minutes}m{seconds}s"),
     }
+}
+
+/// Merges the results of all places and matcher sets: sorted, without duplicates.
+fn union<T: Ord>(
+    listed: &Listed,
+    mut of: impl FnMut(&Place<'_>, &[Matcher]) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    let parts = listed.places().flat_map(|place| listed.sets.iter().map(move |s| (place, s)));
     let mut all = Vec::new();
-    for set in sets {
-        all.extend(of(set)?);
+    for (place, set) in parts {
+        all.extend(of(&place, set)?);
+    }
+    if listed.databases.len() == 1 && listed.sets.len() == 1 {
+        return Ok(all);
     }
     all.sort();
     all.dedup();

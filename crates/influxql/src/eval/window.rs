@@ -79,13 +79,40 @@ impl Windows {
         (start.saturating_add(offset), end.saturating_add(offset))
     }
 
-    /// What an aggregate's row says about the time: its window's start, or the epoch where nobody
-    /// said when to begin.
-    pub fn label(&self, time: i64) -> i64 {
-        match self.around(time).0 {
-            TIME_MIN => 0,
-            start => start,
+    /// The window around `time` if it is the one behind `last`, without the divisions of
+    /// [`Windows::around`].
+    pub fn next(&self, last: (i64, i64), time: i64) -> Option<(i64, i64)> {
+        let Interval { duration, offset } = self.interval;
+        let (start, end) = last;
+        // Changes of the clock and the ends of time move windows.
+        let is_plain = self.zone.is_none()
+            && duration != 0
+            && end.checked_sub(start) == Some(duration)
+            && end < i64::MAX / 4
+            && duration.max(offset.abs()) < i64::MAX / 4;
+        (is_plain && end <= time && time < end + duration).then(|| (end, end + duration))
+    }
+
+    /// Replaces times by those of aggregates' rows. Times in order cost least.
+    pub fn label_all<'t>(&self, times: impl Iterator<Item = &'t mut i64>) {
+        let mut window = None;
+        for time in times {
+            let own = match window {
+                Some((start, end)) if start <= *time && *time < end => (start, end),
+                Some(last) => self.next(last, *time).unwrap_or_else(|| self.around(*time)),
+                None => self.around(*time),
+            };
+            window = Some(own);
+            *time = label_of(own);
         }
+    }
+}
+
+/// Time of an aggregate's row: the start of its window, or the epoch if the query has no start.
+fn label_of((start, _): (i64, i64)) -> i64 {
+    match start {
+        TIME_MIN => 0,
+        start => start,
     }
 }
 
@@ -105,7 +132,37 @@ mod tests {
         let windows = Windows { interval, ..windows };
         assert_eq!(windows.around(5), (7 - HOUR, 7));
         let windows = Windows { interval: Interval::default(), start: TIME_MIN, ..windows };
-        assert_eq!(windows.label(77), 0);
+        assert_eq!(label_of(windows.around(77)), 0);
+    }
+
+    #[test]
+    fn next_windows_are_those_around() {
+        let zones = [None, Some(TimeZone::get("Europe/Berlin").expect("a zone"))];
+        for (zone, duration) in [0, 1, 7, HOUR, 24 * HOUR, i64::MAX / 3]
+            .into_iter()
+            .flat_map(|duration| zones.clone().map(|zone| (zone, duration)))
+        {
+            for offset in [0, 3, -3, HOUR / 2, 25 * HOUR, -(i64::MAX / 3)] {
+                let interval = Interval { duration, offset };
+                let windows =
+                    Windows { interval, start: TIME_MIN, end: TIME_MAX, zone: zone.clone() };
+                let first = 1_711_846_800_000_000_000;
+                let times = [TIME_MIN, -1, 0, 1, first, TIME_MAX - duration, TIME_MAX];
+                for time in times {
+                    let last = windows.around(time);
+                    let mut times = vec![time];
+                    for time in [last.1, last.1.saturating_add(duration / 2)] {
+                        let Some(next) = windows.next(last, time) else { continue };
+                        assert_eq!(next, windows.around(time), "{interval:?} {time}");
+                        times.push(time);
+                    }
+                    let labels: Vec<i64> =
+                        times.iter().map(|time| label_of(windows.around(*time))).collect();
+                    windows.label_all(times.iter_mut());
+                    assert_eq!(times, labels, "{interval:?}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -16,6 +16,10 @@ impl Parser<'_> {
                 self.expect("RETENTION")?;
                 self.expect("POLICY")?;
                 let (database, policy) = self.policy_on()?;
+                let name = policy.name.clone();
+                if policy == (Policy { name, ..Policy::default() }) {
+                    return Err(self.unexpected(&["DURATION", "REPLICATION", "SHARD", "DEFAULT"]));
+                }
                 Ok(Statement::AlterRetentionPolicy { database, policy })
             }
             "GRANT" => self.skipped_to_the_end(Statement::Users { verb: "GRANT" }),

@@ -340,11 +340,17 @@ pub(crate) fn dictionary_name(number: u64) -> String {
     format!("{number:08}.dict")
 }
 
-/// Writes a dictionary, durably.
+/// Writes a dictionary, durably, and reads it back.
 pub(crate) fn write(vfs: &dyn Vfs, dir: &Path, trained: &Trained) -> Result<()> {
     let mut bytes = trained.bytes.clone();
     bytes.extend_from_slice(&crc32(&trained.bytes).to_le_bytes());
-    Ok(write_atomic(vfs, &dir.join(dictionary_name(trained.number)), &bytes)?)
+    let path = dir.join(dictionary_name(trained.number));
+    write_atomic(vfs, &path, &bytes)?;
+    // Values that it codes cannot be read without it.
+    match read(vfs, dir, trained.number)? == trained.bytes {
+        true => Ok(()),
+        false => Err(Error::Corrupt { path, reason: "reads back differently".to_owned() }),
+    }
 }
 
 /// Reads one.

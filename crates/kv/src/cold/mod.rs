@@ -22,7 +22,8 @@ pub(crate) mod snapshot;
 pub(crate) mod tail;
 
 pub use dictionary::CompressionStats;
-pub use manifest::{MANIFEST_NAME, Manifest, SegmentInfo};
+pub(crate) use manifest::StoredManifest;
+pub use manifest::{MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, SegmentInfo};
 pub(crate) use reading::Reading;
 pub use record::Record;
 pub(crate) use snapshot::{IndexSnapshot, SnapshotWriter, index_name};

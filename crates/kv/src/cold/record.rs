@@ -6,8 +6,12 @@
 //!          │            │ plain size varint, if coded │ value
 //! └ of what follows the checksum, which is of all that
 //! ```
+//!
+//! A repair marks a key whose record is lost: six bytes of the key's hash replace the key, and the
+//! value is one byte, 0, which is no type. Whoever reads it gets an error.
 
 use super::dictionary::{CODING_PLAIN, Dictionaries, Groups};
+use crate::index::KeyHash;
 use crate::slots::{NEVER, Slot};
 use crate::value::{Value, put_bytes, read_bytes};
 use codec::bytes::{Reader, put_varint};
@@ -18,6 +22,11 @@ const HEADER_SIZE: usize = 8;
 /// The largest record: a collection may be far larger than a string. Nothing is allocated for a size
 /// that the segment does not have.
 const RECORD_SIZE_MAX: usize = u32::MAX as usize;
+/// The value of a key whose record is lost.
+const LOST_VALUE: &[u8] = &[0];
+/// Bytes of a key's hash.
+const HASH_SIZE: usize = 6;
+
 /// A key with its value.
 #[derive(Debug)]
 pub struct Record {
@@ -48,6 +57,24 @@ pub(crate) fn put(out: &mut Vec<u8>, slot: &Slot) {
     finish(out, start);
 }
 
+/// Appends the mark of a key whose record is lost. Only its hash is known.
+pub(crate) fn put_lost(out: &mut Vec<u8>, db: u8, hash: KeyHash, seq: u64) {
+    let start = out.len();
+    out.extend_from_slice(&[0; HEADER_SIZE]);
+    put_varint(out, seq);
+    out.push(db);
+    put_varint(out, 0);
+    put_bytes(out, &hash.number().to_le_bytes()[..HASH_SIZE]);
+    put_varint(out, CODING_PLAIN);
+    out.extend_from_slice(LOST_VALUE);
+    finish(out, start);
+}
+
+/// Whether a record marks a key whose record is lost.
+pub(crate) fn is_lost(record: &[u8]) -> bool {
+    split(record).is_some_and(|parts| parts.coding == CODING_PLAIN && parts.rest == LOST_VALUE)
+}
+
 /// Appends a record anew, its value coded if that makes it shorter.
 pub(crate) fn put_coded(out: &mut Vec<u8>, record: &[u8], groups: &mut Groups) {
     let start = out.len();
@@ -65,6 +92,23 @@ pub(crate) fn put_coded(out: &mut Vec<u8>, record: &[u8], groups: &mut Groups) {
     put_varint(out, plain_size as u64);
     out.extend_from_slice(&coded);
     finish(out, start);
+}
+
+/// Whether a coded record has the value of the plain one that it was made of.
+pub(crate) fn is_same(coded: &[u8], plain: &[u8], dictionaries: &Dictionaries) -> bool {
+    let (Some(coded), Some(plain)) = (split(coded), split(plain)) else { return false };
+    if coded.coding == plain.coding {
+        return coded.head == plain.head && coded.rest == plain.rest;
+    }
+    let mut reader = Reader::new(coded.rest);
+    let Ok(size) = reader.varint() else { return false };
+    let bytes = coded.rest.get(reader.offset()..).unwrap_or_default();
+    let is_size = usize::try_from(size).is_ok_and(|size| size == plain.rest.len());
+    coded.head == plain.head
+        && is_size
+        && dictionaries
+            .decode(coded.coding, bytes, plain.rest.len())
+            .is_ok_and(|value| value == plain.rest)
 }
 
 /// Whether a record's value is not coded. Its beginning is enough.
@@ -138,6 +182,10 @@ pub(super) fn size_when_read(bytes: &[u8]) -> Result<usize, &'static str> {
 /// Proves a whole record's checksum.
 pub(super) fn check(bytes: &[u8]) -> Result<(), &'static str> {
     let (header, body) = bytes.split_at_checked(HEADER_SIZE).ok_or("cut short")?;
+    if body.is_empty() {
+        // The checksum of nothing is 0: zeros would pass for a record.
+        return Err("an empty record");
+    }
     let expected = header.last_chunk::<4>().map(|crc| u32::from_le_bytes(*crc));
     match expected == Some(crc32(body)) {
         true => Ok(()),
@@ -189,6 +237,11 @@ impl Record {
 }
 
 fn decode_value(bytes: &[u8]) -> Result<Value, String> {
+    if bytes == LOST_VALUE {
+        return Err("the value was lost with damage that a repair removed: set the key anew, or \
+                    delete it"
+            .to_owned());
+    }
     Value::decode(bytes).map_err(|error| error.to_string())
 }
 
@@ -206,11 +259,45 @@ pub(crate) fn walk(bytes: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     all.filter(|(_, record)| check(record).is_ok())
 }
 
-/// The database and key of a record.
-pub(crate) fn key_of(record: &[u8]) -> Option<(u8, &[u8])> {
+/// The database of a record and the hash of its key.
+pub(crate) fn place_of(record: &[u8], hash_seed: u64) -> Option<(u8, KeyHash)> {
     let mut reader = Reader::new(record.get(HEADER_SIZE..)?);
     reader.varint().ok()?;
     let db = reader.u8().ok()?;
     reader.varint().ok()?;
-    Some((db, read_bytes(&mut reader).ok()?))
+    let key = read_bytes(&mut reader).ok()?;
+    let hash = match key.first_chunk::<HASH_SIZE>() {
+        Some([a, b, c, d, e, f]) if is_lost(record) => {
+            KeyHash::from_number(u64::from_le_bytes([*a, *b, *c, *d, *e, *f, 0, 0]))
+        }
+        _ => KeyHash::new(key, hash_seed),
+    };
+    Some((db, hash))
+}
+
+/// The number of a record's last change.
+pub(crate) fn seq_of(record: &[u8]) -> Option<u64> {
+    Reader::new(record.get(HEADER_SIZE..)?).varint().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_are_no_record() {
+        assert!(check(&[0; HEADER_SIZE]).is_err());
+        assert_eq!(walk(&[0; 64]).count(), 0);
+    }
+
+    #[test]
+    fn the_mark_of_a_lost_key_has_its_hash_and_no_value() {
+        let hash = KeyHash::new(b"key", 7);
+        let mut mark = Vec::new();
+        put_lost(&mut mark, 3, hash, 99);
+        assert!(check(&mark).is_ok() && is_lost(&mark));
+        assert_eq!((place_of(&mark, 1), seq_of(&mark)), (Some((3, hash)), Some(99)));
+        let error = Record::decode(&mark, &Dictionaries::default()).unwrap_err();
+        assert!(error.contains("was lost"), "{error}");
+    }
 }

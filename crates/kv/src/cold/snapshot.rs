@@ -20,6 +20,8 @@ const FORMAT: u32 = 1;
 const KIND_KEYS: u8 = 1;
 const KIND_EXPIRY: u8 = 2;
 const KIND_END: u8 = 3;
+/// Magic and format.
+const HEADER_SIZE: usize = 8;
 const BLOCK_HEADER_SIZE: usize = 6;
 /// Bytes that are written at a time.
 const WRITE_SIZE: usize = 1 << 20;
@@ -127,17 +129,37 @@ impl IndexSnapshot {
     pub(crate) fn parse(
         bytes: &[u8],
         path: &Path,
+        each: impl FnMut(IndexSnapshot) -> Result<()>,
+    ) -> Result<()> {
+        let format = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk::<4>());
+        match format.map(|format| u32::from_le_bytes(*format)) {
+            Some(FORMAT) => IndexSnapshot::parse_blocks(bytes, path, each),
+            // No checksum covers the number. A newer format has a newer manifest, too.
+            _ => Err(corrupt(path, "its first bytes are damaged")),
+        }
+    }
+
+    /// Reads the blocks of a file whose first bytes are damaged.
+    pub(crate) fn read_blocks(
+        vfs: &dyn Vfs,
+        path: &Path,
+        each: impl FnMut(IndexSnapshot) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = vfs.map(path)?;
+        IndexSnapshot::parse_blocks(&bytes, path, each)?;
+        match bytes.has_faulted() {
+            true => Err(corrupt(path, "the disk did not give all of it")),
+            false => Ok(()),
+        }
+    }
+
+    fn parse_blocks(
+        bytes: &[u8],
+        path: &Path,
         mut each: impl FnMut(IndexSnapshot) -> Result<()>,
     ) -> Result<()> {
         let mut reader = Reader::new(bytes);
-        let magic = reader.slice(4).map_err(|_| corrupt(path, "cut short"))?;
-        if magic != MAGIC {
-            return Err(corrupt(path, "is no index of keys"));
-        }
-        let found = reader.u32().map_err(|_| corrupt(path, "cut short"))?;
-        if FORMAT < found {
-            return Err(Error::Newer { path: path.to_path_buf(), found, known: FORMAT });
-        }
+        reader.slice(HEADER_SIZE).map_err(|_| corrupt(path, "cut short"))?;
         loop {
             let (kind, db, entries) =
                 block(bytes, &mut reader).map_err(|e| corrupt(path, &e.to_string()))?;

@@ -78,7 +78,6 @@ pub(crate) fn read(
         return Ok(None);
     }
     let bytes = vfs.map(&path)?;
-    prove_format(&bytes, &path)?;
     let reason = match walk(&bytes, each) {
         Ok(()) if bytes.has_faulted() => CUT_OFF.to_owned(),
         Ok(()) => return Ok(Some(bytes.len() as u64)),
@@ -106,38 +105,42 @@ pub(crate) fn salvage(
         Ok(bytes) => bytes,
         Err(error) => return Ok(Salvage { count: 0, damage: Some(error.to_string()) }),
     };
-    prove_format(&bytes, path)?;
     let mut count = 0;
-    let walked = walk(&bytes, &mut |record| {
+    // Records have checksums of their own: damage to the first bytes of the file costs none.
+    let walked = walk_records(&bytes, &mut |record| {
         count += 1;
         each(record)
     });
-    let damage = match walked {
+    let damage = match walked.and_then(|()| check_header(&bytes)) {
         Ok(()) => bytes.has_faulted().then(|| CUT_OFF.to_owned()),
         Err(error) => Some(error.to_string()),
     };
     Ok(Salvage { count, damage })
 }
 
-/// Refuses what a newer program wrote.
-fn prove_format(bytes: &[u8], path: &Path) -> Result<()> {
-    let found = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk::<4>());
-    match found.map(|format| u32::from_le_bytes(*format)) {
-        Some(found) if FORMAT < found => {
-            Err(Error::Newer { path: path.to_path_buf(), found, known: FORMAT })
-        }
-        _ => Ok(()),
-    }
-}
-
 fn walk(
     bytes: &[u8],
     each: &mut dyn FnMut(&[u8]) -> std::result::Result<(), wal::ReplayError>,
 ) -> std::result::Result<(), wal::ReplayError> {
-    let mut reader = Reader::new(bytes);
-    if reader.slice(4)? != MAGIC || reader.u32()? != FORMAT {
-        return Err("it is no tail of a format that this program knows".into());
+    check_header(bytes)?;
+    walk_records(bytes, each)
+}
+
+/// No checksum covers the number of the format. A newer one has a newer manifest, too.
+fn check_header(bytes: &[u8]) -> std::result::Result<(), wal::ReplayError> {
+    let format = bytes.strip_prefix(MAGIC).and_then(|rest| rest.first_chunk::<4>());
+    match format.map(|format| u32::from_le_bytes(*format)) {
+        Some(FORMAT) => Ok(()),
+        _ => Err("its first bytes are damaged".into()),
     }
+}
+
+fn walk_records(
+    bytes: &[u8],
+    each: &mut dyn FnMut(&[u8]) -> std::result::Result<(), wal::ReplayError>,
+) -> std::result::Result<(), wal::ReplayError> {
+    let mut reader = Reader::new(bytes);
+    reader.slice(MAGIC.len() + size_of::<u32>())?;
     loop {
         let (size, crc) = (reader.u32()?, reader.u32()?);
         let record = reader.slice(usize::try_from(size)?)?;

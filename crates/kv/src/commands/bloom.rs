@@ -59,6 +59,7 @@ fn growth_arg(text: &[u8]) -> Result<u32, CommandError> {
 
 /// Makes a filter that is not there.
 fn create(call: &mut Call<'_>, key: &[u8], config: BloomConfig) -> Result<(), CommandError> {
+    call.keys.take_room(config.size().unwrap_or(0))?;
     let bloom = Bloom::new(config).ok_or(words("ERR could not create filter"))?;
     call.put(key, bloom.into_value(), Expire::Never)
 }

@@ -17,6 +17,8 @@ pub const COMMANDS: &[Command] = &[
 ];
 
 fn dump(call: &mut Call<'_>) -> Result<(), CommandError> {
+    let size = call.keys.size_of(call.db, call.args[1])?;
+    call.keys.take_room(size)?;
     let Some(value) = call.keys.value(call.db, call.args[1])? else {
         call.out.null();
         return Ok(());
@@ -93,7 +95,7 @@ fn restore(call: &mut Call<'_>) -> Result<(), CommandError> {
     if is_there {
         call.remove(key)?;
     }
-    if matches!(expire, Expire::At(at) if at <= call.now_ms()) {
+    if matches!(expire, Expire::At(at) if call.has_passed(at)) {
         if is_there {
             call.log(&[b"del", key]);
             call.event(EVENT_GENERIC, "del", key);

@@ -169,7 +169,7 @@ pub(super) fn change_expiry(call: &mut Call<'_>, key: &[u8], at: i64) -> Result<
         }
         return Ok(());
     }
-    if at <= call.now_ms() && call.mode != crate::Mode::Replay {
+    if call.has_passed(at) {
         call.remove(key)?;
         call.log(&[b"del", key]);
         call.event(EVENT_GENERIC, "del", key);

@@ -111,10 +111,16 @@ fn hincrbyfloat(call: &mut Call<'_>) -> Result<(), CommandError> {
     let new = old.plus(by).filter(|new| matches!(new, Extended::Finite { .. }));
     let words = "ERR increment would produce NaN or Infinity";
     let text = new.ok_or(CommandError::new(words))?.text();
-    call.get_or_insert::<Hash>(key)?.insert(field, text.as_bytes());
+    let hash = call.get_or_insert::<Hash>(key)?;
+    hash.insert(field, text.as_bytes());
+    let expires = hash.expiry_of(field).is_some();
     call.modified(key);
     call.event(EVENT_HASH, "hincrbyfloat", key);
-    call.log(&[b"hsetex", key, b"keepttl", b"fields", b"1", field, text.as_bytes()]);
+    match expires {
+        true => call.log(&[b"hsetex", key, b"keepttl", b"fields", b"1", field, text.as_bytes()]),
+        // Every version of Redis has this one.
+        false => call.log(&[b"hset", key, field, text.as_bytes()]),
+    }
     call.out.text(&text);
     Ok(())
 }

@@ -4,16 +4,12 @@
 //! hash without it. What is logged are absolute times.
 
 use super::hash::remove_if_empty;
-use crate::Mode;
 use crate::call::Call;
 use crate::error::{CommandError, WRONG_TYPE};
 use crate::keyspace::EVENT_HASH;
 use crate::number::{int_arg, parse_i64};
 use crate::reply::Reply;
 use crate::value::Hash;
-
-/// The latest time at which a field may expire, in milliseconds since the epoch, as Redis has it.
-const EXPIRE_MS_MAX: i64 = (1 << 46) - 1;
 
 /// There is no such field.
 const NO_FIELD: i64 = -2;
@@ -73,15 +69,10 @@ fn expire_arg(
         return Err(CommandError::new("ERR invalid expire time, must be >= 0"));
     }
     let at = time.checked_mul(unit_ms).and_then(|ms| ms.checked_add(base_ms));
-    at.filter(|at| *at <= EXPIRE_MS_MAX).ok_or_else(|| {
+    at.filter(|at| *at <= Hash::SET_EXPIRY_MAX_MS).ok_or_else(|| {
         let name = call.command.info.name;
         CommandError::new(format!("ERR invalid expire time in '{name}' command"))
     })
-}
-
-/// Whether a time is past already. While the log is replayed none is: what followed was logged.
-fn is_past(call: &Call<'_>, at: i64) -> bool {
-    at <= call.now_ms() && call.mode != Mode::Replay
 }
 
 // ---- setting it ----
@@ -146,7 +137,7 @@ fn expire(call: &mut Call<'_>, unit_ms: i64, base_ms: i64) -> Result<(), Command
     let condition = condition.unwrap_or(Condition::Always);
     let words = "ERR Parameter `numFields` should be greater than 0";
     let fields = fields_at(call, fields_place, words)?;
-    let is_past = is_past(call, at);
+    let is_past = call.has_passed(at);
     if !is_past {
         let growth = fields.iter().map(|field| Hash::expiry_cost(field)).sum();
         call.keys.may_grow_by(call.db, key, growth)?;
@@ -337,7 +328,7 @@ pub(super) fn hgetex(call: &mut Call<'_>) -> Result<(), CommandError> {
         },
     };
     let fields = fields_at(call, at, NOT_POSITIVE)?;
-    let past = matches!(expire, FieldExpire::At(at) if is_past(call, at));
+    let past = matches!(expire, FieldExpire::At(at) if call.has_passed(at));
     let mut hash = call.keys.get_mut::<Hash>(call.db, key)?;
     let mut changed: Vec<&[u8]> = Vec::new();
     call.out.array(fields.len());
@@ -427,7 +418,7 @@ pub(super) fn hsetex(call: &mut Call<'_>) -> Result<(), CommandError> {
             return Ok(());
         }
     }
-    let past = matches!(set.expire, FieldExpire::At(at) if is_past(call, at));
+    let past = matches!(set.expire, FieldExpire::At(at) if call.has_passed(at));
     if past {
         // Set and gone in a moment: only what was there before is missed.
         if let Some(hash) = call.get_mut::<Hash>(key)? {

@@ -47,6 +47,9 @@ fn copy(call: &mut Call<'_>) -> Result<(), CommandError> {
     if db == call.db && from == to {
         return Err(SAME);
     }
+    let size = call.keys.size_of(call.db, from)?;
+    // One more copy is logged.
+    call.keys.take_room(size.saturating_mul(2))?;
     let Some(value) = call.keys.value(call.db, from)?.cloned() else {
         call.out.int(0);
         return Ok(());

@@ -4,7 +4,7 @@ use super::{ALL_KEYS, Command, DENY_OOM, FAST, Group, Keys, ONE_KEY, READONLY, W
 use crate::call::Call;
 use crate::error::{CommandError, NOT_INTEGER, SYNTAX, WRONG_TYPE};
 use crate::extended::Extended;
-use crate::keyspace::{EVENT_GENERIC, EVENT_STRING, Expire, NEAR_MAX, Nearing};
+use crate::keyspace::{EVENT_GENERIC, EVENT_STRING, Expire, NEAR_MAX, Nearing, ROOM_CHECK_MIN};
 use crate::number::int_arg;
 use crate::slots::{LAST_EXPIRY, NEVER};
 use crate::value::{Str, Value};
@@ -268,12 +268,25 @@ fn get_ex(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 // ---- parts of strings ----
 
+/// Refuses to make a string of that length if there is no memory for it.
+///
+/// # Errors
+/// When there is none, or the key's record cannot be read.
+pub(super) fn take_room(call: &mut Call<'_>, key: &[u8], len: usize) -> Result<(), CommandError> {
+    if len < ROOM_CHECK_MIN {
+        return Ok(());
+    }
+    let before = call.keys.size_of(call.db, key)?;
+    call.keys.take_room(len.saturating_sub(before))
+}
+
 fn append(call: &mut Call<'_>) -> Result<(), CommandError> {
     let (key, more) = (call.args[1], call.args[2]);
     let len = call.get::<Str>(key)?.map_or(0, Str::len);
     if STRING_SIZE_MAX < len + more.len() {
         return Err(TOO_LONG);
     }
+    call.keys.take_room(more.len())?;
     let string = call.get_or_insert::<Str>(key)?;
     string.bytes_mut().extend_from_slice(more);
     let len = string.len();
@@ -295,6 +308,7 @@ fn set_range(call: &mut Call<'_>) -> Result<(), CommandError> {
     }
     let end = offset.checked_add(bytes.len()).filter(|end| *end <= STRING_SIZE_MAX);
     let end = end.ok_or(TOO_LONG)?;
+    take_room(call, key, end)?;
     let string = call.get_or_insert::<Str>(key)?.bytes_mut();
     if string.len() < end {
         string.resize(end, 0);

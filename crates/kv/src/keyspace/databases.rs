@@ -1,7 +1,7 @@
 //! Whole databases: emptied, exchanged, scanned, a key of them picked.
 
 use super::expiring::first_expiry;
-use super::{Keyspace, Touched, unreadable};
+use super::{HIDDEN_DATABASES, Keyspace, Touched, unreadable};
 use crate::error::{CommandError, Error};
 use crate::index::Place;
 use crate::value::Value;
@@ -77,6 +77,37 @@ impl Keyspace {
         Ok(())
     }
 
+    /// Places the hidden databases of a keyspace without keys.
+    pub(crate) fn place_hidden(&mut self, from: usize) {
+        self.hidden_from = from;
+        let count = self.dbs.len().max(from + HIDDEN_DATABASES);
+        self.dbs.resize_with(count, Default::default);
+    }
+
+    /// Moves the hidden databases behind others that clients have. What is there is none of theirs yet.
+    ///
+    /// # Errors
+    /// When one byte cannot number them there, or a record cannot be read.
+    pub(crate) fn move_hidden(&mut self, to: usize) -> Result<(), CommandError> {
+        let from = self.hidden_from;
+        let number = |db: usize| {
+            u8::try_from(db).map_err(|_| CommandError::new(format!("ERR no database {db}")))
+        };
+        number(to + HIDDEN_DATABASES - 1)?;
+        self.dbs.resize_with(self.dbs.len().max(to + HIDDEN_DATABASES), Default::default);
+        // From the last one on: the first may come to where another was.
+        for at in (0..HIDDEN_DATABASES).rev() {
+            self.swap(number(from + at)?, number(to + at)?)?;
+        }
+        self.hidden_from = to;
+        Ok(())
+    }
+
+    /// The last database from `from` on that clients had and that has keys.
+    pub(crate) fn last_used(&self, from: usize) -> Option<usize> {
+        (from..self.hidden_from).rev().find(|db| self.dbs.get(*db).is_some_and(|db| !db.is_empty()))
+    }
+
     fn warm_all(&mut self, db: u8) -> Result<(), CommandError> {
         for table in 0..self.dbs[usize::from(db)].table_count() {
             let entries: Vec<_> = self.dbs[usize::from(db)].table(table).collect();
@@ -117,13 +148,15 @@ impl Keyspace {
     ) -> Result<(), CommandError> {
         match place {
             Place::Hot(number) => {
-                let slot = self.slots.get(number).filter(|slot| self.now_ms < slot.expire_ms);
+                let slot = self.slots.get(number).filter(|slot| !self.has_passed(slot.expire_ms));
                 if let Some(slot) = slot {
                     each(&slot.key, &slot.value);
                 }
             }
             Place::Cold(address) => match self.cold.read(address) {
-                Ok(record) if self.now_ms < record.expire_ms => each(&record.key, &record.value),
+                Ok(record) if !self.has_passed(record.expire_ms) => {
+                    each(&record.key, &record.value);
+                }
                 Ok(_) => {}
                 Err(error @ Error::Corrupt { .. }) => self.note_unreadable(address, &error),
                 Err(error) => return Err(unreadable(error)),

@@ -9,9 +9,12 @@
 //! written is what there was when the dump began.
 
 use super::{Keyspace, unreadable};
+use crate::cold::Record;
+use crate::effects::Effects;
 use crate::error::CommandError;
 use crate::index::{KeyHash, Place};
-use crate::rdb::{LeftOut, Writer};
+use crate::rdb::{LeftOut, Reader, Writer, expires_fields};
+use crate::replicate::field_expiry;
 use crate::slots::NEVER;
 use crate::value::Value;
 use std::collections::HashSet;
@@ -21,9 +24,26 @@ pub const CHANGED_SIZE_MAX: usize = 256 << 20;
 /// Keys of one step.
 const STEP_LEN: usize = 64;
 
+/// Expiry of hash fields in a dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DumpFormat {
+    /// The dump has it.
+    Newest,
+    /// Redis 7.0 reads the dump, which has none. Replicas are sent this many bytes of it at most, as
+    /// commands beside the dump.
+    Redis7 {
+        /// Bytes, about.
+        expiry_size_max: usize,
+    },
+}
+
 /// A dump under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Dumping {
+    format: DumpFormat,
+    /// Bytes of commands that replicas were sent, and hashes that they are about.
+    expiry_size: usize,
+    expiry_count: u64,
     /// Keys of this database with this hash come next.
     db: u8,
     cursor: u64,
@@ -43,11 +63,31 @@ pub(crate) struct Dumping {
 pub struct Piece {
     /// Bytes of the file.
     pub bytes: Vec<u8>,
-    /// What the whole of it left out, once it is whole.
+    /// Counts what the dump leaves out for replicas; set with the last piece.
     pub end: Option<LeftOut>,
 }
 
 impl Dumping {
+    fn new(format: DumpFormat) -> Dumping {
+        let reader = match format {
+            DumpFormat::Newest => Reader::Newest,
+            DumpFormat::Redis7 { .. } => Reader::Redis7,
+        };
+        Dumping {
+            format,
+            expiry_size: 0,
+            expiry_count: 0,
+            db: 0,
+            cursor: 0,
+            seen: HashSet::new(),
+            seen_size: 0,
+            writer: Writer::new(reader),
+            left_out: LeftOut::default(),
+            count: 0,
+            failure: None,
+        }
+    }
+
     fn is_ahead(&self, db: u8, hash: KeyHash) -> bool {
         (self.db, self.cursor) <= (db, hash.number())
     }
@@ -63,21 +103,56 @@ impl Dumping {
         self.seen.insert((db, key.into()))
     }
 
-    fn write(&mut self, db: u8, key: &[u8], value: &Value, expire_ms: i64) {
-        self.left_out.note(db, key, value);
+    fn write(&mut self, effects: &mut Effects, db: u8, key: &[u8], value: &Value, expire_ms: i64) {
+        match self.format {
+            DumpFormat::Newest if expires_fields(value) => {}
+            _ => self.left_out.note(db, key, value),
+        }
+        self.send_field_expiry(effects, db, key, value);
         let expire_ms = Some(expire_ms).filter(|at| *at != NEVER);
         self.count += u64::from(self.writer.key(db, key, value, expire_ms));
+    }
+
+    /// Sends replicas when fields of a hash expire, if the dump has no place for it.
+    fn send_field_expiry(&mut self, effects: &mut Effects, db: u8, key: &[u8], value: &Value) {
+        let (DumpFormat::Redis7 { expiry_size_max }, Value::Hash(hash)) = (self.format, value)
+        else {
+            return;
+        };
+        let size = field_expiry::size(key, hash);
+        if size == 0 || expiry_size_max < self.expiry_size + size {
+            return;
+        }
+        self.expiry_size += size;
+        self.expiry_count += 1;
+        field_expiry::send_hash(db, key, hash, &mut |db, words| {
+            effects.push_for_replicas(db, words);
+        });
+    }
+
+    /// Ends the file. Returns what replicas miss.
+    fn end(&mut self) -> LeftOut {
+        self.left_out.write(&mut self.writer);
+        self.writer.end();
+        let mut left_out = std::mem::take(&mut self.left_out);
+        left_out.field_expiries -= self.expiry_count;
+        left_out
     }
 }
 
 impl Keyspace {
     /// Begins a dump of all keys as they are now, with notes about it and libraries of functions.
     /// Returns whether it has: there is one at a time.
-    pub fn begin_dump(&mut self, notes: &[(&str, &[u8])], functions: &[Vec<u8>]) -> bool {
+    pub fn begin_dump(
+        &mut self,
+        format: DumpFormat,
+        notes: &[(&str, &[u8])],
+        functions: &[Vec<u8>],
+    ) -> bool {
         if self.dumping.is_some() {
             return false;
         }
-        let mut dumping = Box::<Dumping>::default();
+        let mut dumping = Box::new(Dumping::new(format));
         notes.iter().for_each(|(name, value)| dumping.writer.note(name, value));
         functions.iter().for_each(|code| dumping.writer.function(code));
         self.dumping = Some(dumping);
@@ -109,9 +184,8 @@ impl Keyspace {
             self.dumping = Some(dumping);
             return Ok(piece);
         }
-        dumping.left_out.write(&mut dumping.writer);
-        dumping.writer.end();
-        Ok(Piece { bytes: dumping.writer.take(), end: Some(dumping.left_out) })
+        let left_out = dumping.end();
+        Ok(Piece { bytes: dumping.writer.take(), end: Some(left_out) })
     }
 
     /// Writes some keys. Returns whether it was the last of them.
@@ -126,15 +200,17 @@ impl Keyspace {
                 Place::Hot(number) => {
                     let Some(slot) = self.slots.get(number) else { continue };
                     let is_new = !dumping.seen.contains(&(db, slot.key.clone()));
-                    if is_new && self.now_ms < slot.expire_ms {
-                        dumping.write(db, &slot.key, &slot.value, slot.expire_ms);
+                    if is_new && self.is_dumped(slot.expire_ms) {
+                        let effects = &mut self.effects;
+                        dumping.write(effects, db, &slot.key, &slot.value, slot.expire_ms);
                     }
                 }
                 Place::Cold(address) => {
                     let record = self.cold.read(address).map_err(unreadable)?;
                     let is_new = !dumping.seen.contains(&(db, record.key.clone()));
-                    if is_new && self.now_ms < record.expire_ms {
-                        dumping.write(db, &record.key, &record.value, record.expire_ms);
+                    if is_new && self.is_dumped(record.expire_ms) {
+                        let Record { key, value, expire_ms, .. } = &record;
+                        dumping.write(&mut self.effects, db, key, value, *expire_ms);
                     }
                 }
             }
@@ -144,6 +220,11 @@ impl Keyspace {
             dumping.db += 1;
         }
         Ok(false)
+    }
+
+    /// Whether a key that expires then is part of a dump. A replica has no say in what has expired.
+    fn is_dumped(&self, expire_ms: i64) -> bool {
+        self.leaves_expired || self.now_ms < expire_ms
     }
 
     /// A key is about to change, or to go.
@@ -161,8 +242,10 @@ impl Keyspace {
         let hash = KeyHash::new(&slot.key, self.hash_seed);
         let is_client = usize::from(slot.db) < self.config.databases;
         let is_due = is_client && dumping.failure.is_none() && dumping.is_ahead(slot.db, hash);
-        if is_due && dumping.note_seen(slot.db, &slot.key) && self.now_ms < slot.expire_ms {
-            dumping.write(slot.db, &slot.key, &slot.value, slot.expire_ms);
+        let is_dumped = self.leaves_expired || self.now_ms < slot.expire_ms;
+        if is_due && dumping.note_seen(slot.db, &slot.key) && is_dumped {
+            let effects = &mut self.effects;
+            dumping.write(effects, slot.db, &slot.key, &slot.value, slot.expire_ms);
         }
     }
 
@@ -189,7 +272,7 @@ impl Keyspace {
 #[cfg(test)]
 mod tests {
     use crate::config::KvConfig;
-    use crate::keyspace::{Expire, Keyspace};
+    use crate::keyspace::{DumpFormat, Expire, Keyspace};
     use crate::rdb::{Found, walk};
     use crate::value::{Stored as _, Str};
     use std::collections::BTreeMap;
@@ -232,8 +315,8 @@ mod tests {
             set(&mut keys, db, &name, "old");
             expected.insert((u64::from(db), name), "old".to_owned());
         }
-        assert!(keys.begin_dump(&[("a", b"note")], &[]));
-        assert!(!keys.begin_dump(&[], &[]), "one at a time");
+        assert!(keys.begin_dump(DumpFormat::Newest, &[("a", b"note")], &[]));
+        assert!(!keys.begin_dump(DumpFormat::Newest, &[], &[]), "one at a time");
         let mut bytes = Vec::new();
         let mut dice = random::Random::seeded(5);
         loop {
@@ -258,9 +341,9 @@ mod tests {
     fn a_flush_spoils_it() {
         let mut keys = keyspace();
         set(&mut keys, 0, "a", "b");
-        keys.begin_dump(&[], &[]);
+        keys.begin_dump(DumpFormat::Newest, &[], &[]);
         keys.flush(0);
         assert!(keys.dump_some(100).is_err());
-        assert!(keys.begin_dump(&[], &[]), "it has ended");
+        assert!(keys.begin_dump(DumpFormat::Newest, &[], &[]), "it has ended");
     }
 }

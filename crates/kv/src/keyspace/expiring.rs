@@ -10,10 +10,65 @@ pub(super) fn first_expiry(expire_ms: i64, value: &Value) -> i64 {
     }
 }
 
+/// Whether fields of a hash have expired by then, or are hidden.
+#[inline]
+pub(super) fn has_due_fields(slot: &Slot, now_ms: i64) -> bool {
+    match &slot.value {
+        Value::Hash(hash) => hash.has_due_fields(now_ms),
+        _ => false,
+    }
+}
+
 impl Keyspace {
-    /// Whether what has expired stays for now, though nobody finds it.
+    /// Whether the running command decides that a key or field has expired, for its time has passed.
+    /// Commands of the primary and of the log never do.
+    #[inline]
+    pub fn has_passed(&self, expire_ms: i64) -> bool {
+        expire_ms <= self.now_ms && !self.sees_all()
+    }
+
+    /// Whether the running command sees what has expired.
+    #[inline]
+    pub(super) fn sees_all(&self) -> bool {
+        self.is_replaying || self.sees_expired
+    }
+
+    /// Whether what has expired stays for now, though clients do not find it. A client that may write
+    /// to a replica removes what it writes to.
     pub(super) fn keeps_expired(&self) -> bool {
-        self.now_ms < self.keeps_expired_until_ms && !self.is_writing
+        let is_paused = self.now_ms < self.keeps_expired_until_ms;
+        (is_paused || self.leaves_expired) && !self.is_writing
+    }
+
+    /// Settles which fields of a hash the running command finds. Returns whether it finds any; else
+    /// the key is not there for it.
+    #[cold]
+    pub(super) fn settle_fields(&mut self, number: u32, hash: KeyHash) -> bool {
+        let (now_ms, sees_all) = (self.now_ms, self.sees_all());
+        if !sees_all && !self.keeps_expired() {
+            return self.expire_fields(number, hash);
+        }
+        let Some(slot) = self.slots.get_mut(number) else { return false };
+        let Value::Hash(fields) = &mut slot.value else { return true };
+        match sees_all {
+            true => fields.show_hidden(),
+            false => fields.hide_expired(now_ms),
+        }
+        !fields.is_empty()
+    }
+
+    /// The slot of a key, expired or not, as replicas and the log see it.
+    ///
+    /// # Errors
+    /// When its record cannot be read.
+    pub(crate) fn stored_slot(
+        &mut self,
+        db: u8,
+        key: &[u8],
+    ) -> Result<Option<&Slot>, CommandError> {
+        let hash = self.hash(key);
+        let found = self.find_as(db, key, hash)?;
+        Ok(found.and_then(|number| self.slots.get(number)))
     }
 
     /// Takes an expired key out, and logs that.
@@ -78,6 +133,8 @@ impl Keyspace {
     pub fn expire_due(&mut self, count: usize) -> Result<usize, CommandError> {
         let is_kept = self.now_ms < self.keeps_expired_until_ms || self.leaves_expired;
         if !self.expires_by_itself || is_kept {
+            // The primary's keys come and go all the while.
+            self.tidy_expiry();
             return Ok(0);
         }
         let due = self.expiry.take_due(self.now_ms, count);
@@ -111,6 +168,12 @@ impl Keyspace {
                 }
             }
         }
+        self.tidy_expiry();
+        Ok(due.len())
+    }
+
+    /// Drops entries of keys that are gone, once there are many.
+    fn tidy_expiry(&mut self) {
         let keys = self.dbs.iter().map(Index::len).sum();
         if self.expiry.is_untidy(keys) {
             let dbs = &self.dbs;
@@ -118,7 +181,6 @@ impl Keyspace {
             self.expiry
                 .tidy(|db, hash| index(db).is_some_and(|it| it.find(hash, |_| true).is_some()));
         }
-        Ok(due.len())
     }
 
     /// A key goes then, or never.

@@ -16,6 +16,8 @@ const NEWS_MAX: usize = 16;
 pub(crate) struct Rotten {
     found: HashSet<Address>,
     news: Vec<String>,
+    /// Records of the log that were left out, in words.
+    left_out: Vec<String>,
 }
 
 impl Keyspace {
@@ -28,6 +30,18 @@ impl Keyspace {
                 self.rotten.news.push(error.to_string());
             }
         }
+    }
+
+    /// Notes a record of the log that is left out.
+    pub(crate) fn note_left_out(&mut self, what: String) {
+        if self.rotten.left_out.len() < NEWS_MAX {
+            self.rotten.left_out.push(what);
+        }
+    }
+
+    /// Unreadable records.
+    pub(crate) fn left_out(&self) -> &[String] {
+        &self.rotten.left_out
     }
 
     /// Notes that so many records of a segment cannot be moved out of it.

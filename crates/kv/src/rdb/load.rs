@@ -279,19 +279,15 @@ fn hash_packed(input: &mut Input<'_>, of: u8) -> Result<Hash, Failure> {
     Ok(hash)
 }
 
-/// The latest moment that a field's expiry may be, in milliseconds since the epoch.
-const EXPIRY_MAX: u64 = (1 << 46) - 2;
-
 fn set_expiry(
     input: &Input<'_>,
     hash: &mut Hash,
     field: &[u8],
     expire_ms: u64,
 ) -> Result<(), Failure> {
-    if EXPIRY_MAX < expire_ms {
-        return Err(input.corrupt("an expiry beyond all limits"));
-    }
-    hash.set_expiry(field, i64::try_from(expire_ms).ok());
+    let expire_ms = i64::try_from(expire_ms).ok().filter(|at| *at <= Hash::EXPIRY_MAX_MS);
+    let expire_ms = expire_ms.ok_or_else(|| input.corrupt("an expiry beyond all limits"))?;
+    hash.set_expiry(field, Some(expire_ms));
     Ok(())
 }
 

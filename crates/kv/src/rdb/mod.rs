@@ -5,12 +5,13 @@
 //! file      "REDIS" version, 4 digits │ words and keys with values │ 255 │ CRC-64 of all before
 //! ```
 //! Versions up to 12 are read, with every encoding that Redis has had since version 6. Version 10 is
-//! written, which Redis 7.0 reads, but for hashes whose fields expire: only 7.4 has those.
+//! written, which Redis 7.0 reads. Hashes whose fields expire are of version 12, which only 7.4 reads: in
+//! what `DUMP` answers, and in dumps for replicas that take them.
 //!
 //! All of it may come from anybody: bytes that are none are an error, and nothing is allocated that
 //! the bytes before do not account for.
 
-mod crc64;
+pub(crate) mod crc64;
 mod file;
 mod input;
 mod load;
@@ -24,12 +25,12 @@ mod write;
 pub use file::{Found, walk};
 pub use input::Failure;
 pub use modules::{ModuleKey, ModuleWord, Modules};
+pub use save::Reader;
 pub use write::{LeftOut, Writer};
 
 use crate::value::Value;
 use crc64::crc64;
 use input::Input;
-use save::Reader;
 
 /// The newest version that is read.
 pub(crate) const VERSION_MAX: u16 = 12;

@@ -147,7 +147,7 @@ fn hash(out: &mut Vec<u8>, hash: &Hash, reader: Reader) {
     }
     if hash.encoding().starts_with("listpack") {
         let mut pack = Listpack::default();
-        for (field, value) in hash.iter() {
+        for (field, value) in hash.stored() {
             pack.push(field);
             pack.push(value);
         }
@@ -156,8 +156,8 @@ fn hash(out: &mut Vec<u8>, hash: &Hash, reader: Reader) {
         return;
     }
     out.push(kind::HASH);
-    put_length(out, hash.len() as u64);
-    for (field, value) in hash.iter() {
+    put_length(out, hash.stored_len() as u64);
+    for (field, value) in hash.stored() {
         put_string(out, field);
         put_string(out, value);
     }
@@ -166,8 +166,8 @@ fn hash(out: &mut Vec<u8>, hash: &Hash, reader: Reader) {
 fn expiring(out: &mut Vec<u8>, hash: &Hash, first: i64) {
     out.push(kind::HASH_EXPIRING);
     out.extend(first.to_le_bytes());
-    put_length(out, hash.len() as u64);
-    for (field, value) in hash.iter() {
+    put_length(out, hash.stored_len() as u64);
+    for (field, value) in hash.stored() {
         let after = hash.expiry_of(field).map(|at| at.saturating_sub(first).saturating_add(1));
         put_length(out, after.and_then(|after| u64::try_from(after).ok()).unwrap_or(0));
         put_string(out, field);

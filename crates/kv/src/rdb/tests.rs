@@ -255,3 +255,21 @@ fn a_damaged_dump_is_said_to_be() {
     assert!(matches!(walk(&rotten), Err(Failure::Checksum { .. })));
     assert!(matches!(walk(b"REDIS0000"), Err(Failure::Corrupt { .. })));
 }
+
+#[test]
+fn field_expiries_up_to_the_limit_come_back() {
+    let payload = |at: i64| {
+        let mut hash = Hash::default();
+        for (field, at) in [("first", 1_900_000_000_000), ("last", at)] {
+            hash.insert(field.as_bytes(), b"v");
+            hash.set_expiry(field.as_bytes(), Some(at));
+        }
+        dump(&hash.into_value()).expect("a type of Redis")
+    };
+    for at in [70_368_744_177_662, Hash::SET_EXPIRY_MAX_MS, Hash::EXPIRY_MAX_MS] {
+        let Ok(Value::Hash(hash)) = restore(&payload(at), SIZE_MAX) else { panic!("{at}") };
+        assert_eq!(hash.expiry_of(b"last"), Some(at));
+    }
+    let beyond = restore(&payload(Hash::EXPIRY_MAX_MS + 1), SIZE_MAX);
+    assert_eq!(beyond.err(), Some(Refusal::Value));
+}

@@ -1,9 +1,9 @@
-//! A whole dump file, written piece by piece, as Redis 7.0 reads it.
+//! A whole dump file, written piece by piece.
 
 use super::crc64::crc64;
 use super::file::word;
 use super::save::{self, Reader, put_bytes, put_length};
-use super::{VERSION, expires_fields};
+use super::{VERSION, VERSION_OF_FIELD_EXPIRY, expires_fields};
 use crate::value::Value;
 
 /// A file that is being written. What it takes gathers until [`Writer::take`].
@@ -13,17 +13,20 @@ pub struct Writer {
     crc: u64,
     /// The database that keys are written to now.
     db: Option<u8>,
-}
-
-impl Default for Writer {
-    fn default() -> Writer {
-        let mut writer = Writer { out: Vec::new(), crc: 0, db: None };
-        writer.out.extend_from_slice(format!("REDIS{VERSION:04}").as_bytes());
-        writer
-    }
+    reader: Reader,
 }
 
 impl Writer {
+    /// An empty file for a reader.
+    pub fn new(reader: Reader) -> Writer {
+        let version = match reader {
+            Reader::Newest => VERSION_OF_FIELD_EXPIRY,
+            Reader::Redis7 => VERSION,
+        };
+        let out = format!("REDIS{version:04}").into_bytes();
+        Writer { out, crc: 0, db: None, reader }
+    }
+
     /// Bytes that have gathered.
     pub fn len(&self) -> usize {
         self.out.len()
@@ -67,7 +70,7 @@ impl Writer {
         self.out.push(0);
         put_bytes(&mut self.out, key);
         let value_at = self.out.len();
-        save::value(&mut self.out, value, Reader::Redis7);
+        save::value(&mut self.out, value, self.reader);
         self.out[kind_at] = self.out.remove(value_at);
         true
     }

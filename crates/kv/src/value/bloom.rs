@@ -97,14 +97,19 @@ impl Hash {
 }
 
 impl Filter {
-    /// None if it would be too large.
-    fn new(capacity: u64, error: f64) -> Option<Filter> {
-        let bits_per_element = -(error.ln() / LN_2_SQUARED);
-        let bits = capacity as f64 * bits_per_element;
+    /// Bytes of a filter; none if it would be too large.
+    fn size(capacity: u64, error: f64) -> Option<usize> {
+        let bits = capacity as f64 * -(error.ln() / LN_2_SQUARED);
         if !(0.0..(SIZE_MAX * 8) as f64).contains(&bits) || capacity == 0 {
             return None;
         }
-        let size = usize::try_from((bits as u64).div_ceil(64).max(1) * 8).ok()?;
+        usize::try_from((bits as u64).div_ceil(64).max(1) * 8).ok()
+    }
+
+    /// None if it would be too large.
+    fn new(capacity: u64, error: f64) -> Option<Filter> {
+        let bits_per_element = -(error.ln() / LN_2_SQUARED);
+        let size = Filter::size(capacity, error)?;
         let hashes = (LN_2 * bits_per_element).ceil() as u32;
         let bytes = vec![0; size];
         Some(Filter { bytes, size: 0, error, bits_per_element, hashes, capacity, power: 0 })
@@ -164,12 +169,23 @@ impl Filter {
     }
 }
 
+impl BloomConfig {
+    /// Bytes of an empty filter; none if it would be too large.
+    pub fn size(&self) -> Option<usize> {
+        Filter::size(self.capacity, self.first_error())
+    }
+
+    fn first_error(&self) -> f64 {
+        if self.growth == 0 { self.error } else { self.error * TIGHTENING }
+    }
+}
+
 impl Bloom {
     /// An empty one; none if it would be too large.
     pub fn new(config: BloomConfig) -> Option<Bloom> {
-        let BloomConfig { capacity, error, growth } = config;
+        let first_error = config.first_error();
+        let BloomConfig { capacity, growth, .. } = config;
         let scaling = if growth == 0 { NOT_SCALING } else { 0 };
-        let first_error = if growth == 0 { error } else { error * TIGHTENING };
         let filters = vec![Filter::new(capacity, first_error)?];
         Some(Bloom { filters, size: 0, options: NOT_ROUNDED | WIDE | scaling, growth })
     }

@@ -57,10 +57,21 @@ struct Expiries {
     by_time: BTreeSet<(i64, Box<[u8]>)>,
     /// Bytes of the fields' names.
     name_size: usize,
+    /// Expired fields that clients of a replica do not see. They stay among the others here, and come
+    /// back for commands of the primary.
+    hidden: Vec<Pair>,
+    /// The time of the last one of those.
+    hidden_until_ms: Option<i64>,
 }
 
 impl Hash {
-    /// How many fields there are.
+    /// The latest time at which a field may expire, in milliseconds since the epoch: what the formats
+    /// of Redis can say.
+    pub const EXPIRY_MAX_MS: i64 = (1 << 48) - 1;
+    /// The latest time that commands take, as in Redis, which keeps two bits free.
+    pub const SET_EXPIRY_MAX_MS: i64 = Hash::EXPIRY_MAX_MS >> 2;
+
+    /// Number of fields without hidden ones.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
@@ -130,6 +141,12 @@ impl Hash {
         self.expiries.as_ref()?.by_field.get(field).copied()
     }
 
+    /// When fields expire, in milliseconds since the epoch, with the fields, the first one first.
+    pub fn expiries(&self) -> impl Iterator<Item = (i64, &[u8])> {
+        let by_time = self.expiries.iter().flat_map(|expiries| &expiries.by_time);
+        by_time.map(|(at, field)| (*at, &**field))
+    }
+
     /// Bytes of memory that the expiry of a field takes, about.
     pub fn expiry_cost(field: &[u8]) -> usize {
         EXPIRY_COST + 2 * field.len()
@@ -162,8 +179,55 @@ impl Hash {
         self.expiries.as_ref()?.by_time.first().map(|(at, _)| *at)
     }
 
+    /// Whether a field has expired by then, or is hidden.
+    #[inline]
+    pub fn has_due_fields(&self, now_ms: i64) -> bool {
+        self.expiries.as_ref().is_some_and(|expiries| {
+            let first = expiries.by_time.first();
+            first.is_some_and(|(at, _)| *at <= now_ms) || !expiries.hidden.is_empty()
+        })
+    }
+
+    /// Hides the fields that have expired by then. They stay in all that is written of the hash.
+    pub fn hide_expired(&mut self, now_ms: i64) {
+        let Some(expiries) = self.expiries.as_deref_mut() else { return };
+        let from = expiries.hidden_until_ms.map_or(i64::MIN, |until| until.saturating_add(1));
+        let end = now_ms.saturating_add(1);
+        if end <= from {
+            return;
+        }
+        for (_, field) in expiries.by_time.range((from, Box::default())..(end, Box::default())) {
+            if let Some(at) = self.entries.find(field) {
+                expiries.hidden.push(self.entries.swap_remove(at));
+            }
+        }
+        expiries.hidden_until_ms = Some(now_ms);
+    }
+
+    /// Shows the fields again that are hidden.
+    pub fn show_hidden(&mut self) {
+        let Some(expiries) = self.expiries.as_deref_mut() else { return };
+        expiries.hidden_until_ms = None;
+        for pair in std::mem::take(&mut expiries.hidden) {
+            self.entries.push(pair);
+        }
+    }
+
+    /// All fields and values, hidden or not, in no order: what is kept of the hash.
+    pub fn stored(&self) -> impl Iterator<Item = FieldAndValue<'_>> {
+        let hidden = self.expiries.iter().flat_map(|expiries| &expiries.hidden);
+        self.entries.iter().chain(hidden).map(|pair| (pair.field.bytes(), pair.value.bytes()))
+    }
+
+    /// Number of fields, hidden ones included.
+    pub fn stored_len(&self) -> usize {
+        let hidden = self.expiries.as_ref().map_or(0, |expiries| expiries.hidden.len());
+        self.len() + hidden
+    }
+
     /// Takes out the fields that have expired, and returns them.
     pub fn take_expired(&mut self, now_ms: i64) -> Vec<Box<[u8]>> {
+        self.show_hidden();
         let mut expired = Vec::new();
         loop {
             let first = self.expiries.as_ref().and_then(|expiries| expiries.by_time.first());
@@ -205,8 +269,8 @@ impl Stored for Hash {
     boxed_variant!(Hash);
 
     fn encode(&self, out: &mut Vec<u8>) {
-        put_varint(out, self.len() as u64);
-        self.iter().for_each(|(field, value)| {
+        put_varint(out, self.stored_len() as u64);
+        self.stored().for_each(|(field, value)| {
             put_bytes(out, field);
             put_bytes(out, value);
         });
@@ -241,8 +305,10 @@ impl Stored for Hash {
 
     fn heap_size(&self) -> usize {
         let expiries = self.expiries.as_deref();
-        let expiries =
-            expiries.map_or(0, |one| one.by_field.len() * EXPIRY_COST + 2 * one.name_size);
+        let expiries = expiries.map_or(0, |one| {
+            let hidden = one.hidden.len() * size_of::<Pair>();
+            one.by_field.len() * EXPIRY_COST + 2 * one.name_size + hidden
+        });
         size_of::<Hash>() + self.entries.heap_size() + self.pair_size + expiries
     }
 

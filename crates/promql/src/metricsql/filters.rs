@@ -1,6 +1,5 @@
 //! Selectors with their templates expanded: the name and the filters of each set put together.
 
-use crate::check::check_matcher;
 use crate::error::Span;
 use crate::metricsql::ast::{Expr, Selector};
 use crate::metricsql::raw::{self, Filter, Raw};
@@ -83,9 +82,8 @@ impl<'a> Expander<'a> {
     fn matcher(&mut self, label: &str, op: MatchOp, value: String, span: Span) -> Result<Matcher> {
         self.charge_part(label.len() + value.len(), span)?;
         let is_regex = matches!(op, MatchOp::Regex | MatchOp::NotRegex);
-        if is_regex && !self.patterns.contains(&value) {
-            check_matcher(&value).map_err(|why| self.error(span, why))?;
-            self.patterns.insert(value.clone());
+        if is_regex {
+            self.patterns.check(&value).map_err(|why| self.error(span, why))?;
         }
         Ok(Matcher::new(label, op, value))
     }

@@ -19,8 +19,9 @@ use crate::metricsql::number::seconds;
 use crate::metricsql::parser::WRITTEN_NESTING_MAX;
 use crate::metricsql::raw::{self, Definition, Length, Piece, Raw};
 use crate::metricsql::templates::BUILT_IN;
+use crate::patterns::PatternChecker;
 use crate::quote::quote;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 pub(super) type Result<T> = std::result::Result<T, ParseError>;
 /// A node and the depth of the tree below it.
@@ -40,7 +41,7 @@ pub(crate) fn expand(text: &str, raw: &Raw) -> Result<Expr> {
     let mut expander = Expander {
         text,
         templates: Vec::new(),
-        patterns: HashSet::new(),
+        patterns: PatternChecker::default(),
         size: 0,
         depth: 0,
         call_span: None,
@@ -81,8 +82,8 @@ pub(super) enum Value<'a> {
 pub(super) struct Expander<'a> {
     text: &'a str,
     templates: Vec<Template<'a>>,
-    /// Regular expressions that are known to be some: a template may use one many times.
-    pub(super) patterns: HashSet<String>,
+    /// Checks regular expressions; a template may use one many times.
+    pub(super) patterns: PatternChecker,
     /// What has been made so far, see [`EXPANDED_SIZE_MAX`].
     size: usize,
     depth: usize,

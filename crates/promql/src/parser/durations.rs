@@ -55,13 +55,7 @@ impl Parser<'_> {
     fn duration(&self, expr: DurationExpr) -> Result<Duration> {
         match expr.literal() {
             Some(seconds) => Ok(Duration { ms: self.duration_of(seconds, expr.span)?, expr: None }),
-            None if self.options.experimental_functions => {
-                Ok(Duration { ms: 0, expr: Some(Box::new(expr)) })
-            }
-            None => {
-                let what = "experimental duration expression is not enabled";
-                Err(self.not_enabled(expr.span, what))
-            }
+            None => Ok(Duration { ms: 0, expr: Some(Box::new(expr)) }),
         }
     }
 

@@ -4,14 +4,18 @@
 //! Plain calls for plain code: a runtime of its own waits inside.
 
 use super::arguments::option;
+use crate::doors::http::partial;
 use crate::listeners::tls::read_certificates;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use bytes::Bytes;
 use clap::{ArgMatches, Command};
 use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, RETRY_AFTER, TRANSFER_ENCODING};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, TRANSFER_ENCODING,
+};
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use std::path::Path;
@@ -78,6 +82,8 @@ pub struct Client {
     connection: Option<SendRequest<Full<Bytes>>>,
     /// When the answer has to be there.
     deadline: Option<Instant>,
+    /// Whether an answer that lacks samples is an error.
+    refuses_partial: bool,
 }
 
 /// A request.
@@ -92,12 +98,77 @@ pub struct Asked<'a> {
     pub body: Bytes,
 }
 
+/// Error: a server answered without the samples of its damaged files.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{path}: the answer is partial, as the server cannot read some of its files: repair its data \
+     directory first (quipu verify --repair)"
+)]
+pub struct PartialAnswer {
+    path: String,
+}
+
+/// Error: a server answered with a status that is no success.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {status}: {words}")]
+pub struct StatusError {
+    /// Path of the request.
+    pub path: String,
+    /// Status of the answer.
+    pub status: StatusCode,
+    /// Text of the answer.
+    pub words: String,
+}
+
 /// How the server answered.
 pub struct Reply {
     /// Its status.
     pub status: StatusCode,
     /// Its text, when the status is no success.
     pub error: String,
+    /// Content type; empty if the server sends none.
+    pub content_type: String,
+    /// Bytes of its body, when the status is a success.
+    pub size: u64,
+}
+
+/// Error: an answer has neither a body nor the content type that the server sends with an empty one.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{path}: an empty answer of content type {found:?}, not {expected:?}: did a proxy answer instead of \
+     the server?"
+)]
+pub struct EmptyAnswer {
+    path: String,
+    found: String,
+    expected: &'static str,
+}
+
+impl Reply {
+    /// Checks that an empty answer has a content type: then it is the server that has nothing. A proxy
+    /// whose server is away may answer 200 without a body.
+    ///
+    /// # Errors
+    /// [`EmptyAnswer`].
+    pub fn check_empty(&self, path: &str, expected: &'static str) -> Result<(), EmptyAnswer> {
+        if 0 < self.size || self.content_type.starts_with(expected) {
+            return Ok(());
+        }
+        let (path, found) = (path.to_string(), self.content_type.clone());
+        Err(EmptyAnswer { path, found, expected })
+    }
+
+    /// Checks that the status is a success.
+    ///
+    /// # Errors
+    /// [`StatusError`].
+    pub fn check(self, path: &str) -> anyhow::Result<()> {
+        let Reply { status, error: words, .. } = self;
+        match status.is_success() {
+            true => Ok(()),
+            false => Err(StatusError { path: path.to_string(), status, words }.into()),
+        }
+    }
 }
 
 /// Adds the arguments that every client command has.
@@ -172,7 +243,14 @@ impl Client {
             authorization: authorization(access)?,
             connection: None,
             deadline: None,
+            refuses_partial: false,
         })
+    }
+
+    /// Makes a partial answer an error ([`PartialAnswer`]). A Quipu marks one by a header, where it
+    /// knows that before the body; `deny_partial_response=1` in the request covers the rest.
+    pub fn refusing_partial(self) -> Client {
+        Client { refuses_partial: true, ..self }
     }
 
     /// Tells apart who asks, by a digest of what logs in; nothing where nothing does.
@@ -295,8 +373,40 @@ impl Client {
             Err(error) => return Ok(Attempt::Away(error.into())),
         };
         let status = response.status();
-        let mut error = Vec::new();
-        let has_end = says_its_end(&response);
+        let is_partial = response.headers().contains_key(partial::HEADER);
+        if self.refuses_partial && status.is_success() && is_partial {
+            let path = path.split('?').next().unwrap_or(path).to_string();
+            return Err(PartialAnswer { path }.into());
+        }
+        let (error, size) = self.read_body(&mut response, on_bytes)?;
+        self.connection = Some(connection);
+        let error = self.without_secret(String::from_utf8_lossy(&error).trim_end());
+        let text = |value: &HeaderValue| value.to_str().map(str::to_string).ok();
+        let content_type = response.headers().get(CONTENT_TYPE).and_then(text).unwrap_or_default();
+        let reply = Reply { status, error, content_type, size };
+        let header = response.headers().get(RETRY_AFTER);
+        let is_busy = match status {
+            StatusCode::TOO_MANY_REQUESTS => true,
+            // Without it there is nothing to wait for.
+            StatusCode::SERVICE_UNAVAILABLE => header.is_some(),
+            _ => false,
+        };
+        if is_busy {
+            let text = header.and_then(|value| value.to_str().ok());
+            return Ok(Attempt::Busy(reply, text.and_then(|text| text.parse().ok())));
+        }
+        Ok(Attempt::Answered(reply))
+    }
+
+    /// Reads the body: hands on that of a success, and returns its size; returns that of an error.
+    fn read_body(
+        &self,
+        response: &mut Response<Incoming>,
+        on_bytes: OnBytes<'_>,
+    ) -> anyhow::Result<(Vec<u8>, u64)> {
+        let status = response.status();
+        let (mut error, mut size) = (Vec::new(), 0);
+        let has_end = says_its_end(response);
         loop {
             let patience = self.patience();
             let reading = async { timeout(patience, response.frame()).await };
@@ -310,26 +420,15 @@ impl Client {
             }
             let Some(bytes) = frame.data_ref() else { continue };
             match status.is_success() {
-                true => on_bytes(bytes)?,
+                true => {
+                    size += bytes.len() as u64;
+                    on_bytes(bytes)?;
+                }
                 false if error.len() < ERROR_SIZE_MAX => error.extend_from_slice(bytes),
                 false => {}
             }
         }
-        self.connection = Some(connection);
-        let error = self.without_secret(String::from_utf8_lossy(&error).trim_end());
-        let reply = Reply { status, error };
-        let header = response.headers().get(RETRY_AFTER);
-        let is_busy = match status {
-            StatusCode::TOO_MANY_REQUESTS => true,
-            // Without it there is nothing to wait for.
-            StatusCode::SERVICE_UNAVAILABLE => header.is_some(),
-            _ => false,
-        };
-        if is_busy {
-            let text = header.and_then(|value| value.to_str().ok());
-            return Ok(Attempt::Busy(reply, text.and_then(|text| text.parse().ok())));
-        }
-        Ok(Attempt::Answered(reply))
+        Ok((error, size))
     }
 
     /// Some servers show the request in their errors, and these stand in logs and in answers to others.

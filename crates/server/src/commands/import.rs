@@ -12,6 +12,7 @@ use super::checkpoint::Checkpoint;
 use super::client::{Client, arguments};
 #[cfg(feature = "sql")]
 use super::import_parquet::{is_parquet, run as send_parquet};
+use super::target_store::{self, IS_ANOTHER, is_same};
 use crate::quantity::format_size;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
@@ -39,6 +40,9 @@ const REFUSALS_SHOWN: usize = 3;
 struct Progress {
     /// Bytes of the file that the server has stored.
     offset: u64,
+    /// Store that they were sent to, where the server names it.
+    #[serde(default)]
+    store: Option<String>,
 }
 
 /// The subcommand.
@@ -97,7 +101,15 @@ fn send_file(client: &mut Client, path: &str, name: &Path) -> anyhow::Result<u64
     let mut file = File::open(name).with_context(|| name.display().to_string())?;
     let size = file.metadata()?.len();
     let checkpoint = Checkpoint::of(name);
-    let offset = checkpoint.read::<Progress>()?.map_or(0, |progress| progress.offset);
+    let store = target_store::identify(client)?;
+    let offset = match checkpoint.read::<Progress>()? {
+        None => 0,
+        Some(before) if is_same(before.store.as_ref(), store.as_ref()) => before.offset,
+        Some(_) => {
+            eprintln!("quipu: {IS_ANOTHER}");
+            0
+        }
+    };
     if size < offset {
         bail!("{} is shorter than what was sent of it; remove its .progress file", name.display());
     }
@@ -109,7 +121,8 @@ fn send_file(client: &mut Client, path: &str, name: &Path) -> anyhow::Result<u64
         bar.reset_eta();
     }
     file.seek(SeekFrom::Start(offset))?;
-    let mut save = |sent: u64| checkpoint.write(&Progress { offset: offset + sent });
+    let mut save =
+        |sent: u64| checkpoint.write(&Progress { offset: offset + sent, store: store.clone() });
     let refused = send_lines(client, path, BufReader::new(file), &bar, &mut save)?;
     checkpoint.remove();
     Ok(refused)

@@ -16,6 +16,7 @@ pub mod kv;
 pub mod migrate;
 mod redis;
 pub mod serve;
+mod target_store;
 pub mod verify;
 
 use crate::flags;

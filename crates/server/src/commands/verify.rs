@@ -2,6 +2,7 @@
 //! repairs it when a person says so.
 
 use super::arguments::{option, switch};
+use crate::doors::redis::saved_files;
 use crate::quantity::format_size;
 use clap::{ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -84,13 +85,26 @@ fn is_of_others(error: &anyhow::Error) -> bool {
 struct Others {
     keys: Option<KvRepair>,
     tables: Option<TablesRepair>,
+    /// Records of keys in the log that are lost with a part of them.
+    lost_records: Vec<String>,
 }
 
 impl Others {
     fn plan(vfs: &dyn Vfs, directory: &Path) -> anyhow::Result<Others> {
         let log = directory.join(store::WAL_DIR);
         let tables = tables::repair::plan(vfs, directory, &log)?;
-        Ok(Others { keys: kv::repair::plan(vfs, directory)?, tables })
+        let left_out = kv::verify::verify(vfs, directory)?.map(|keys| keys.left_out);
+        let lost = |(file, what): (PathBuf, String)| format!("{}: {what}", file.display());
+        let lost_records = left_out.unwrap_or_default().into_iter().map(lost).collect();
+        let keys = match store::is_file_lost(vfs, directory, &kv::kv::manifest_file()) {
+            true => kv::repair::plan_lost(vfs, directory)?,
+            false => None,
+        };
+        let keys = match keys {
+            None => kv::repair::plan(vfs, directory)?,
+            lost => lost,
+        };
+        Ok(Others { keys, tables, lost_records })
     }
 
     fn is_empty(&self) -> bool {
@@ -104,7 +118,8 @@ impl Others {
 
     fn losses(&self) -> impl Iterator<Item = &String> {
         let of_tables = self.tables.iter().flat_map(|tables| tables.losses());
-        self.keys.iter().flat_map(|keys| keys.losses()).chain(of_tables)
+        let of_keys = self.keys.iter().flat_map(|keys| keys.losses());
+        of_keys.chain(of_tables).chain(&self.lost_records)
     }
 
     /// Does it. Returns the folders with what was moved aside.
@@ -150,10 +165,11 @@ fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(PROBLEMS));
     }
     let mut folders = Vec::new();
+    // Lost keys have a manifest again before the root manifest accepts the loss.
+    folders.extend(others.apply(&vfs)?);
     if !plan.is_empty() {
         folders.push(plan.apply(&mut |says| eprintln!("{says}"))?);
     }
-    folders.extend(others.apply(&vfs)?);
     // Verification takes the lock.
     drop(plan);
     for folder in folders {
@@ -184,12 +200,14 @@ fn verify(directory: &Path, snapshots: Snapshots) -> Result<VerifyReport, store:
 fn add_keys(vfs: &dyn Vfs, directory: &Path, report: &mut VerifyReport) {
     match kv::verify::verify(vfs, directory) {
         Ok(None) => {}
-        Ok(Some(keys)) => {
+        Ok(Some(mut keys)) => {
+            keys.problems.extend(saved_files::check(vfs, directory));
             report.files += keys.files;
             report.bytes += keys.bytes;
             report.keys += keys.keys;
             let finding = |(file, what)| Finding { file, what };
             report.problems.extend(keys.problems.into_iter().map(finding));
+            report.notes.extend(keys.left_out.into_iter().map(finding));
             let what = "no checkpoint of the keys names it; the next start removes it";
             let note = |file| Finding { file, what: what.to_owned() };
             report.notes.extend(keys.leftovers.into_iter().map(note));

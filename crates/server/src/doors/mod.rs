@@ -43,9 +43,10 @@ pub fn open(
             vec![tokio::spawn(accept(accepting, bound.streams, http, stop.clone()))]
         }
         Listener::Influx => influx::open(app, bound, accepting, stop),
-        Listener::Redis => match &app.kv {
-            Some(kv) => redis::open(app, kv.clone(), bound, accepting, stop),
-            None => Vec::new(),
+        Listener::Redis => match (&app.kv, &app.closed.keys) {
+            (Some(kv), _) => redis::open(app, kv.clone(), bound, accepting, stop),
+            (None, Some(reason)) => redis::open_closed(reason, bound, accepting, stop),
+            (None, None) => Vec::new(),
         },
         #[cfg(feature = "sql")]
         Listener::Postgres => postgres::open(app, bound, accepting, stop),

@@ -73,6 +73,7 @@ fn serve(asset: &Asset) -> Answer {
         status: StatusCode::OK,
         content_type: asset.content_type,
         headers: Vec::new(),
+        late_header: None,
         content,
     };
     answer

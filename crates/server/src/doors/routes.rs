@@ -2,11 +2,11 @@
 //!
 //! `{x}` in a pattern stands for one piece of a path, `{x*}` at its end for all that follows.
 //! Everything also answers under `/prometheus` and `/graphite`, where clients that were told a path
-//! prefix look.
+//! prefix look, and under `/metricsql`, where queries are in MetricsQL.
 
 use super::admin::{cardinality, legacy, orders, running, status};
 use super::http::answer::Wording;
-use super::http::router::{Access, BriefDoor, Class, Door, Route};
+use super::http::router::{Access, BriefDoor, Class, Confinement, Door, Route};
 use super::influx::{
     buckets, flux as influx_flux, handshakes, query as influx_query, v3, write as influx,
 };
@@ -14,7 +14,7 @@ use super::prometheus::{
     exemplars, exposition, federate, functions, pushgateway, query, remote_read, remote_write,
     series, syntax,
 };
-use super::victoriametrics::{export, import};
+use super::victoriametrics::{csv_import, export, import};
 use super::{graphite, page};
 use hyper::Method;
 
@@ -22,7 +22,6 @@ const GET: &[Method] = &[Method::GET, Method::HEAD];
 const BOTH: &[Method] = &[Method::GET, Method::HEAD, Method::POST];
 const POST: &[Method] = &[Method::POST, Method::PUT];
 const DELETE: &[Method] = &[Method::DELETE];
-const ANY: &[Method] = &[Method::GET, Method::POST, Method::PUT];
 
 const fn insert(pattern: &'static str, wording: Wording, door: Door) -> Route {
     Route {
@@ -30,6 +29,7 @@ const fn insert(pattern: &'static str, wording: Wording, door: Door) -> Route {
         methods: POST,
         class: Class::Insert,
         access: Access::Change,
+        confinement: Confinement::AddsLabels,
         wording,
         door,
         brief: None,
@@ -43,6 +43,7 @@ const fn read(pattern: &'static str, door: Door) -> Route {
         methods: BOTH,
         class: Class::Query,
         access: Access::Read,
+        confinement: Confinement::Applied,
         wording,
         door,
         brief: None,
@@ -60,10 +61,16 @@ const fn control(pattern: &'static str, door: Door) -> Route {
         methods: BOTH,
         class: Class::Control,
         access: Access::Read,
+        confinement: Confinement::Refused,
         wording,
         door,
         brief: None,
     }
+}
+
+/// Work that grows with what the client sends or with what the store has.
+const fn gated(pattern: &'static str, door: Door) -> Route {
+    Route { class: Class::Query, ..control(pattern, door) }
 }
 
 const fn change(pattern: &'static str, methods: &'static [Method], door: Door) -> Route {
@@ -73,6 +80,7 @@ const fn change(pattern: &'static str, methods: &'static [Method], door: Door) -
         methods,
         class: Class::Order,
         access: Access::Change,
+        confinement: Confinement::Refused,
         wording,
         door,
         brief: None,
@@ -86,6 +94,7 @@ const fn open(pattern: &'static str, door: Door) -> Route {
         methods: GET,
         class: Class::Inline,
         access: Access::Open,
+        confinement: Confinement::Harmless,
         wording,
         door,
         brief: None,
@@ -99,19 +108,32 @@ const fn page(pattern: &'static str, door: Door) -> Route {
         methods: GET,
         class: Class::Control,
         access: Access::Read,
+        confinement: Confinement::Harmless,
         wording,
         door,
         brief: None,
     }
 }
 
+/// A route that tells nothing of series.
+const fn harmless(route: Route) -> Route {
+    Route { confinement: Confinement::Harmless, ..route }
+}
+
+/// A route that cannot be confined to some series.
+const fn unconfined(route: Route) -> Route {
+    Route { confinement: Confinement::Refused, ..route }
+}
+
 const fn influxql(pattern: &'static str) -> Route {
     let brief = influx_query::query_brief;
-    Route { wording: Wording::InfluxV1, ..query(pattern, influx_query::query, brief) }
+    let route = query(pattern, influx_query::query, brief);
+    unconfined(Route { wording: Wording::InfluxV1, ..route })
 }
 
 const fn flux(pattern: &'static str) -> Route {
-    Route { methods: POST, wording: Wording::InfluxV2, ..read(pattern, influx_flux::query) }
+    let route = read(pattern, influx_flux::query);
+    unconfined(Route { methods: POST, wording: Wording::InfluxV2, ..route })
 }
 
 /// Every route.
@@ -127,6 +149,7 @@ pub const ROUTES: &[Route] = &[
     insert("/api/v3/write_lp", Wording::InfluxV3, v3::write),
     insert("/api/v1/import", Wording::Plain, import::json_lines),
     insert("/api/v1/import/native", Wording::Plain, import::native),
+    insert("/api/v1/import/csv", Wording::Plain, csv_import::import),
     insert("/api/v1/import/prometheus", Wording::Plain, exposition::import),
     insert("/api/v1/import/prometheus/metrics/job{labels*}", Wording::Plain, exposition::import),
     insert("/metrics/job{labels*}", Wording::Plain, pushgateway::push),
@@ -143,7 +166,8 @@ pub const ROUTES: &[Route] = &[
     read("/api/v1/export/native", export::native),
     read("/federate", federate::federate),
     read("/api/v1/status/tsdb", cardinality::tsdb),
-    read("/api/v1/status/series/new", cardinality::new_series),
+    read("/api/v1/series/count", cardinality::series_count),
+    unconfined(read("/api/v1/status/series/new", cardinality::new_series)),
     read("/api/v1/status/series/unqueried", cardinality::unqueried),
     read("/metrics/find", graphite::find),
     read("/metrics/expand", graphite::expand),
@@ -153,41 +177,49 @@ pub const ROUTES: &[Route] = &[
     read("/tags/autoComplete/tags", graphite::complete_tags),
     read("/tags/autoComplete/values", graphite::complete_values),
     read("/tags/{name}", graphite::values),
-    control("/api/v1/metadata", series::metadata),
-    control("/api/v1/functions", functions::list),
-    control("/api/v1/format_query", syntax::format_query),
-    control("/api/v1/parse_query", syntax::parse_query),
-    control("/prettify-query", syntax::prettify),
-    control("/expand-with-exprs", syntax::expand_with),
+    gated("/api/v1/metadata", series::metadata),
+    harmless(control("/api/v1/functions", functions::list)),
+    harmless(gated("/api/v1/format_query", syntax::format_query)),
+    harmless(gated("/api/v1/parse_query", syntax::parse_query)),
+    harmless(gated("/prettify-query", syntax::prettify)),
+    harmless(gated("/expand-with-exprs", syntax::expand_with)),
     control("/api/v1/status/active_queries", running::active),
     control("/api/v1/status/top_queries", running::top),
-    control("/api/v1/status/buildinfo", status::build),
+    harmless(control("/api/v1/status/buildinfo", status::build)),
     control("/api/v1/status/runtimeinfo", status::runtime),
     control("/api/v1/status/flags", status::flags),
     control("/api/v1/status/damage", status::damage),
+    control("/api/v1/status/store", status::store),
     control("/api/v1/status/config", status::config),
     control("/api/v1/status/legacy", legacy::status),
-    control("/api/v1/rules", status::no_rules),
-    control("/api/v1/alerts", status::no_alerts),
+    harmless(control("/api/v1/rules", status::no_rules)),
+    harmless(control("/api/v1/alerts", status::no_alerts)),
+    harmless(control("/api/v1/alertmanagers", status::no_alertmanagers)),
+    harmless(control("/api/v1/targets", status::no_targets)),
+    harmless(control("/api/v1/targets/metadata", status::empty_list)),
+    harmless(control("/api/v1/scrape_pools", status::no_scrape_pools)),
+    harmless(control("/api/v1/notifications", status::empty_list)),
+    harmless(control("/api/v1/status/walreplay", status::wal_replay)),
+    harmless(control("/api/v1/status/tsdb/blocks", status::no_blocks)),
     control("/metrics", status::metrics),
     // Orders.
-    change("/api/v1/admin/tsdb/delete_series", POST, orders::delete_series),
+    Route { confinement: Confinement::Applied, ..change("/api/v1/admin/tsdb/delete_series", POST, orders::delete_series) },
     change("/api/v1/admin/tsdb/clean_tombstones", POST, orders::clean_tombstones),
     change("/api/v1/admin/tsdb/snapshot", POST, orders::snapshot),
     change("/api/v1/admin/legacy/until", POST, legacy::move_until),
     change("/api/v1/status/active_queries", DELETE, running::kill_by_parameter),
     change("/api/v1/status/active_queries/{id}/kill", POST, running::kill),
     Route { wording: Wording::Plain, ..change("/metrics/job{labels*}", DELETE, pushgateway::delete) },
-    change("/snapshot/create", ANY, orders::snapshot_create),
-    change("/snapshot/list", GET, orders::snapshot_list),
-    change("/snapshot/delete", ANY, orders::snapshot_delete),
-    change("/internal/force_flush", ANY, orders::force_flush),
-    change("/internal/force_merge", ANY, orders::force_merge),
+    change("/snapshot/create", POST, orders::snapshot_create),
+    control("/snapshot/list", orders::snapshot_list),
+    change("/snapshot/delete", POST, orders::snapshot_delete),
+    change("/internal/force_flush", POST, orders::force_flush),
+    change("/internal/force_merge", POST, orders::force_merge),
     // InfluxDB's handshakes.
     influxql("/query"),
     influxql("/influx/query"),
-    Route { wording: Wording::InfluxV3, ..read("/api/v3/query_influxql", v3::query) },
-    Route { methods: GET, wording: Wording::InfluxV2, ..read("/api/v2/buckets", handshakes::buckets) },
+    unconfined(Route { wording: Wording::InfluxV3, ..read("/api/v3/query_influxql", v3::query) }),
+    unconfined(Route { methods: GET, wording: Wording::InfluxV2, ..read("/api/v2/buckets", handshakes::buckets) }),
     Route { wording: Wording::InfluxV2, ..change("/api/v2/buckets", POST, buckets::create) },
     Route { wording: Wording::InfluxV2, ..change("/api/v2/delete", POST, buckets::delete) },
     Route { wording: Wording::InfluxV2, ..control("/api/v2/orgs", handshakes::organisations) },
@@ -227,6 +259,10 @@ mod tests {
         check(get, "/prometheus/api/v1/query", Some(("/api/v1/query", "")));
         check(post, "/api/v1/query/", Some(("/api/v1/query", "")));
         check(get, "/prometheusx", None);
+        check(get, "/metricsql/api/v1/query", Some(("/api/v1/query", "")));
+        check(get, "/metricsql/prometheus/api/v1/query", Some(("/api/v1/query", "")));
+        check(get, "/metricsqlx/api/v1/query", None);
+        check(get, "/metricsql", None);
         check(get, "/graphite/metrics/find/", Some(("/metrics/find", "")));
         check(post, "/metrics/expand", Some(("/metrics/expand", "")));
         check(get, "/tags/findSeries", Some(("/tags/findSeries", "")));
@@ -258,6 +294,8 @@ mod tests {
             let changes = matches!(route.class, Class::Insert | Class::Order)
                 || route.methods.contains(&Method::DELETE);
             assert!(!changes || route.access == Access::Change, "{}", route.pattern);
+            let is_link = route.methods.contains(&Method::GET);
+            assert!(!is_link || route.access != Access::Change, "a link to {}", route.pattern);
             assert!(route.pattern.starts_with('/'), "{}", route.pattern);
         }
     }

@@ -9,8 +9,12 @@ use super::counters::{Counters, Outcome};
 use super::influx;
 use super::rule::{Export, Kind, Rule};
 use super::{TakenLimits, catalogue, folding, samples};
-use crate::commands::client::{Access, Asked as Sent, BEARER, Client, OnBytes, Reply};
+use crate::commands::client::{
+    Access, Asked as Sent, BEARER, Client, OnBytes, PartialAnswer, Reply,
+};
 use crate::commands::migrate::influxdb::TOKEN;
+use crate::commands::migrate::influxql::ServerError;
+use crate::doors::http::partial;
 use anyhow::{anyhow, bail, ensure};
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
@@ -114,7 +118,7 @@ pub fn refusal(text: String) -> anyhow::Error {
 
 /// Whether that is why there is no answer.
 pub fn is_refusal(error: &anyhow::Error) -> bool {
-    error.is::<Refusal>()
+    error.is::<Refusal>() || error.is::<ServerError>()
 }
 
 impl Backend {
@@ -217,7 +221,8 @@ impl Backend {
             token_word: if self.rule.kind == Kind::InfluxDb { TOKEN } else { BEARER },
             tls_ca: ca.as_deref(),
         };
-        Client::open(url, &access).map_err(|error| error.context(url.clone()))
+        let client = Client::open(url, &access).map_err(|error| error.context(url.clone()))?;
+        Ok(client.refusing_partial())
     }
 
     /// Asks, for a question of the store.
@@ -423,7 +428,7 @@ impl<'b> Request<'b> {
         query: &str,
         asked: &Asked<'_>,
         on_bytes: OnBytes<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Reply> {
         let bounds = self.bounds();
         self.send(path, query, &mut |bytes| {
             bounds.note_bytes(bytes.len(), asked)?;
@@ -440,7 +445,7 @@ impl<'b> Request<'b> {
         path: &str,
         sent: &Sent<'_>,
         on_bytes: OnBytes<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Reply> {
         let counters = self.backend.counters.clone();
         let size_max = self.backend.limits.size_max.min(LIST_SIZE_MAX);
         let mut size = 0;
@@ -462,7 +467,7 @@ impl<'b> Request<'b> {
         sent: &Sent<'_>,
         asked: &Asked<'_>,
         on_bytes: OnBytes<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Reply> {
         let bounds = self.bounds();
         self.exchange(path, sent, &mut |bytes| {
             bounds.note_bytes(bytes.len(), asked)?;
@@ -470,7 +475,7 @@ impl<'b> Request<'b> {
         })
     }
 
-    fn send(&mut self, path: &str, query: &str, on_bytes: OnBytes<'_>) -> anyhow::Result<()> {
+    fn send(&mut self, path: &str, query: &str, on_bytes: OnBytes<'_>) -> anyhow::Result<Reply> {
         // Prometheus takes no forms for the values of a label.
         if query.len() <= URL_SIZE_MAX || path.ends_with("/values") {
             let whole = format!("{path}?{query}");
@@ -487,16 +492,23 @@ impl<'b> Request<'b> {
         path: &str,
         sent: &Sent<'_>,
         on_bytes: OnBytes<'_>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Reply> {
         let deadline = self.deadline;
         let reply = self.client.ask_until(deadline, sent, &mut |bytes| {
             ensure!(Instant::now() < deadline, "not within its time");
             on_bytes(bytes)
         });
-        let Reply { status, error } = reply.map_err(|error| error.context(path.to_string()))?;
-        let is_there = match status {
-            _ if status.is_success() => return Ok(()),
+        let reply = reply.map_err(|error| match error.is::<PartialAnswer>() {
+            true => refusal(error.to_string()),
+            false => error.context(path.to_string()),
+        });
+        let reply = reply?;
+        let Reply { status, error, .. } = &reply;
+        let is_there = match *status {
+            _ if status.is_success() => return Ok(reply),
             StatusCode::TOO_MANY_REQUESTS => false,
+            // A Quipu that has damaged files is there.
+            StatusCode::SERVICE_UNAVAILABLE if error.contains(partial::DENIED) => true,
             _ => !status.is_server_error(),
         };
         let text = format!("{path}: {status}: {error}");

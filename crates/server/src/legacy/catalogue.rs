@@ -81,12 +81,9 @@ pub fn span_of(kind: Kind, range: &TimeRange) -> String {
         Kind::Prometheus | Kind::InfluxDb => range.start,
     };
     let (first, last) = days::millis(&TimeRange::new(start, range.end));
-    // Of a cluster all or nothing; of a Quipu what it has itself, or two could ask each other for
-    // ever.
-    let switches = match kind {
-        Kind::VictoriaMetrics => "deny_partial_response=1&nolegacy=1",
-        Kind::Prometheus | Kind::InfluxDb => "nolegacy=1",
-    };
+    // Of a cluster all or nothing, of a Quipu too; and of that what it has itself, or two could ask
+    // each other for ever.
+    let switches = "deny_partial_response=1&nolegacy=1";
     format!("{switches}&start={}&end={}", seconds(first), seconds(last))
 }
 
@@ -103,7 +100,9 @@ mod tests {
     fn times_are_seconds() {
         let range = TimeRange::new(i64::MIN, 1_500_000_001);
         let of = |kind| span_of(kind, &range);
-        assert_eq!(of(Kind::Prometheus), "nolegacy=1&start=-9223372036.854&end=1.500");
+        let of_prometheus = of(Kind::Prometheus);
+        let expected = "deny_partial_response=1&nolegacy=1&start=-9223372036.854&end=1.500";
+        assert_eq!(of_prometheus, expected);
         let of_victoria = of(Kind::VictoriaMetrics);
         let expected = "deny_partial_response=1&nolegacy=1&start=86400.000&end=1.500";
         assert_eq!(of_victoria, expected);

@@ -54,7 +54,7 @@ pub fn fold(
     let Some(text) = text_of(fold, asked) else { return Ok(None) };
     // Neither what it keeps of other answers nor what came too lately to be shown is to count.
     let query = format!(
-        "query={}&start={}&end={}&step={}&nocache=1&latency_offset=1ms",
+        "query={}&start={}&end={}&step={}&nocache=1&latency_offset=1ms&deny_partial_response=1",
         encode(&text),
         seconds(fold.at_ms(0)),
         seconds(fold.at_ms(fold.len - 1)),
@@ -72,7 +72,7 @@ pub fn fold(
         ensure!(rows <= asked.series_max && weight <= weight_max, Unfit);
         Ok(())
     };
-    match came.and_then(|()| parse(&answer, fold, &mut take)) {
+    match came.and_then(|_| parse(&answer, fold, &mut take)) {
         Ok(rows) => {
             request.note_aggregate();
             Ok(Some(rows))

@@ -90,7 +90,7 @@ impl Legacy {
     fn learn(&self, app: &App) {
         let known: Vec<_> = self.backends.iter().filter_map(|one| one.influx()).collect();
         for one in &known {
-            one.settle(&app.config.insert.database_label, &app.texts);
+            one.settle(&app.config.insert.database_label, &app.texts, &app.measurements);
         }
         if !known.is_empty() && app.texts.is_on() {
             app.store.hide_names(TEXT_SUFFIX);

@@ -5,8 +5,8 @@ use super::rule::{Export, Kind};
 use super::{catalogue, influx, selector, unpacking};
 use crate::commands::client::encode;
 use crate::commands::migrate::days;
-use crate::commands::migrate::remote_read::{Answer, READ_PATH, question};
-use crate::commands::migrate::victoriametrics::{FIRST, Lines, ROWS_PER_LINE};
+use crate::commands::migrate::remote_read::{Answer, FRAMES_TYPE, READ_PATH, question};
+use crate::commands::migrate::victoriametrics::{FIRST, LINES_TYPE, Lines, ROWS_PER_LINE};
 use anyhow::{Context as _, ensure};
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange};
@@ -100,7 +100,9 @@ fn lines(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Fou
         bounds.check_series(gathered.series.len(), asked)
     };
     let mut lines = Lines::default();
-    request.stream(LINES_PATH, &query, asked, &mut |bytes| lines.push(bytes, &mut take))?;
+    let reply =
+        request.stream(LINES_PATH, &query, asked, &mut |bytes| lines.push(bytes, &mut take))?;
+    reply.check_empty(LINES_PATH, LINES_TYPE)?;
     lines.end(&mut take)?;
     Ok(gathered.series)
 }
@@ -130,7 +132,9 @@ fn read(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Foun
             bounds.check_series(gathered.series.len(), asked)
         };
         let mut answer = Answer::new(bounds.size_max());
-        request.ask(READ_PATH, &question, asked, &mut |bytes| answer.push(bytes, &mut take))?;
+        let reply =
+            request.ask(READ_PATH, &question, asked, &mut |bytes| answer.push(bytes, &mut take))?;
+        reply.check_empty(READ_PATH, FRAMES_TYPE)?;
         answer.end(&mut take).context(READ_PATH)?;
     }
     Ok(gathered.series)

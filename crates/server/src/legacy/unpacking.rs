@@ -11,7 +11,7 @@
 use super::backend::{Bounds, Request};
 use super::samples::SAMPLE_SIZE;
 use crate::commands::migrate::days;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use hashbrown::HashMap;
 use model::sample::NANOS_PER_MILLI;
 use model::{LabelError, Timestamp};
@@ -68,7 +68,12 @@ pub fn series(
         let mut team = Team::new(unpacker, scope, &waiting);
         let mut runs = Runs::default();
         let mut take = |run: Run| team.take(run);
-        request.stream(path, query, asked, &mut |bytes| runs.push(bytes, &mut take))?;
+        let reply = request.stream(path, query, asked, &mut |bytes| runs.push(bytes, &mut take))?;
+        // The time comes first, whatever there is.
+        ensure!(
+            0 < reply.size,
+            "{path}: an empty answer: did a proxy answer instead of the server?"
+        );
         runs.end(&mut take)?;
         team.finish()
     })

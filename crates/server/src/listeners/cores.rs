@@ -5,6 +5,7 @@
 //! threads share, the thread that looks for events is often the one that answers: two connections then
 //! wait for each other while a core idles.
 
+use crate::admission::{CONTROLS_MAX, SUSPENDED_MAX};
 use crate::config::Config;
 use std::io;
 use std::num::NonZero;
@@ -107,10 +108,11 @@ fn run(runtime: Runtime, ended: oneshot::Receiver<()>) {
     runtime.shutdown_timeout(END_PATIENCE);
 }
 
-/// Workers of a core: one for each request that may run at a time, and some for short orders.
+/// Workers of a core: one for each request that may run at a time or waits for its client, and some for
+/// short orders.
 fn workers_max(config: &Config) -> usize {
     let requests = config.insert.concurrency_max.saturating_add(config.query.concurrency_max);
-    requests.saturating_add(16).min(4096)
+    requests.saturating_add(SUSPENDED_MAX + CONTROLS_MAX + 16).min(4096)
 }
 
 #[cfg(test)]

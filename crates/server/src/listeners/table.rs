@@ -95,12 +95,15 @@ const INFLUX_FLAGS: &[Flag] = flags!("influx", "", "Address where line protocol 
 const REDIS_FLAGS: &[Flag] = flags!("redis", "127.0.0.1:7379", "Address where Redis' clients find keys. Empty: nowhere, and the keys stay where they are. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert it speaks TLS.", REDIS_CONNECTIONS, [
     flag("kv-memory", Kind::Size, "256MiB", "Memory for keys: their index (some 27 bytes for each) and the values that are in use. The others are on disk. Where the index alone needs more, an eighth on top is for values. A quarter of memory-limit at most."),
     flag("kv-durability", Kind::Choice(&["always", "everysec", "no"]), "everysec", "When a change of a key is answered: once it is on disk; or at once, on disk a second later at most; or at once, on disk when the log is next written."),
-    flag("kv-databases", Kind::Count, "16", "Databases that SELECT numbers. 255 at most."),
-    flag("kv-compression", Kind::Switch, "true", "Compress values on disk.")
+    flag("kv-databases", Kind::Count, "16", "Databases that SELECT numbers. 254 at most. A smaller number than databases with keys is refused."),
+    flag("kv-compression", Kind::Switch, "true", "Compress values on disk."),
+    flag("redis.command-timeout", Kind::Duration, "60s", "Close a connection whose command is not complete after this time and one second more for each 16 KiB of it."),
+    flag("redis.enable-debug-command", Kind::Choice(&["no", "local", "yes"]), "no", "Clients that may use DEBUG, which can block the server for minutes or fill it with keys: none, those on this machine, or all.")
 ]);
 
 #[rustfmt::skip] // one flag, one line
-const POSTGRES_FLAGS: &[Flag] = flags!("postgres", "127.0.0.1:5433", "Address where PostgreSQL's clients copy samples in and ask in SQL. Empty: nowhere. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert clients may ask for TLS. Only builds with the feature sql have this door.", CONNECTIONS, [
+const POSTGRES_FLAGS: &[Flag] = flags!("postgres", "127.0.0.1:5433", "Address where PostgreSQL's clients copy samples in and ask in SQL. Empty: nowhere. Anything but loopback needs credentials or --allow-anonymous. With --tls-cert clients must ask for TLS. Only builds with the feature sql have this door.", CONNECTIONS, [
+    flag("postgres.allow-cleartext", Kind::Switch, "false", "With --tls-cert, serve clients that do not ask for TLS. Their passwords are not sent, but statements and rows are readable on the way. Requests to cancel are taken in the clear always."),
     flag("sql.files-dir", Kind::Path, "", "Directory whose Parquet files COPY .. FROM 'name' and COPY .. TO 'name' read and write, for everybody who may ask in SQL; none outside of it, and no folders within it. Not within --data-dir. Empty: COPY knows no files on the server.")
 ]);
 

@@ -119,7 +119,7 @@ fn timezone(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             (Some(names), None) => {
                 let name = names.value(row);
                 if known.as_ref().is_none_or(|(one, _)| one != name) {
-                    known = Some((name.to_string(), Zone::named(name).map_err(outside)?));
+                    known = Some((name.to_string(), Zone::of_expression(name).map_err(outside)?));
                 }
                 known.as_ref().and_then(|(_, zone)| match is_clock {
                     true => zone.instant_of_clock(time),

@@ -16,6 +16,7 @@ use datafusion::common::cast::as_string_view_array;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use datafusion::prelude::SessionContext;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 
 /// What is known of a session by whoever has it.
@@ -35,6 +36,12 @@ pub trait Facts: Send + Sync {
     /// # Errors
     /// When it cannot be set so.
     fn set(&self, name: &str, value: &str, is_local: bool) -> Result<(), SqlError>;
+    /// A statement sleeps: its place among the running queries is free for others.
+    fn leave_place(&self) {}
+    /// Waits for a place before the statement goes on.
+    fn take_place(&self) -> BoxFuture<'static, Result<(), SqlError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 }
 
 /// A function that takes anything, and may say something else in the next statement.

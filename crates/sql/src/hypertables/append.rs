@@ -62,12 +62,15 @@ impl Series {
         self.gate.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Deletes all rows of a table; nobody adds any meanwhile.
+    /// Deletes all rows of some tables, after a crash those of all or of none; nobody adds any
+    /// meanwhile.
     ///
     /// # Errors
     /// When the store cannot.
-    pub fn forget(&self, table: &str) -> Result<(), SqlError> {
-        self.delete(vec![Hypertable::matcher(table)], TimeRange::ALL)
+    pub fn forget(&self, tables: &[String]) -> Result<(), SqlError> {
+        let sets: Vec<Vec<Matcher>> =
+            tables.iter().map(|table| vec![Hypertable::matcher(table)]).collect();
+        if sets.is_empty() { Ok(()) } else { self.delete_sets(&sets, TimeRange::ALL) }
     }
 
     /// Deletes samples of a time of the series that all matchers match; nobody adds any meanwhile.
@@ -75,8 +78,12 @@ impl Series {
     /// # Errors
     /// When the store cannot.
     pub fn delete(&self, matchers: Vec<Matcher>, range: TimeRange) -> Result<(), SqlError> {
+        self.delete_sets(&[matchers], range)
+    }
+
+    fn delete_sets(&self, sets: &[Vec<Matcher>], range: TimeRange) -> Result<(), SqlError> {
         let _alone = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        let deleted = self.store.delete(&[matchers], range);
+        let deleted = self.store.delete(sets, range);
         deleted.map(drop).map_err(|error| of_store(&error))
     }
 

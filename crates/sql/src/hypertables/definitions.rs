@@ -2,6 +2,7 @@
 
 use super::declare::{Asking, declare};
 use super::shape::Hypertable;
+use super::unfinished_drops;
 use crate::error::SqlError;
 use crate::ordinary::{Runner, View, quoted, same_columns};
 use crate::rewrite::query;
@@ -31,10 +32,7 @@ pub fn make_hypertable(
     if let Some(made) = Hypertable::of(table.name(), &schema) {
         notices.extend(super::declare::notices(&made, asking));
     }
-    // Of one that was dropped in the very moment of a crash.
-    if !view.is_hypertable(table.name()) {
-        tokio::task::block_in_place(|| view.series().forget(table.name()))?;
-    }
+    tokio::task::block_in_place(|| unfinished_drops::finish(view, table.name()))?;
     view.apply(vec![same_columns(&table, table.name(), schema)])?;
     Ok(answer(true))
 }

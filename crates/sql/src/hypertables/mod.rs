@@ -21,6 +21,7 @@ mod groups;
 mod reading;
 mod removal;
 mod shape;
+pub(crate) mod unfinished_drops;
 
 pub(crate) use append::{Series, SeriesRows};
 pub(crate) use conditions::{Asked, ValueCondition};

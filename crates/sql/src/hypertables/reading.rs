@@ -5,6 +5,7 @@ use super::conditions::{Asked, ValueCondition};
 use super::entities::{Entities, Samples, whole_rows};
 use super::shape::Hypertable;
 use crate::alternatives::escaped;
+use crate::cancellation;
 use crate::ordinary::{array_of, column_type};
 use datafusion::arrow::array::{
     ArrayRef, Float64Array, RecordBatch, RecordBatchOptions, TimestampMicrosecondArray, UInt32Array,
@@ -57,6 +58,7 @@ pub fn select_within(
     let limits = SelectLimits {
         series_max: series.limits.series_max,
         deadline: Some(Instant::now() + series.limits.timeout),
+        cancelled: cancellation::search_flag(),
         cost_max,
     };
     let mut matchers = asked.matchers.clone();

@@ -14,7 +14,7 @@ use crate::error::SqlError;
 use crate::hidden::Hidden;
 use crate::hypertables::{
     Asking, Dropping, Hypertable, check_alone, drop_chunks, expect_hypertable, loses_rows,
-    make_hypertable, segment,
+    make_hypertable, segment, unfinished_drops,
 };
 use crate::names::folded;
 use crate::policies::{self, Of, PolicyStatement};
@@ -32,7 +32,7 @@ use datafusion::sql::sqlparser::ast::{
     Truncate, TruncateIdentityOption,
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
-use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source};
+use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source, Table};
 
 /// A statement about tables themselves.
 #[derive(Clone, Debug, PartialEq)]
@@ -301,9 +301,8 @@ pub async fn define(
     }
     tokio::task::block_in_place(|| changing.done(fate))?;
     // No earlier: a statement that fails leaves all as it was.
-    for table in &done.emptied {
-        tokio::task::block_in_place(|| runner.view.series().forget(table))?;
-    }
+    tokio::task::block_in_place(|| runner.view.series().forget(&done.emptied))?;
+    tokio::task::block_in_place(|| unfinished_drops::remove(&runner.view, &done.emptied))?;
     Ok(done)
 }
 
@@ -643,10 +642,11 @@ fn drop_tables(
                 }
                 drop_readers(view, std::slice::from_ref(&table), cascades, &mut done.notices)?;
                 if let Some(one) = PrometheusTable::of(known.schema()) {
-                    drop_samples(view, &table, &one, cascades, done)?;
+                    drop_samples(view, &known, &one, cascades, done)?;
                     continue;
                 }
                 if loses_rows(view, &table, "DROP TABLE")? {
+                    unfinished_drops::record(view, &table, &known)?;
                     done.emptied.push(table.clone());
                 }
                 policies::forget(view, &Of::Table(table.clone()))?;
@@ -660,7 +660,7 @@ fn drop_tables(
 /// Takes a relation of samples away, and them with their values.
 fn drop_samples(
     view: &View,
-    table: &str,
+    table: &Table,
     one: &PrometheusTable,
     cascades: Cascade,
     done: &mut Defined,
@@ -668,8 +668,9 @@ fn drop_samples(
     if one.keeps_samples() {
         check_alone(view, "DROP TABLE")?;
     }
-    let gone = prometheus::drop_one(view, table, one, cascades, &mut done.notices)?;
+    let gone = prometheus::drop_one(view, table.name(), one, cascades, &mut done.notices)?;
     if let Some(of) = gone {
+        unfinished_drops::record(view, &of, table)?;
         policies::forget(view, &Of::Table(of.clone()))?;
         done.emptied.push(of);
     }
@@ -731,7 +732,7 @@ fn create_index(
 
 /// Whether a table, or a key of any, is called so: indexes are dropped by their names alone.
 fn is_taken(view: &View, name: &str) -> bool {
-    let has_it = |table: &std::sync::Arc<tables::Table>| {
+    let has_it = |table: &std::sync::Arc<Table>| {
         table.name() == name || table.schema().constraints.iter().any(|one| one.name == name)
     };
     is_written(name) || view.list().iter().any(has_it)
@@ -745,7 +746,7 @@ fn drop_indexes(
 ) -> Result<(), SqlError> {
     for name in names {
         let index = table_name(name)?;
-        let has_it = |table: &std::sync::Arc<tables::Table>| {
+        let has_it = |table: &std::sync::Arc<Table>| {
             table.schema().constraints.iter().any(|one| one.name == index)
         };
         match (view.list().into_iter().find(has_it), if_exists) {
@@ -766,7 +767,7 @@ fn drop_indexes(
 }
 
 /// A column by the name that stands in a statement.
-pub fn column_of(table: &tables::Table, name: &Ident) -> Result<usize, SqlError> {
+pub fn column_of(table: &Table, name: &Ident) -> Result<usize, SqlError> {
     column_at(table, &ObjectName::from(vec![name.clone()]))
 }
 

@@ -155,9 +155,7 @@ async fn source_of(
 ) -> Result<Source, SqlError> {
     let is_plain =
         source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
-    let mut source = source.clone();
-    let mut known_cells = HashMap::new();
-    if let (true, SetExpr::Values(values)) = (is_plain, &mut *source.body) {
+    if let (true, SetExpr::Values(values)) = (is_plain, &*source.body) {
         for row in &values.rows {
             fit(table, targets, !named.is_empty(), row.content.len())?;
         }
@@ -167,6 +165,11 @@ async fn source_of(
         if let Some(rows) = cells {
             return Ok(Source::Values(rows));
         }
+    }
+    let mut source = source.clone();
+    let mut known_cells = HashMap::new();
+    if let (true, SetExpr::Values(values)) = (is_plain, &mut *source.body) {
+        let columns: Vec<&Column> = targets.iter().map(|at| &table.schema().columns[*at]).collect();
         for (at, row) in values.rows.iter_mut().enumerate() {
             for (place, (expr, column)) in row.content.iter_mut().zip(&columns).enumerate() {
                 let plain = match is_default(expr) {

@@ -47,8 +47,8 @@ pub(crate) use rows_in::store;
 pub use schemas::{OwnCatalogs, State as PlanningState};
 pub use view::{Fate, View};
 pub(crate) use writes::{
-    Parameters, Runner, Written, add_parameters, plan_write, quoted, row_size, selecting,
-    table_name, write,
+    Parameters, Runner, Written, add_parameters, insert_target, plan_write, quoted, row_size,
+    selecting, table_name, write,
 };
 pub use writes::{PlannedWrite, Write};
 

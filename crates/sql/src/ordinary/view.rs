@@ -3,7 +3,8 @@
 use super::kept::is_kept;
 use super::lookups::Lookups;
 use crate::error::SqlError;
-use crate::hypertables::{Hypertable, Series, SeriesRows};
+use crate::expansion::StoredView;
+use crate::hypertables::{Series, SeriesRows};
 use crate::prometheus::PrometheusTable;
 use crate::ready::Statement;
 use crate::statements::Isolation;
@@ -135,6 +136,14 @@ impl View {
         }
     }
 
+    /// A view of that name, as it is stored.
+    pub fn stored_view(&self, name: &str) -> Option<StoredView> {
+        let table = self.get(name)?;
+        let query = views::View::of(table.schema())?.query;
+        let columns = table.schema().columns.iter().map(|column| column.name.clone());
+        Some(StoredView { query, columns: columns.collect() })
+    }
+
     /// Whether there is a view of that name.
     pub fn is_view(&self, name: &str) -> bool {
         self.get(name).is_some_and(|table| views::View::is_one(table.schema()))
@@ -223,17 +232,6 @@ impl View {
     /// Whether it adds rows to that one.
     pub fn adds_to(&self, table: &str) -> bool {
         self.state().pending.iter().any(|rows| rows.table() == table)
-    }
-
-    /// Whether there is a table of that name for everybody.
-    pub fn is_of_everybody(&self, table: &str) -> bool {
-        self.tables.as_ref().is_some_and(|tables| tables.get(table).is_some())
-    }
-
-    /// Whether there is a hypertable of that name for everybody.
-    pub fn is_hypertable(&self, table: &str) -> bool {
-        let found = self.tables.as_ref().and_then(|tables| tables.get(table));
-        found.is_some_and(|table| Hypertable::is_one(table.schema()))
     }
 
     /// Adds rows to a hypertable when the transaction under way is committed.
@@ -504,6 +502,7 @@ pub fn of_tables(error: &Error) -> SqlError {
             SqlError::new("40001", words).with_hint(AGAIN)
         }
         Error::TooLarge { .. } => SqlError::limit(error.to_string()),
+        Error::ReadOnly { .. } => SqlError::new("53100", error.to_string()),
         Error::Full { .. } => SqlError::new("53200", error.to_string()),
         Error::Wal(_) | Error::Vfs(_) => SqlError::new("58030", error.to_string()),
         _ => SqlError::unexpected(error.to_string()),

@@ -278,12 +278,7 @@ impl Write {
     /// When it is not clear.
     pub fn target(&self) -> Result<(String, String), SqlError> {
         let (name, alias) = match &*self.0 {
-            Said::Insert(said) => match &said.table {
-                TableObject::TableName(name) => {
-                    (name, said.table_alias.as_ref().map(|one| folded(&one.alias)))
-                }
-                _ => return Err(SqlError::unsupported("INSERT takes a table")),
-            },
+            Said::Insert(said) => return insert_target(said),
             Said::Update(said) => named(&said.table)?,
             Said::Delete(said) => match &said.from {
                 FromTable::WithFromKeyword(all) | FromTable::WithoutKeyword(all) => {
@@ -301,6 +296,20 @@ impl Write {
         let alias = alias.unwrap_or_else(|| table.clone());
         Ok((table, alias))
     }
+}
+
+/// The table of an `INSERT`, and what it is called there.
+///
+/// # Errors
+/// When it is not clear.
+pub fn insert_target(said: &ast::Insert) -> Result<(String, String), SqlError> {
+    let TableObject::TableName(name) = &said.table else {
+        return Err(SqlError::unsupported("INSERT takes a table"));
+    };
+    let table = table_name(name)?;
+    let alias = said.table_alias.as_ref().map(|one| folded(&one.alias));
+    let alias = alias.unwrap_or_else(|| table.clone());
+    Ok((table, alias))
 }
 
 /// The metric that a table of the schema of those is of.

@@ -1,10 +1,11 @@
 //! Expressions taken apart and put together.
 
+use crate::decimals_of_floats::plain_digits;
 use crate::dialect::Postgres;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, TimezoneInfo, Value, ValueWithSpan, Visit, Visitor,
+    SelectItem, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
@@ -47,6 +48,11 @@ const AGGREGATES: &[&str] = &[
     "xmlagg",
 ];
 
+/// Whether a function is one of PostgreSQL's aggregates.
+pub fn is_aggregate(function: &Function) -> bool {
+    AGGREGATES.iter().any(|one| is_named(&function.name, one))
+}
+
 /// Whether rows become one by an expression, not counting those of subqueries.
 pub fn aggregates(expr: &Expr) -> bool {
     let mut finder = Aggregates { queries: 0 };
@@ -73,10 +79,7 @@ impl Visitor for Aggregates {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let is_found = match expr {
-            Expr::Function(function) => {
-                let name = &function.name;
-                function.over.is_none() && AGGREGATES.iter().any(|one| is_named(name, one))
-            }
+            Expr::Function(function) => function.over.is_none() && is_aggregate(function),
             _ => false,
         };
         match self.queries == 0 && is_found {
@@ -138,13 +141,16 @@ pub fn literal(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The digits of a number that is written down, if they are no more than digits and a point.
+/// The digits of a number that is written down, without an exponent.
 pub fn digits_of(expr: &Expr) -> Option<String> {
-    let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = expr else {
-        return None;
-    };
-    let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    is_plain.then(|| digits.clone())
+    match expr {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => plain_digits(digits),
+        Expr::Nested(inner) => digits_of(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => digits_of(expr)
+            .filter(|digits| !digits.starts_with('-'))
+            .map(|digits| format!("-{digits}")),
+        _ => None,
+    }
 }
 
 pub fn text_literal(text: String) -> Expr {

@@ -6,6 +6,7 @@ mod arithmetic;
 mod calls;
 mod expressions;
 mod gapfill;
+mod join_columns;
 mod moments;
 mod nothing;
 mod operators;
@@ -19,12 +20,14 @@ mod told_apart;
 mod toolkit;
 mod types;
 mod vectors;
+mod windows;
 
 use crate::bytea::BYTEA_IN;
 use crate::error::SqlError;
 use crate::gapfill::GAPFILL;
 use crate::generate_series;
 use crate::intervals::INTERVAL;
+use crate::like_patterns::{ILIKE_PATTERN, LIKE_PATTERN};
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
 use crate::tables::Column;
@@ -36,27 +39,34 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, FunctionArguments, Ident,
     LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement,
-    TableFactor, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use expressions::{array_type, digits_of, instant, is_now, literal, only_argument};
 use gapfill::{place_arguments, place_bucket};
+use join_columns::merge_columns;
 use moments::{moment, with_seconds};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
-use operators::{bind_tightly, dot_is_any, escape_by_backslash, operator_of};
+use operators::{bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, operator_of};
 use phrases::phrase;
 use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
-use sets::{name_series, numbered_array, part_of_set, set_as_table, set_in_list, words_as_table};
+pub(crate) use row_values::LOOKED_AT;
+use row_values::check_counted_rows;
+use sets::{
+    check_numbered, name_series, numbered_array, part_of_set, set_as_table, set_in_list,
+    words_as_table,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
-use types::{catalog_cast, is_numeric, is_oids, texts};
+use types::{catalog_cast, is_numeric, is_oids, texts, with_fraction, without_length};
 use vectors::{count_from_1, vector_call, vector_part, vectors_as_tables};
+use windows::{write_out_windows, write_out_windows_of_order};
 
 pub use expressions::{
-    aggregates, arguments, call, cast, expression_of, is_named, is_placeholder, query, text_array,
-    text_literal,
+    aggregates, arguments, call, cast, expression_of, is_aggregate, is_named, is_placeholder,
+    query, text_array, text_literal,
 };
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;
@@ -238,6 +248,33 @@ pub fn check_table(table: &TableFactor) -> Result<(), SqlError> {
     }
 }
 
+/// Named windows, and merged columns of joins, as what they are.
+fn write_out_order(query: &mut Query) -> Result<(), SqlError> {
+    let Query { body, order_by, .. } = query;
+    match &mut **body {
+        SetExpr::Select(select) => {
+            if let Some(order) = order_by {
+                write_out_windows_of_order(&select.named_window, order)?;
+            }
+            merge_columns(select, order_by.as_mut())
+        }
+        other => merge_columns_of_all(other),
+    }
+}
+
+/// The same for the queries of a `UNION` and its like.
+fn merge_columns_of_all(body: &mut SetExpr) -> Result<(), SqlError> {
+    match body {
+        SetExpr::Select(select) => merge_columns(select, None),
+        SetExpr::SetOperation { left, right, .. } => {
+            merge_columns_of_all(left)?;
+            merge_columns_of_all(right)
+        }
+        // Queries of their own are looked at by themselves.
+        _ => Ok(()),
+    }
+}
+
 struct Rewriter {
     hints: Hints,
     is_reusable: bool,
@@ -253,6 +290,9 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         fetch_as_limit(query);
+        if let Err(error) = write_out_order(query) {
+            return ControlFlow::Break(Box::new(error));
+        }
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let exprs = limit.iter_mut().chain(offset.as_mut().map(|offset| &mut offset.value));
             for expr in exprs {
@@ -276,6 +316,10 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        let checked = check_counted_rows(select);
+        if let Err(error) = checked.and_then(|()| write_out_windows(select)) {
+            return ControlFlow::Break(Box::new(error));
+        }
         names::name_columns(&mut select.projection, self.queries == 1);
         if self.queries == 1 {
             as_shown(&mut select.projection);
@@ -311,7 +355,8 @@ impl VisitorMut for Rewriter {
         };
         self.is_reusable &= called.filter(asks).is_none();
         let made = name_series(table).and_then(|()| set_as_table(table));
-        match made.and_then(|()| numbered_array(table)) {
+        let made = made.and_then(|()| numbered_array(table));
+        match made.and_then(|()| check_numbered(table)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
         }
@@ -368,6 +413,13 @@ impl Rewriter {
         }
     }
 
+    /// A text that is matched with a pattern.
+    fn like(&mut self, function: &str, text: &Expr, pattern: &mut Expr) {
+        self.hint(text, DataType::Utf8View);
+        self.hint(pattern, DataType::Utf8View);
+        bound_pattern(function, text, pattern);
+    }
+
     /// Of `(labels->>key = value) IS TRUE`: both are texts.
     fn hint_label(&mut self, expr: &Expr) {
         let (Expr::IsTrue(inner) | Expr::IsNotTrue(inner)) = expr else { return };
@@ -405,6 +457,12 @@ impl Rewriter {
                     *interval.value = text_literal(interval_text(&text));
                 }
             }
+            // The planner would put the sign before the text, of which it is the first part's alone.
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr }
+                if matches!(**expr, Expr::Interval(_)) =>
+            {
+                **expr = Expr::Nested(expr.clone());
+            }
             Expr::TypedString(typed) => {
                 let value = Box::new(Expr::Value(typed.value.clone()));
                 let data_type = typed.data_type.clone();
@@ -421,8 +479,13 @@ impl Rewriter {
                     *expr = answer;
                 }
             }
-            Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. } => {
+            Expr::Like { expr, pattern, escape_char, .. } => {
                 escape_by_backslash(pattern, escape_char.take());
+                self.like(LIKE_PATTERN, expr, pattern);
+            }
+            Expr::ILike { expr, pattern, escape_char, .. } => {
+                escape_by_backslash(pattern, escape_char.take());
+                self.like(ILIKE_PATTERN, expr, pattern);
             }
             _ => {}
         }
@@ -475,6 +538,7 @@ impl Rewriter {
 
     fn cast(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
+        without_length(data_type);
         if let Some(known) = arrow_type(data_type) {
             let is_whole = known.is_integer();
             self.hint(inner, known);
@@ -484,6 +548,7 @@ impl Rewriter {
         }
         if let Some(digits) = digits_of(inner).filter(|_| is_numeric(data_type)) {
             // Read as a number, it would be the nearest float.
+            with_fraction(data_type, &digits);
             **inner = text_literal(digits);
         }
         if let Some(moment) = literal(inner).and_then(|text| moment(&text, data_type)) {
@@ -545,6 +610,12 @@ impl Rewriter {
             | BinaryOperator::PGRegexIMatch
             | BinaryOperator::PGRegexNotMatch
             | BinaryOperator::PGRegexNotIMatch => dot_is_any(right),
+            BinaryOperator::PGLikeMatch | BinaryOperator::PGNotLikeMatch => {
+                self.like(LIKE_PATTERN, left, right);
+            }
+            BinaryOperator::PGILikeMatch | BinaryOperator::PGNotILikeMatch => {
+                self.like(ILIKE_PATTERN, left, right);
+            }
             BinaryOperator::AtArrow => self.hint(right, JSONB_PARAMETER),
             BinaryOperator::LongArrow | BinaryOperator::Question => {
                 self.hint(right, DataType::Utf8View);
@@ -646,6 +717,7 @@ mod tests {
             ),
             ("SELECT '{\"a\":1}'::jsonb", "SELECT jsonb_in('{\"a\":1}')"),
             ("SELECT '{a,NULL}'::text[]", "SELECT ARRAY['a', NULL]::TEXT[]"),
+            ("SELECT ARRAY[1]::int[2000000000]", "SELECT ARRAY[1]::INT[]"),
             ("SELECT 'm'::regclass", "SELECT to_regclass(to_regclass('m'))"),
             (
                 "SELECT polname, array(SELECT 1) FROM pg_catalog.pg_policy p WHERE x = any(y)",

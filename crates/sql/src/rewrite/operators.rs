@@ -1,6 +1,7 @@
 //! Operators and patterns.
 
 use super::expressions::{call, literal, text_literal};
+use crate::like_patterns;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value, ValueWithSpan};
 
 pub fn operator_of(text: &str) -> Option<BinaryOperator> {
@@ -54,6 +55,14 @@ pub fn escape_by_backslash(pattern: &mut Expr, escape: Option<ValueWithSpan>) {
     }
     if let Some(escape) = escape.chars().next().filter(|one| *one != '\\') {
         *pattern = with_backslash(pattern, escape);
+    }
+}
+
+/// Has the pattern of a `LIKE` checked unless it is a cheap literal.
+pub fn bound_pattern(function: &str, text: &Expr, pattern: &mut Expr) {
+    let is_cheap = joined(pattern).is_some_and(|literal| like_patterns::is_cheap(&literal));
+    if !is_cheap {
+        *pattern = call(function, vec![text.clone(), pattern.clone()]);
     }
 }
 

@@ -5,6 +5,7 @@ use super::arithmetic::calculated;
 use super::expressions::{arguments, call, cast, is_named, literal, text_literal};
 use super::operators::DOT_IS_ANY;
 use super::toolkit;
+use crate::array_sets::OVERLAPS;
 use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE, TRUNC_INTERVAL};
 use crate::error::SqlError;
 use crate::json_gathered::{ARRAY_OF, OBJECT_OF};
@@ -26,6 +27,10 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
             let field = field.to_string().trim_matches(['"', '\'']).to_lowercase();
             Some(call(EXTRACT, vec![text_literal(field), (**expr).clone()]))
         }
+        // DataFusion compares the part with the text at each character.
+        Expr::Position { expr, r#in } => {
+            Some(call("strpos", vec![(**r#in).clone(), (**expr).clone()]))
+        }
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call(TIMEZONE, vec![(**time_zone).clone(), (**timestamp).clone()]))
         }
@@ -43,7 +48,7 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
         }
         // Of arrays, and of texts.
         Expr::BinaryOp { left, op: BinaryOperator::PGOverlap, right } => {
-            Some(call("array_has_any", vec![(**left).clone(), (**right).clone()]))
+            Some(call(OVERLAPS, vec![(**left).clone(), (**right).clone()]))
         }
         Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
             Some(call("starts_with", vec![(**left).clone(), (**right).clone()]))
@@ -252,7 +257,8 @@ mod tests {
                 "SELECT date_trunc('day', t, 'Asia/Tokyo')",
                 "SELECT timezone('Asia/Tokyo', date_trunc('day', timezone('Asia/Tokyo', t)))",
             ),
-            ("SELECT a && b, mod(a, b)", "SELECT array_has_any(a, b)"),
+            ("SELECT a && b, mod(a, b)", "SELECT array_overlaps(a, b)"),
+            ("SELECT position(a IN b)", "SELECT strpos(b, a)"),
             ("SELECT age(t)", "SELECT age(current_date(), t)"),
         ] {
             let Ok(Parsed::Query(query)) = parse(text).map(|mut all| all.remove(0)) else {

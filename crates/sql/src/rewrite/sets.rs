@@ -115,25 +115,60 @@ pub fn part_of_set(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
 /// # Errors
 /// None but those of our own making.
 pub fn name_series(table: &mut TableFactor) -> Result<(), SqlError> {
-    let TableFactor::Table { name, args: Some(called), alias, .. } = table else { return Ok(()) };
+    let (name, called, is_numbered, alias) = match table {
+        TableFactor::Table { name, args: Some(called), with_ordinality, alias, .. } => {
+            (name, &called.args, *with_ordinality, alias)
+        }
+        TableFactor::Function { name, args, with_ordinality: true, alias, .. } => {
+            (name, &*args, true, alias)
+        }
+        _ => return Ok(()),
+    };
     if !is_named(name, generate_series::NAME) {
         return Ok(());
     }
     let plain =
         |ident: Ident| TableAlias { explicit: true, name: ident, columns: Vec::new(), at: None };
     let alias = alias.get_or_insert_with(|| plain(Ident::new(generate_series::NAME)));
-    if alias.columns.is_empty() {
-        alias.columns.push(TableAliasColumnDef { name: alias.name.clone(), data_type: None });
-    }
+    let name = alias.name.clone();
+    name_columns(alias, [name].into_iter().chain(is_numbered.then(|| Ident::new(ORDINALITY))));
     let plain = |arg: &FunctionArg| match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
         _ => None,
     };
-    let args: Option<Vec<Expr>> = called.args.iter().map(plain).collect();
-    let Some(args) = args.filter(|args| args.iter().any(is_open)) else { return Ok(()) };
+    let args: Option<Vec<Expr>> = called.iter().map(plain).collect();
+    let Some(args) = args.filter(|args| is_numbered || args.iter().any(is_open)) else {
+        return Ok(());
+    };
     let alias = alias.clone();
     let made = rows(generate_series::LIST, &args.iter().collect::<Vec<_>>());
-    derive(table, vec![(generate_series::NAME.to_string(), made)], alias, true)
+    let numbers = if is_numbered { numbers_of(&made) } else { None };
+    let columns = [(generate_series::NAME.to_string(), made)].into_iter().chain(numbers);
+    derive(table, columns.collect(), alias, true)
+}
+
+/// Names the columns of a table that its alias does not name.
+fn name_columns(alias: &mut TableAlias, names: impl Iterator<Item = Ident>) {
+    let named = alias.columns.len();
+    let rest = names.skip(named).map(|name| TableAliasColumnDef { name, data_type: None });
+    alias.columns.extend(rest);
+}
+
+/// The name of the column that numbers rows.
+const ORDINALITY: &str = "ordinality";
+
+/// Refuses `WITH ORDINALITY` where nothing numbers the rows.
+///
+/// # Errors
+/// `0A000`.
+pub fn check_numbered(table: &TableFactor) -> Result<(), SqlError> {
+    match table {
+        TableFactor::Table { with_ordinality: true, .. }
+        | TableFactor::Function { with_ordinality: true, .. } => {
+            Err(SqlError::unsupported("WITH ORDINALITY is known of what makes rows"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether an expression names a column or a parameter.
@@ -205,6 +240,11 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
     if let Some((_, rows)) = columns.first().filter(|_| is_numbered) {
         columns.extend(numbers_of(rows));
     }
+    let mut alias = alias;
+    if !alias.columns.is_empty() {
+        let names = columns.iter().map(|(name, _)| Ident::with_quote('"', name));
+        name_columns(&mut alias, names.collect::<Vec<_>>().into_iter());
+    }
     derive(table, columns, alias, set.is_some())
 }
 
@@ -233,7 +273,7 @@ fn numbers_of(rows_of: &Expr) -> Option<(String, Expr)> {
     }
     let one = Expr::Value(Value::Number("1".into(), false).into());
     let count = call("cardinality", vec![list.clone()]);
-    Some(("ordinality".to_string(), rows(generate_series::LIST, &[&one, &count])))
+    Some((ORDINALITY.to_string(), rows(generate_series::LIST, &[&one, &count])))
 }
 
 /// `unnest(array) WITH ORDINALITY` as a query of both columns; without, DataFusion has it.
@@ -247,12 +287,16 @@ pub fn numbered_array(table: &mut TableFactor) -> Result<(), SqlError> {
     let [array] = array_exprs.as_slice() else {
         return Err(SqlError::unsupported("WITH ORDINALITY is known of one array"));
     };
-    let alias = alias.clone().unwrap_or_else(|| TableAlias {
+    let mut alias = alias.clone().unwrap_or_else(|| TableAlias {
         explicit: true,
         name: Ident::new("unnest"),
         columns: Vec::new(),
         at: None,
     });
+    if !alias.columns.is_empty() {
+        let names = [alias.name.clone(), Ident::new(ORDINALITY)];
+        name_columns(&mut alias, names.into_iter());
+    }
     let elements = call("unnest", vec![array.clone()]);
     let numbers = numbers_of(&elements);
     let columns = [(folded(&alias.name), elements)].into_iter().chain(numbers).collect();

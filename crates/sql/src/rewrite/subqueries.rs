@@ -194,6 +194,10 @@ pub fn exists_as_count(select: &mut Select) {
             let _: ControlFlow<()> = VisitMut::visit(expr, &mut Within(0));
             continue;
         };
+        if is_one_row_always(subquery) {
+            *expr = Expr::Value(Value::Boolean(!*negated).into());
+            continue;
+        }
         if (asks_catalog(subquery) || is_about_outside(subquery))
             && let Some(made) = counted(subquery, *negated)
         {
@@ -236,9 +240,12 @@ impl VisitorMut for Within {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if self.0 == 0
             && let Expr::Exists { subquery, negated } = expr
-            && let Some(made) = counted(subquery, *negated)
         {
-            *expr = made;
+            if is_one_row_always(subquery) {
+                *expr = Expr::Value(Value::Boolean(!*negated).into());
+            } else if let Some(made) = counted(subquery, *negated) {
+                *expr = made;
+            }
         }
         ControlFlow::Continue(())
     }
@@ -272,6 +279,21 @@ fn is_about_outside(query: &Query) -> bool {
     let SetExpr::Select(select) = &*query.body else { return false };
     let Some(own) = own_tables(select) else { return false };
     select.selection.as_ref().is_some_and(|one| Visit::visit(one, &mut Foreign(own)).is_break())
+}
+
+/// Whether a query is an aggregate of all its rows, of which there is always one.
+fn is_one_row_always(query: &Query) -> bool {
+    let SetExpr::Select(select) = &*query.body else { return false };
+    let is_grouped = !matches!(&select.group_by, GroupByExpr::Expressions(by, _) if by.is_empty());
+    let is_aggregate = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => aggregates(expr),
+        _ => false,
+    };
+    let is_limited = query.limit_clause.is_some() || query.fetch.is_some();
+    !is_grouped
+        && !is_limited
+        && select.having.is_none()
+        && select.projection.iter().any(is_aggregate)
 }
 
 /// `(SELECT count(*) <> 0 FROM ..)` of a plain query.

@@ -3,9 +3,11 @@
 use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
 use super::{JSONB_IN, JSONB_PARAMETER, REGTYPE};
 use crate::names::folded;
+use crate::ordinary::{DIGITS_MAX, FRACTION_DIGITS};
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType as SqlType, Expr, ObjectName, ObjectNamePart, TimezoneInfo,
+    ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Expr, ObjectName, ObjectNamePart,
+    TimezoneInfo,
 };
 use std::sync::Arc;
 
@@ -54,7 +56,39 @@ pub fn texts() -> DataType {
 
 /// Whether it is a type of numbers with all their digits.
 pub fn is_numeric(sql_type: &SqlType) -> bool {
-    matches!(sql_type, SqlType::Numeric(_) | SqlType::Decimal(_))
+    matches!(sql_type, SqlType::Numeric(_) | SqlType::Decimal(_) | SqlType::Dec(_))
+}
+
+/// Gives a `numeric` that says nothing of its digits room for the fraction of a number.
+pub fn with_fraction(sql_type: &mut SqlType, digits: &str) {
+    let is_open = matches!(
+        sql_type,
+        SqlType::Numeric(ExactNumberInfo::None)
+            | SqlType::Decimal(ExactNumberInfo::None)
+            | SqlType::Dec(ExactNumberInfo::None)
+    );
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let whole = whole.trim_start_matches(['-', '0']).len();
+    let (fraction, room) = (fraction.len(), usize::from(DIGITS_MAX).saturating_sub(whole));
+    if is_open && usize::from(FRACTION_DIGITS.unsigned_abs()) < fraction {
+        let scale = i64::try_from(fraction.min(room)).unwrap_or_default();
+        let digits = ExactNumberInfo::PrecisionAndScale(u64::from(DIGITS_MAX), scale);
+        *sql_type = SqlType::Numeric(digits);
+    }
+}
+
+/// Takes the length out of a type of arrays, as PostgreSQL does: DataFusion would allocate that many elements.
+pub fn without_length(sql_type: &mut SqlType) {
+    match sql_type {
+        SqlType::Array(ArrayElemTypeDef::SquareBracket(of, length)) => {
+            *length = None;
+            without_length(of);
+        }
+        SqlType::Array(ArrayElemTypeDef::AngleBracket(of) | ArrayElemTypeDef::Parenthesis(of)) => {
+            without_length(of);
+        }
+        _ => {}
+    }
 }
 
 /// Whether it is `oid[]`.
@@ -81,6 +115,7 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::Int(_) | SqlType::Integer(_) | SqlType::Int4(_) => DataType::Int32,
         SqlType::BigInt(_) | SqlType::Int8(_) => DataType::Int64,
         SqlType::Real | SqlType::Float4 => DataType::Float32,
+        SqlType::Float(ExactNumberInfo::Precision(digits)) if *digits <= 24 => DataType::Float32,
         SqlType::DoublePrecision | SqlType::Double(_) | SqlType::Float8 | SqlType::Float(_) => {
             DataType::Float64
         }
@@ -125,7 +160,11 @@ pub fn interval_text(text: &str) -> String {
 
 /// A word that is a time of day as parts with units; others as they are.
 fn clock_text(word: &str) -> String {
-    let (sign, clock) = word.strip_prefix('-').map_or(("", word), |rest| ("-", rest));
+    let (sign, clock) = match (word.strip_prefix('-'), word.strip_prefix('+')) {
+        (Some(rest), _) => ("-", rest),
+        (None, Some(rest)) => ("", rest),
+        (None, None) => ("", word),
+    };
     let parts: Vec<&str> = clock.split(':').collect();
     let units = ["hours", "minutes", "seconds"];
     let is_clock = (2..=units.len()).contains(&parts.len())

@@ -1,6 +1,7 @@
 //! The step of a plan that takes the first rows of runs, and how it becomes one that runs.
 
 use super::exec::FirstOfRunsExec;
+use crate::physical_order::plan_order;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::{DFSchemaRef, Result, internal_err};
@@ -9,7 +10,6 @@ use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext
 use datafusion::logical_expr::{
     Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
 };
-use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use std::fmt;
@@ -115,16 +115,7 @@ impl ExtensionPlanner for Planner {
         let (Some(node), [input]) = (node.as_any().downcast_ref::<FirstOfRuns>(), inputs) else {
             return Ok(None);
         };
-        let known = node.input.schema();
-        let sorted = node.order.iter().map(|sort| {
-            let expr = planner.create_physical_expr(&sort.expr, known, session, context)?;
-            let options = datafusion::arrow::compute::SortOptions {
-                descending: !sort.asc,
-                nulls_first: sort.nulls_first,
-            };
-            Ok(PhysicalSortExpr::new(expr, options))
-        });
-        let order = sorted.collect::<Result<Vec<_>>>()?;
+        let order = plan_order(planner, &node.order, node.input.schema(), session, context)?;
         let made = FirstOfRunsExec::new(input.clone(), order, node.key_count, node.count)?;
         Ok(Some(Arc::new(made)))
     }

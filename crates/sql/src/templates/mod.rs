@@ -105,7 +105,7 @@ fn to_char(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         size += text.as_ref().map_or(0, String::len);
         if crate::bounded::SIZE_MAX < size {
             let words = format!("to_char would make more than {} bytes", crate::bounded::SIZE_MAX);
-            return Err(outside(SqlError::new("53200", words)));
+            return Err(outside(SqlError::limit(words)));
         }
         out.append_option(text);
     }

@@ -284,7 +284,7 @@ impl<'a> Concerned<'a> {
             }
         };
         // Its own words, or that nobody waits any longer, are the same to who asked.
-        self.limits.check_deadline()?;
+        self.limits.check_interrupt()?;
         let what = format!("{} gave no whole answer: {reason}", one.name());
         match self.missing {
             Some(missing) => {

@@ -90,9 +90,9 @@ fn append_lowered(
 ) -> Result<()> {
     let mut done = 0;
     while done < request.scratch.histograms.lowered.histograms.len() {
-        let Request { scratch, appended, last, .. } = request;
-        let partition = match appender.partition(period) {
+        let partition = match appender.partition(period, request) {
             Err(error @ Error::LimitExceeded { .. }) => {
+                let Request { scratch, appended, .. } = request;
                 let left = &scratch.histograms.lowered.histograms[done..];
                 let positions = left.iter().map(|one| keys.batch.rows[one.row].position);
                 appended.reject_all(positions, &error.to_string());
@@ -100,6 +100,7 @@ fn append_lowered(
             }
             found => found?,
         };
+        let Request { scratch, appended, last, .. } = request;
         let context = appender.context();
         let taken = partition.append_histograms(keys, done, &context, scratch, appended);
         if let Some(Taken { lsn, count, .. }) = appender.check_taken(&partition, taken)? {

@@ -8,15 +8,17 @@
 use super::names::{LABEL, Piece, RUN_LABEL, START_COLUMNS};
 use crate::locks::lock;
 use crate::missing::Watch;
-use crate::partition::PartitionState;
 use crate::select::limits::SelectLimits;
 use crate::view::PartitionView;
 use crate::{Error, Result};
-use index::{BlockMatch, CompiledMatchers, OnRot};
+use index::{BlockMatch, CompiledMatchers};
 use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
+
+/// Matched blocks whose labels are read under one lock: some milliseconds.
+const GROUPS_PER_LOCK: usize = 64;
 
 /// The hidden series of what these matchers select: those of histograms and start timestamps.
 ///
@@ -26,38 +28,13 @@ pub fn matchers_of_hidden(sets: &[CompiledMatchers]) -> Vec<CompiledMatchers> {
     sets.iter().filter_map(moved).collect()
 }
 
-/// The blocks of the hidden series of what these matchers select; nothing is looked at while
-/// there is no hidden series.
-///
-/// # Errors
-/// As [`index::Index::search_noting`].
-pub fn search_hidden(
-    state: &PartitionState,
-    sets: &[CompiledMatchers],
-    on_rot: &mut OnRot<'_>,
-) -> Result<Vec<BlockMatch>> {
-    let mut matches = Vec::new();
-    if state.series.index.knows_tag_noting(LABEL, on_rot)? {
-        for set in matchers_of_hidden(sets) {
-            matches.extend(state.series.index.search_noting(&set, on_rot)?);
-        }
-    }
-    Ok(matches)
+/// Removes the blocks of start timestamps, which are no part of histograms.
+pub fn without_starts(matches: &mut Vec<BlockMatch>) {
+    matches.retain(|found| found.block.columns as usize != START_COLUMNS.len());
 }
 
-/// As [`search_hidden`] without the blocks of start timestamps, which are no part of histograms.
-///
-/// # Errors
-/// As [`search_hidden`].
-pub fn search_histograms(
-    state: &PartitionState,
-    sets: &[CompiledMatchers],
-    on_rot: &mut OnRot<'_>,
-) -> Result<Vec<BlockMatch>> {
-    let mut matches = search_hidden(state, sets, on_rot)?;
-    matches.retain(|found| found.block.columns as usize != START_COLUMNS.len());
-    Ok(matches)
-}
+/// Bytes of a matched block with the newest rows of its entities, about.
+const HIDDEN_GROUP_SIZE: usize = 1024;
 
 /// Where a hidden entity is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,6 +73,14 @@ impl Hidden {
         let is_rotten = AtomicBool::new(!lost.is_empty());
         let hidden = Hidden { views, places, listing, is_rotten, lost };
         (!hidden.lost.is_empty() || !hidden.views.is_empty()).then_some(hidden)
+    }
+
+    /// Bytes of memory held, about.
+    pub fn memory_size(&self) -> usize {
+        // Their rows are those of the views that they belong to.
+        let groups: usize = self.views.iter().map(|view| view.groups.len()).sum();
+        let places = self.places.get().map_or(0, Vec::len);
+        HIDDEN_GROUP_SIZE * groups + size_of::<HiddenPlace>() * places
     }
 
     /// The partitions in which some may be missing: what is left of their histograms is not told.
@@ -141,20 +126,27 @@ impl Hidden {
         let mut places = Vec::new();
         let mut labels = LabelsBuilder::new();
         for (view, view_idx) in self.views.iter().zip(0u16..) {
-            let state = view.partition.read();
-            let mut reader = state.series.index.label_reader();
-            for (found, group) in view.groups.iter().zip(0u32..) {
-                limits.check_deadline()?;
-                for slot in &found.slots {
-                    labels.clear();
-                    let read = reader.match_labels(found, 0, slot, &mut labels);
-                    read.map_err(|error| watch.found_rot(&view.partition, error))?;
-                    let run = labels.get(RUN_LABEL).unwrap_or_default();
-                    let piece = Piece::parse(run)
-                        .filter(|piece| piece.columns().len() == found.block.columns as usize);
-                    let piece = piece.ok_or_else(|| view_corrupt(view, "labels of a histogram"))?;
-                    let fingerprint = plain_labels(&mut labels).fingerprint();
-                    places.push(HiddenPlace { fingerprint, piece, view: view_idx, group, slot });
+            for (some, first) in
+                view.groups.chunks(GROUPS_PER_LOCK).zip((0u32..).step_by(GROUPS_PER_LOCK))
+            {
+                limits.check_interrupt()?;
+                let state = view.partition.read();
+                let mut reader = state.series.index.label_reader();
+                for (found, group) in some.iter().zip(first..) {
+                    for slot in &found.slots {
+                        labels.clear();
+                        let read = reader.match_labels(found, 0, slot, &mut labels);
+                        read.map_err(|error| watch.found_rot(&view.partition, error))?;
+                        let (piece, fingerprint) = identify(&mut labels, found)
+                            .ok_or_else(|| view_corrupt(view, "labels of a histogram"))?;
+                        places.push(HiddenPlace {
+                            fingerprint,
+                            piece,
+                            view: view_idx,
+                            group,
+                            slot,
+                        });
+                    }
                 }
             }
         }
@@ -163,6 +155,13 @@ impl Hidden {
         places.dedup_by_key(|place| (place.fingerprint, place.piece, place.view));
         Ok(places)
     }
+}
+
+/// Which piece of which series a hidden entity is, by its labels.
+fn identify(labels: &mut LabelsBuilder, found: &BlockMatch) -> Option<(Piece, u128)> {
+    let piece = Piece::parse(labels.get(RUN_LABEL).unwrap_or_default())?;
+    let is_its = piece.columns().len() == found.block.columns as usize;
+    is_its.then(|| (piece, plain_labels(labels).fingerprint()))
 }
 
 /// What is in a partition is not what was written.

@@ -111,7 +111,7 @@ impl HistogramReader {
         let marked = std::mem::take(&mut self.marked);
         let (mut done, mut rest) = (0, marked.as_slice());
         while !rest.is_empty() {
-            scope.limits.check_deadline()?;
+            scope.limits.check_interrupt()?;
             let (some, others) = rest.split_at(read_at_once(rest));
             rest = others;
             self.gather((scope, hidden), some, wanted)?;

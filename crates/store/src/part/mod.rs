@@ -13,19 +13,22 @@
 //! The same bytes serve in memory (from the head, [`codec::Effort::Fast`]) and on disk
 //! ([`codec::Effort::Dense`]); every byte is described in `docs/format/part.md`.
 //!
-//! Read in this order: [`mod@format`], [`writer`], [`directory`], [`slices`], [`liveness`], [`reader`], [`verify`].
+//! Read in this order: [`mod@format`], [`writer`], [`directory`], [`slices`], [`liveness`], [`read_back`], [`reader`],
+//! [`verify`].
 
 pub mod directory;
 pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod liveness;
+mod read_back;
 pub mod reader;
 pub mod slices;
 pub mod verify;
 pub mod writer;
 
 pub use directory::Slice;
+pub use read_back::reencoded_pages;
 pub use reader::{ColumnTimes, KnownColumn, Part};
 pub use writer::{PartInfo, PartSink, PartWriter, SliceKey};
 

@@ -9,11 +9,13 @@
 use super::directory::{ColumnTimes, ColumnWord, DayEntry, Directory, Slice};
 use super::format::{self, CHECKSUM_SIZE, COLUMNS_MAX, Encoding, HEADER_SIZE};
 use super::liveness::{DayRuns, Liveness};
+use super::read_back::{PagePlace, ReadBack};
 use super::reader::{Check, Part, PartSummary};
 use super::slices::SliceList;
-use crate::Result;
 use crate::narrow::to_u32;
-use codec::{Effort, crc32, encode_timestamps, encode_values, put_u32, put_u64, put_varint};
+use crate::{Error, Result};
+use codec::{Effort, Layout, crc32, put_u32, put_u64, put_varint};
+use std::sync::Arc;
 
 /// Bytes gathered before they go to the file.
 const WRITE_SIZE: usize = 1 << 20;
@@ -74,8 +76,11 @@ pub struct PartWriter {
     shared_days: DayRuns,
     /// Days of the column that is being written.
     own_days: DayRuns,
-    /// Samples of each slot in the shared times.
+    /// Samples of each slot in the shared times, and how they lie.
     shared_lens: Vec<u32>,
+    shared_layout: Option<Arc<Layout>>,
+    /// Encodes pages, and decodes them before they are written.
+    read_back: ReadBack,
 }
 
 /// The slice between `begin_slice` and `end_slice`.
@@ -109,6 +114,8 @@ impl PartWriter {
             shared_days: DayRuns::default(),
             own_days: DayRuns::default(),
             shared_lens: Vec::new(),
+            shared_layout: None,
+            read_back: ReadBack::default(),
         };
         let header = format::header(Encoding::newest(effort));
         match &mut writer.sink {
@@ -171,7 +178,7 @@ impl PartWriter {
     /// slot after the other, strictly increasing within a slot.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written; [`crate::Error::Encoder`].
     pub fn shared_times(&mut self, lens: &[u32], times: &[i64]) -> Result<()> {
         let current = self.current.as_mut().expect("inside a slice");
         assert!(self.columns.len() == current.slice.first_column as usize, "times come first");
@@ -184,7 +191,9 @@ impl PartWriter {
         self.shared_lens.extend_from_slice(lens);
         self.shared_days.compute(lens, times);
         self.begin_page();
-        encode_timestamps(times, lens, self.effort, &mut self.page);
+        let place = self.page_place();
+        let (effort, page) = (self.effort, &mut self.page);
+        self.shared_layout = Some(self.read_back.put_times(times, lens, effort, page, &place)?);
         let size = self.end_page()?;
         self.current.as_mut().expect("inside a slice").slice.times_size = to_u32(size);
         Ok(())
@@ -193,7 +202,7 @@ impl PartWriter {
     /// The next column, with a value for each of the shared times.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written; [`crate::Error::Encoder`].
     pub fn column_shared(&mut self, values: &[f64]) -> Result<()> {
         let first = self.next_ordinal();
         let current = self.current.as_mut().expect("inside a slice");
@@ -203,14 +212,17 @@ impl PartWriter {
         current.slice.add(values.len(), span);
         self.liveness.add(first, &self.shared_days);
         self.begin_page();
-        encode_values(values, &self.shared_lens, self.effort, &mut self.page);
+        let place = self.page_place();
+        let layout = self.shared_layout.as_ref().expect("shared times were written");
+        let (effort, page) = (self.effort, &mut self.page);
+        self.read_back.put_values(values, &self.shared_lens, layout, effort, page, &place)?;
         self.end_column(ColumnTimes::Shared)
     }
 
     /// The next column, with timestamps of its own.
     ///
     /// # Errors
-    /// When the file cannot be written.
+    /// When the file cannot be written; [`crate::Error::Encoder`].
     pub fn column_own(&mut self, lens: &[u32], times: &[i64], values: &[f64]) -> Result<()> {
         if times.is_empty() {
             assert!(values.is_empty(), "values without timestamps");
@@ -226,11 +238,12 @@ impl PartWriter {
         self.own_days.compute(lens, times);
         self.liveness.add(first, &self.own_days);
         let mut times_page = Vec::new();
-        encode_timestamps(times, lens, self.effort, &mut times_page);
+        let (place, effort) = (self.page_place(), self.effort);
+        let layout = self.read_back.put_times(times, lens, effort, &mut times_page, &place)?;
         self.begin_page();
         put_varint(&mut self.page, times_page.len() as u64);
         self.page.extend_from_slice(&times_page);
-        encode_values(values, lens, self.effort, &mut self.page);
+        self.read_back.put_values(values, lens, &layout, effort, &mut self.page, &place)?;
         self.end_column(ColumnTimes::Own)
     }
 
@@ -316,6 +329,11 @@ impl PartWriter {
         let offset = self.size;
         let mut tail = Vec::new();
         directory.encode(&mut tail);
+        if Directory::decode(&tail, offset).as_ref() != Ok(&directory) {
+            let (what, found) = ("directory", "another directory".to_string());
+            let place = format!("a part of {} samples", directory.samples());
+            return Err(Error::Encoder { what, place, found });
+        }
         let (size, checksum) = (tail.len() as u64, crc32(&tail));
         put_u64(&mut tail, offset);
         put_u64(&mut tail, size);
@@ -356,6 +374,13 @@ impl PartWriter {
         let column = self.columns.len() - slice.first_column as usize;
         assert!(column < slice.columns as usize, "one call for each column");
         slice.ordinal(column, 0)
+    }
+
+    /// The page that is about to be written, for errors.
+    fn page_place(&self) -> PagePlace {
+        let slice = &self.current.as_ref().expect("inside a slice").slice;
+        let column = to_u32(self.columns.len()) - slice.first_column;
+        PagePlace { series_start: slice.series_start, column }
     }
 
     fn begin_page(&mut self) {

@@ -131,6 +131,7 @@ impl LogRepair {
                 self.why.entry(fault.segment).or_insert(what);
                 return;
             }
+            FaultKind::Short { .. } => drop(self.why.entry(fault.segment).or_insert(what.clone())),
             FaultKind::Damage { .. } => drop(self.why.entry(fault.segment).or_insert(what.clone())),
             FaultKind::Missing { last } if GAP_MAX < last - fault.segment => {
                 self.too_wide = Some(format!("{} {what}: no gap", fault.file.display()));

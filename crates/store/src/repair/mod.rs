@@ -26,9 +26,13 @@ pub mod part;
 pub mod replay_start;
 
 use crate::dropped::DroppedPartitions;
-use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
+use crate::file_names::{PARTITIONS_DIR, WAL_DIR, copy_of};
+use crate::metadata::MetadataTable;
+use crate::metadata_files::{self, LOST, StoredMetadata};
 use crate::partition_length;
 use crate::period::Period;
+use crate::root_manifest::{self, Contents};
+use crate::string_numbers;
 use crate::verify::files::{self, Stray};
 use crate::verify::judge::Judge;
 use crate::verify::partition_index::PartitionIndex;
@@ -38,7 +42,7 @@ use crate::verify::{OnProgress, Progress, Snapshots, check_is_store, files::size
 use crate::{Error, Result};
 use aside::Aside;
 use log::LogSegmentRewrite;
-use losses::{Loss, Losses};
+use losses::{Loss, Losses, LostOf};
 use part::PartRewrite;
 use partition::PartitionRepair;
 use std::collections::BTreeMap;
@@ -81,6 +85,11 @@ pub(crate) enum Act {
     RewriteLog(LogSegmentRewrite),
     /// Creates a log segment without records.
     FillGap { dir: PathBuf, segment: u64 },
+    /// Writes both files of the table of metadata, as one of them holds it; keeps the damaged one. If
+    /// neither does the table is empty: whoever has numbers of strings has one.
+    WriteMetadata { dir: PathBuf, damaged: Vec<PathBuf> },
+    /// Writes the root manifest as everything is then, without what is known to be lost.
+    WriteRoot { dir: PathBuf },
 }
 
 /// Plans the repair of the store in `dir`, which nobody has open. Changes nothing.
@@ -108,6 +117,7 @@ pub fn plan_repair(
     let partitions = planner.partitions()?;
     planner.side_files()?;
     planner.strays()?;
+    planner.root_manifest()?;
     let Planner { steps, losses, .. } = planner;
     let losses = Losses { losses, partitions };
     Ok(RepairPlan { vfs, dir: dir.to_path_buf(), steps, losses, _lock: lock })
@@ -161,7 +171,15 @@ impl Planner<'_, '_> {
             }
         }
         let wal = self.dir.join(WAL_DIR);
-        replay_start::find_wal_from(self.vfs.as_ref(), &wal, self.dropped(), &mut repairs)?;
+        let rebuilt = repairs.iter().filter(|repair| repair.is_rebuilt());
+        let indexes = rebuilt.map(|repair| (repair.period, repair.index_as_found())).collect();
+        let starts =
+            replay_start::find_replay_starts(self.vfs.as_ref(), &wal, &self.dropped(), indexes)?;
+        for repair in &mut repairs {
+            if let Some(start) = starts.get(&repair.period) {
+                repair.manifest.wal_from = *start;
+            }
+        }
         let mut partitions = BTreeMap::new();
         for repair in repairs {
             partitions.insert(repair.period, repair.plan(self)?);
@@ -179,12 +197,87 @@ impl Planner<'_, '_> {
     fn side_files(&mut self) -> Result<()> {
         let dir = self.dir.clone();
         for side in SIDE_FILES {
-            let Err(error) = (side.read)(self.vfs.as_ref(), &dir) else { continue };
+            let Some(Err(error)) = side.read.map(|read| read(self.vfs.as_ref(), &dir)) else {
+                continue;
+            };
             check_is_known(&error)?;
             let path = dir.join(side.path);
             self.losses.push(Loss::unknown(path.clone(), side.lost.to_string()));
             self.move_aside(path, &words_of(&error));
         }
+        self.metadata()
+    }
+
+    /// Restores a file of the table of metadata from the other one. If neither can be read the table is
+    /// lost.
+    fn metadata(&mut self) -> Result<()> {
+        let dir = self.dir.clone();
+        let stored = StoredMetadata::read(self.vfs.as_ref(), &dir);
+        let stored = stored.or_else(|error| check_is_known(&error).and(Err(error)))?;
+        let path = dir.join(metadata_files::FILE_NAME);
+        let damaged = stored.faults.iter().map(|fault| dir.join(fault.file)).collect();
+        if stored.contents.is_some() {
+            if let Some(fault) = stored.faults.first() {
+                let (copy, file) = (dir.join(metadata_files::COPY_NAME), fault.file);
+                let says = format!(
+                    "write {} and {} again: {file} {}",
+                    path.display(),
+                    copy.display(),
+                    fault.what
+                );
+                self.step(says, Act::WriteMetadata { dir, damaged });
+            }
+            return Ok(());
+        }
+        if !stored.faults.is_empty() {
+            self.losses.push(Loss::unknown(path.clone(), LOST.to_string()));
+        }
+        for fault in stored.faults.iter().filter(|fault| fault.is_there) {
+            self.move_aside(dir.join(fault.file), &fault.what);
+        }
+        if string_numbers::is_used(self.vfs.as_ref(), &dir) {
+            let says = format!("write {}, empty, in place of the lost one", path.display());
+            self.step(says, Act::WriteMetadata { dir, damaged: Vec::new() });
+        }
+        Ok(())
+    }
+
+    /// Accepts the loss of what the root manifest names and is not there.
+    fn root_manifest(&mut self) -> Result<()> {
+        let (vfs, dir) = (Arc::clone(&self.vfs), self.dir.clone());
+        // One that is damaged moves aside with the side files, and a start writes another.
+        let Ok(Some(contents)) = Contents::read(vfs.as_ref(), &dir) else { return Ok(()) };
+        let (partitions, files) = contents.missing(vfs.as_ref(), &dir);
+        let log_damage = contents.log_damage(vfs.as_ref(), &dir);
+        let is_whole = log_damage.is_empty()
+            && contents.lost_partitions.is_empty()
+            && contents.lost_files.is_empty()
+            && partitions.is_empty()
+            && files.is_empty();
+        let is_named = |path: &PathBuf| {
+            let is_of = |name: &String| [dir.join(name), dir.join(copy_of(name))].contains(path);
+            let files_of_log =
+                [wal::START_NAME, wal::END_NAME].map(|name| dir.join(WAL_DIR).join(name));
+            contents.files.iter().any(is_of) || files_of_log.contains(path)
+        };
+        let takes_named = |act: &Act| matches!(act, Act::MoveAside(path) if is_named(path));
+        if is_whole && !self.steps.iter().any(|step| takes_named(&step.act)) {
+            return Ok(());
+        }
+        for period in partitions.iter().chain(&contents.lost_partitions) {
+            let of = LostOf::Unknown("all of the partition, whose directory is missing".into());
+            let file = dir.join(PARTITIONS_DIR).join(period.name());
+            self.losses.push(Loss { file, period: Some(*period), of, range: period.range() });
+        }
+        for name in files.iter().chain(&contents.lost_files) {
+            self.losses.push(Loss::unknown(dir.join(name), root_manifest::lost_file(name).what));
+        }
+        for damage in log_damage {
+            self.losses.push(Loss::unknown(dir.join(damage.file), damage.what));
+        }
+        let path = dir.join(root_manifest::FILE_NAME);
+        let says = format!("write {}: what is there then", path.display());
+        self.step(says, Act::WriteRoot { dir });
         Ok(())
     }
 
@@ -253,6 +346,18 @@ impl RepairPlan {
                 manifest.write(vfs, dir)
             }
             Act::RewriteLog(rewrite) => rewrite.run(vfs, aside),
+            Act::WriteMetadata { dir, damaged } => {
+                damaged.iter().try_for_each(|path| aside.keep(path))?;
+                let stored = StoredMetadata::read(vfs, dir)?;
+                MetadataTable::from_stored(&stored).rewrite_files(vfs, dir)
+            }
+            Act::WriteRoot { dir } => {
+                let mut contents = Contents::read(vfs, dir)?.unwrap_or_default();
+                contents.lost_partitions.clear();
+                contents.lost_files.clear();
+                contents.take_stock(vfs, dir, partition_length::told(vfs, dir))?;
+                contents.write(vfs, dir)
+            }
             Act::FillGap { dir, segment } => {
                 wal::fill_gap(vfs, dir, *segment)?;
                 Ok(())

@@ -12,6 +12,7 @@ use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::narrow::to_ordinal;
 use crate::part::Part;
 use crate::period::Period;
+use crate::root_manifest::Contents;
 use crate::strays::has_content;
 use crate::verify::files;
 use crate::verify::part_faults::{BadPage, PartFaults};
@@ -82,7 +83,11 @@ impl PartitionRepair {
 
     fn read_manifest(&mut self, planner: &mut Planner<'_, '_>) -> Result<()> {
         let vfs = planner.vfs.as_ref();
+        let entry = Contents::entry_of(vfs, &self.dir, self.period);
         match Manifest::read(vfs, &self.dir) {
+            Ok(Some(manifest)) if entry.is_stale(manifest.sequence_next) => {
+                self.rebuilt = Some("is an older copy".into());
+            }
             Ok(Some(manifest)) => {
                 self.manifest = with_rules(manifest.clone());
                 if broken_rules(&manifest).is_empty() {
@@ -101,6 +106,7 @@ impl PartitionRepair {
             }
         }
         self.manifest = rebuild(vfs, &self.dir)?;
+        self.manifest.sequence_next = self.manifest.sequence_next.max(entry.last_number + 1);
         Ok(())
     }
 

@@ -1,6 +1,8 @@
 //! Bounds on one selection, and what work costs.
 
 use crate::{Error, Limit, Result};
+use index::{CancelFlag, Interrupt};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Bounds on one selection.
@@ -10,6 +12,8 @@ pub struct SelectLimits {
     pub series_max: usize,
     /// When to give up.
     pub deadline: Option<Instant>,
+    /// Set by another thread when the answer is no longer wanted.
+    pub cancelled: Option<Arc<dyn CancelFlag>>,
     /// What the selection and its samples may cost, about, in samples; more is refused before it
     /// is done. For who must not be kept waiting: [`u64::MAX`] for all others.
     pub cost_max: u64,
@@ -21,12 +25,28 @@ pub(crate) const SERIES_COST: u64 = 1000;
 pub(crate) const LOOK_COST: u64 = 16;
 
 impl SelectLimits {
-    /// Fails once the deadline has passed.
-    pub fn check_deadline(&self) -> Result<()> {
+    /// No bounds.
+    pub const UNLIMITED: SelectLimits = SelectLimits {
+        series_max: usize::MAX,
+        deadline: None,
+        cancelled: None,
+        cost_max: u64::MAX,
+    };
+
+    /// Fails once the deadline has passed, or the answer is no longer wanted.
+    pub fn check_interrupt(&self) -> Result<()> {
+        if self.cancelled.as_ref().is_some_and(|flag| flag.is_cancelled()) {
+            return Err(Error::Cancelled);
+        }
         match self.deadline {
             Some(deadline) if deadline < Instant::now() => Err(Error::DeadlineExceeded),
             _ => Ok(()),
         }
+    }
+
+    /// When searches for the selection give up.
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        Interrupt { deadline: self.deadline, cancelled: self.cancelled.clone() }
     }
 
     /// Fails when the work would be more than `cost_max`.

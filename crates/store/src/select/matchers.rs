@@ -1,19 +1,28 @@
 //! Matchers as the index takes them.
 
+use super::limits::SelectLimits;
 use crate::histograms::names;
 use crate::{Error, Result, path_matcher};
-use index::CompiledMatchers;
+use index::{CompiledMatchers, RegexBudget};
 use model::Matcher;
 
-/// Compiles selector sets; no set at all stands for every series, but for those that hold
-/// histograms: nobody can select them.
-pub(crate) fn compile(sets: &[Vec<Matcher>]) -> Result<Vec<CompiledMatchers>> {
+/// Compiles selector sets, for searches that end when `limits` say so; no set at all stands for every
+/// series, but for those that hold histograms: nobody can select them.
+pub(crate) fn compile(
+    sets: &[Vec<Matcher>],
+    limits: &SelectLimits,
+) -> Result<Vec<CompiledMatchers>> {
+    let finish =
+        |set: CompiledMatchers| set.and_lacks(names::LABEL).interrupted_by(limits.interrupt());
     if sets.is_empty() {
-        return Ok(vec![CompiledMatchers::compile(&[])?.and_lacks(names::LABEL)]);
+        return Ok(vec![finish(CompiledMatchers::compile(&[])?)]);
     }
+    let mut budget = RegexBudget::default();
     let one = |set: &Vec<Matcher>| {
-        let compiled = CompiledMatchers::compile(&path_matcher::without_patterns(set)?);
-        Ok(compiled.map_err(refusal)?.and_lacks(names::LABEL))
+        let matchers = path_matcher::without_patterns(set)?;
+        let compiled =
+            CompiledMatchers::compile_within(&matchers, &mut budget, &limits.interrupt());
+        compiled.map(finish).map_err(refusal)
     };
     sets.iter().map(one).collect()
 }
@@ -22,7 +31,7 @@ pub(crate) fn compile(sets: &[Vec<Matcher>]) -> Result<Vec<CompiledMatchers>> {
 fn refusal(error: index::Error) -> Error {
     match error {
         index::Error::InvalidMatcher { .. } => Error::Invalid(error.to_string()),
-        other => Error::Index(other),
+        other => other.into(),
     }
 }
 

@@ -8,6 +8,7 @@
 //! - Series stand in the order in which they are first met, unless they were put in another;
 //!   `starts` is empty when each has exactly one place, in the first order.
 
+use super::limits::SelectLimits;
 use crate::Result;
 use crate::missing::Watch;
 use crate::narrow::to_u32;
@@ -16,6 +17,8 @@ use hashbrown::HashMap;
 use model::{Labels, LabelsBuilder};
 use std::ops::Range;
 
+/// Labels that are read under one lock of a partition: some milliseconds.
+const LABELS_PER_LOCK: usize = 4096;
 /// From so many series on, those of one column are gathered alone.
 const COLUMN_SERIES_MIN: usize = 64;
 
@@ -44,20 +47,24 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// The places of about `count` series in these views; series may repeat where several sets
-    /// select them.
+    /// The places of about `count` series in these views.
     pub fn new(
         views: Vec<PartitionView>,
         count: usize,
-        may_repeat: bool,
-        watch: &Watch,
+        (limits, watch): (&SelectLimits, &Watch),
     ) -> Result<Places> {
         let mut places = Places { views, list: Vec::with_capacity(count), starts: Vec::new() };
-        places.list_all(may_repeat);
+        places.list_all();
         if 1 < places.views.len() {
-            places.join_partitions(watch)?;
+            places.join_partitions(limits, watch)?;
         }
         Ok(places)
+    }
+
+    /// Bytes of memory held, about.
+    pub fn memory_size(&self) -> usize {
+        let views: usize = self.views.iter().map(PartitionView::memory_size).sum();
+        views + size_of::<Place>() * self.list.capacity() + 4 * self.starts.capacity()
     }
 
     /// How many series there are.
@@ -128,8 +135,8 @@ impl Places {
         Ok(out)
     }
 
-    /// Calls `sink(place, labels)` for each place, in order; quick
-    /// where neighbours are of one partition.
+    /// Calls `sink(place, labels)` for each place, in order, a bounded number under each lock of a
+    /// partition; quick where neighbours are of one partition.
     pub fn read_labels<'p>(
         &self,
         places: impl IntoIterator<Item = &'p Place>,
@@ -145,7 +152,8 @@ impl Places {
                 Some(wanted) => state.series.index.label_reader_of(wanted),
                 None => state.series.index.label_reader(),
             };
-            while let Some(place) = places.next_if(|place| place.view == view_idx) {
+            for _ in 0..LABELS_PER_LOCK {
+                let Some(place) = places.next_if(|place| place.view == view_idx) else { break };
                 let group = &view.groups[place.group as usize];
                 builder.clear();
                 let read = reader.match_labels(group, place.column, place.slot, &mut builder);
@@ -157,41 +165,30 @@ impl Places {
     }
 
     /// Lists the places of all views.
-    fn list_all(&mut self, may_repeat: bool) {
+    fn list_all(&mut self) {
         assert!(self.views.len() <= usize::from(u16::MAX), "partitions have a limit");
         for (view, view_idx) in self.views.iter().zip(0u16..) {
-            let first = self.list.len();
             for (group, group_idx) in view.groups.iter().zip(0u32..) {
                 for column in group.columns.iter() {
                     let place = |slot| Place { view: view_idx, group: group_idx, column, slot };
                     self.list.extend(group.slots.iter().map(place));
                 }
             }
-            if may_repeat {
-                let mut seen = roaring::RoaringBitmap::new();
-                let mut kept = first;
-                for idx in first..self.list.len() {
-                    let place = self.list[idx];
-                    let block = &view.groups[place.group as usize].block;
-                    if seen.insert(block.ordinal(place.column, place.slot)) {
-                        self.list[kept] = place;
-                        kept += 1;
-                    }
-                }
-                self.list.truncate(kept);
-            }
         }
     }
 
     /// Brings the places of one series together, in the order in which series are first met.
-    fn join_partitions(&mut self, watch: &Watch) -> Result<()> {
+    fn join_partitions(&mut self, limits: &SelectLimits, watch: &Watch) -> Result<()> {
         let mut series_of: HashMap<u128, u32> = HashMap::with_capacity(self.list.len() / 2);
         let mut by_series: Vec<(u32, Place)> = Vec::with_capacity(self.list.len());
-        self.read_labels(&self.list, (None, watch), &mut |place, labels| {
-            let next = to_u32(series_of.len());
-            let series = *series_of.entry(labels.fingerprint()).or_insert(next);
-            by_series.push((series, *place));
-        })?;
+        for some in self.list.chunks(LABELS_PER_LOCK) {
+            limits.check_interrupt()?;
+            self.read_labels(some, (None, watch), &mut |place, labels| {
+                let next = to_u32(series_of.len());
+                let series = *series_of.entry(labels.fingerprint()).or_insert(next);
+                by_series.push((series, *place));
+            })?;
+        }
         by_series.sort_unstable();
         self.starts.clear();
         for (idx, (series, _)) in by_series.iter().enumerate() {

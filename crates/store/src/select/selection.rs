@@ -85,7 +85,7 @@ impl Selection {
         let (mut views, mut hidden, mut cost) = (Vec::new(), Vec::new(), 0u64);
         let (mut count, mut hidden_cost, mut hidden_lost) = (0, 0u64, Vec::new());
         for partition in partitions {
-            limits.check_deadline()?;
+            limits.check_interrupt()?;
             let Views { view, hidden: view_of_hidden, is_whole } =
                 views_of(partition, &sets, &range, limits, &watch)?;
             if !is_whole {
@@ -98,8 +98,8 @@ impl Selection {
             let places = SERIES_COST.saturating_mul(series).saturating_add(hidden_cost);
             limits.check_cost(cost.saturating_add(places))?;
             count += to_usize(series);
-            // Sets may name a series twice and partitions share series, so this bound is generous.
-            limits.check_series(count / (sets.len() * partitions.len()).max(1))?;
+            // Partitions share series, so this bound is generous.
+            limits.check_series(count / partitions.len().max(1))?;
             if !view.groups.is_empty() {
                 partition.note_queried(&view.groups);
                 if let Some(view) = &view_of_hidden {
@@ -115,7 +115,7 @@ impl Selection {
             true => Arc::clone(page_headers),
             false => Arc::new(PageHeaders::none()),
         };
-        let places = Places::new(views, count, 1 < sets.len(), &watch)?;
+        let places = Places::new(views, count, (limits, &watch))?;
         limits.check_series(places.len())?;
         let samples_each = (cost / count.max(1) as u64).max(1);
         Ok(Selection {
@@ -145,6 +145,20 @@ impl Selection {
     /// How many series matched.
     pub fn len(&self) -> usize {
         self.joined.as_ref().map_or(self.places.len(), Joined::len)
+    }
+
+    /// Bytes of memory that the selection has for itself, about. What came from elsewhere has a limit
+    /// of its own.
+    pub fn memory_size(&self) -> usize {
+        let hidden = self.hidden.as_ref().map_or(0, Hidden::memory_size);
+        size_of::<Selection>() + self.places.memory_size() + hidden
+    }
+
+    /// The same selection, whose reading has no deadline: for streams that take as long as their
+    /// clients.
+    pub fn without_deadline(mut self) -> Selection {
+        self.scope.limits.deadline = None;
+        self
     }
 
     /// How many series are best read at once: about half a megabyte of samples.
@@ -293,7 +307,7 @@ impl Selection {
         let mut readers = lock(&self.readers).pop().unwrap_or_default();
         let mut start = range.start;
         while start < range.end {
-            self.scope.limits.check_deadline()?;
+            self.scope.limits.check_interrupt()?;
             let end = self.places.gathered_end(start..range.end, self.read_series);
             assert!(start < end && end <= range.end, "some are gathered each time");
             readers.floats.gather(&self.places, &self.scope, &(start..end))?;

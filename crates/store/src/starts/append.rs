@@ -72,7 +72,7 @@ pub(crate) fn append(
     for (period, rows) in by_period(length, timed, &accepted, &mut |_| starts.refused += 1) {
         let mut rest = rows.as_slice();
         while !rest.is_empty() {
-            let partition = match appender.partition(period) {
+            let partition = match appender.partition(period, &mut request) {
                 // Their samples were refused, too, and told of.
                 Err(Error::LimitExceeded { .. }) => {
                     starts.refused += rest.len() as u64;

@@ -108,7 +108,8 @@ impl Judge {
 
     fn rows(&mut self, record: &RecordRef<'_>) -> Verdict {
         let rows = match RowsRecord::parse(record.payload) {
-            Ok(rows) => rows,
+            Ok(Some(rows)) => rows,
+            Ok(None) => return Verdict::sound(),
             Err(error) => return Verdict::unreadable(format!("does not decode: {error}")),
         };
         let (has, all) = (rows.period.length(), *self.length.get_or_insert(rows.period.length()));
@@ -241,7 +242,7 @@ impl Judge {
         if record.kind != KIND_ROWS {
             return None;
         }
-        let rows = RowsRecord::parse(record.payload).ok()?;
+        let rows = RowsRecord::parse(record.payload).ok()??;
         if record.segment < self.dropped.from(rows.period) {
             return None;
         }

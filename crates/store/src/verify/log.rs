@@ -64,6 +64,10 @@ pub(crate) fn words_of_fault(fault: &Fault) -> String {
             "has a torn end: {size} bytes from byte {offset} on, which a crash left of a write that \
              nobody was told is done; the next start cuts them off"
         ),
+        FaultKind::Short { offset, end } => format!(
+            "ends at byte {offset}, and had been synced up to byte {end}: acknowledged records are \
+             missing"
+        ),
         FaultKind::Unreadable { error } => {
             format!("cannot be read ({}): {}", error.operation, error.source)
         }

@@ -94,6 +94,23 @@ pub fn verify_with(
     Ok(walk.report)
 }
 
+/// Checks the files of a snapshot that have changed since another walk. Partitions without a changed
+/// file are passed over. Takes no lock: snapshots are read-only.
+///
+/// # Errors
+/// When `dir` holds no store. What is wrong with the data is in the report.
+pub fn verify_changed(
+    vfs: Arc<dyn Vfs>,
+    dir: &Path,
+    is_changed: &dyn Fn(&Path) -> bool,
+) -> Result<VerifyReport> {
+    check_is_store(vfs.as_ref(), dir)?;
+    let mut ignore_progress = |_: &Progress<'_>| {};
+    let mut walk = Walk { is_changed, ..Walk::new(&vfs, &mut ignore_progress) };
+    walk.store(dir);
+    Ok(walk.report)
+}
+
 /// A directory without that of the partitions is no store.
 pub(crate) fn check_is_store(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     refuse_restoring(vfs, dir)?;
@@ -113,13 +130,16 @@ pub(crate) struct Walk<'a, 'b> {
     pub vfs: &'a Arc<dyn Vfs>,
     pub report: VerifyReport,
     on_progress: &'a mut OnProgress<'b>,
+    /// Whether a part, or a file that decides about a partition, is to be looked at.
+    is_changed: &'a dyn Fn(&Path) -> bool,
     done: u64,
     total: u64,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
     pub fn new(vfs: &'a Arc<dyn Vfs>, on_progress: &'a mut OnProgress<'b>) -> Walk<'a, 'b> {
-        Walk { vfs, report: VerifyReport::default(), on_progress, done: 0, total: 0 }
+        let report = VerifyReport::default();
+        Walk { vfs, report, on_progress, is_changed: &|_| true, done: 0, total: 0 }
     }
 
     /// Tells that a file is about to be read.

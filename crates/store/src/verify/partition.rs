@@ -12,6 +12,7 @@ use crate::manifest::{FILE_NAME, Manifest, PartEntry};
 use crate::narrow::to_ordinal;
 use crate::part::Part;
 use crate::period::Period;
+use crate::root_manifest::Contents;
 use crate::strays::has_content;
 use index::{Segment, SegmentEntry, parse_segment_name};
 use model::TimeRange;
@@ -24,6 +25,9 @@ use vfs::Vfs;
 impl Walk<'_, '_> {
     /// Checks a partition's directory; returns what its index knows.
     pub(super) fn partition(&mut self, dir: &Path, period: Period) -> PartitionIndex {
+        if !self.has_changed(dir) {
+            return PartitionIndex::unknown();
+        }
         for name in self.list(dir) {
             self.stray(&dir.join(&name), files::in_partition(&name));
         }
@@ -42,6 +46,12 @@ impl Walk<'_, '_> {
         for broken in broken_rules(&manifest) {
             self.report.problem(&path, broken);
         }
+        if Contents::entry_of(self.vfs.as_ref(), dir, period).is_stale(manifest.sequence_next) {
+            self.report.problem(
+                &path,
+                "is an older copy: MANIFEST of the data directory names a newer one",
+            );
+        }
         let index = self.index(dir, &manifest);
         self.report.series += index.series_count();
         for entry in &manifest.parts {
@@ -56,6 +66,19 @@ impl Walk<'_, '_> {
             self.stray(&dir.join(INDEX_DIR).join(&name), files::in_index(&name, &manifest));
         }
         index
+    }
+
+    /// Whether any file of a partition has changed.
+    fn has_changed(&mut self, dir: &Path) -> bool {
+        // A walk over everything lists no folder twice.
+        if (self.is_changed)(&dir.join(FILE_NAME)) {
+            return true;
+        }
+        [PARTS_DIR, INDEX_DIR].into_iter().any(|folder| {
+            let folder = dir.join(folder);
+            let names = self.list(&folder);
+            names.iter().any(|name| (self.is_changed)(&folder.join(name)))
+        })
     }
 
     /// An empty partition has no manifest; one that is not empty has lost it.
@@ -119,6 +142,9 @@ impl Walk<'_, '_> {
     }
 
     fn part(&mut self, path: &Path, check: impl FnOnce(&mut Self, &Path) -> Result<()>) {
+        if !(self.is_changed)(path) {
+            return;
+        }
         self.reading(path);
         if let Err(error) = check(self, path) {
             self.report.error(path, &error);

@@ -10,7 +10,7 @@ use rows::Rows;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use store::{Durability, Error, LossLine, LostSeries, SelectLimits, Store, VerifyReport};
+use store::{Durability, Error, LossLine, LostSeries, Missing, SelectLimits, Store, VerifyReport};
 use vfs::{SimVfs, Vfs};
 
 pub const DATA: &str = "/data";
@@ -25,7 +25,7 @@ pub const SECOND_MONTH: &str = "/data/partitions/2020-03";
 pub type Answers = BTreeMap<(Labels, i64), u64>;
 
 pub fn limits() -> SelectLimits {
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX }
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX }
 }
 
 pub fn try_open(disk: &SimVfs) -> Result<Arc<Store>, Error> {
@@ -142,6 +142,21 @@ pub fn answers(disk: &SimVfs) -> Result<Answers, Error> {
         }
     })?;
     failed.map_or(Ok(all), Err)
+}
+
+/// Float samples by series and time, and what the answer says is missing.
+pub fn partial(store: &Store, range: TimeRange) -> (BTreeMap<(String, i64), u64>, Vec<String>) {
+    let missing = Missing::new();
+    let set = vec![Matcher::new("host", MatchOp::Regex, ".*")];
+    let selection = store.noting(&missing).select(&[set], range, &limits()).unwrap();
+    let mut found = BTreeMap::new();
+    let read = &mut |idx: usize, times: &[i64], values: &[f64]| {
+        let labels = selection.labels(idx).unwrap().to_string();
+        let samples = times.iter().zip(values);
+        found.extend(samples.map(|(time, value)| ((labels.clone(), *time), value.to_bits())));
+    };
+    selection.read(0..selection.len(), read).unwrap();
+    (found, missing.sentences())
 }
 
 fn bits_of(histogram: &histogram::Histogram) -> u64 {

@@ -303,7 +303,7 @@ impl History {
             Err(error) => return self.fail(Kind::Answer(Fault::Wrong), error.to_string()),
         };
         if observed.is_said {
-            let text = "the answers say that something is missing though nothing rotted".into();
+            let text = format!("said to be missing, though nothing rotted: {:?}", store.damage());
             return self.fail(Kind::Answer(Fault::Wrong), text);
         }
         self.compare_now(&observed);

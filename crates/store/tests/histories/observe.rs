@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use store::{Error, Missing, SelectLimits, Store};
 
 const LIMITS: SelectLimits =
-    SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
+    SelectLimits { series_max: usize::MAX, deadline: None, cancelled: None, cost_max: u64::MAX };
 
 /// What a store answered.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -13,6 +13,7 @@ pub fn config() -> StoreConfig {
         background: false,
         committer: wal::Committer::Waiter,
         free_disk_min: 0,
+        partitions_per_request_max: usize::MAX,
         // Tests set the clock as they like.
         retention_clock_wait_ns: 0,
         ..StoreConfig::standard()

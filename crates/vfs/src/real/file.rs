@@ -1,11 +1,11 @@
 //! A real file opened for appending, and one opened for reading.
 
-use super::cached;
+use super::{FILE_MODE, cached};
 use crate::error::{Error, Result};
 use crate::{AppendFile, ReadFile};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// A file that this process created and appends to.
@@ -20,7 +20,7 @@ pub(super) struct RealFile {
 
 impl RealFile {
     pub(super) fn create(path: &Path) -> Result<RealFile> {
-        let file = File::options().append(true).create_new(true).open(path);
+        let file = File::options().append(true).create_new(true).mode(FILE_MODE).open(path);
         let file = file.map_err(|error| Error::new("create", path, error))?;
         Ok(RealFile { file, path: path.to_path_buf(), size: 0, has_failed: false })
     }

@@ -3,15 +3,19 @@
 //! The system drops the lock when the process dies, however it dies, so a left-over file means
 //! nothing. The file itself is never removed: two processes could else lock two different ones.
 
+use super::FILE_MODE;
 use crate::LOCK_FILE;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Locks `directory` until the value is dropped.
 pub(super) fn lock(directory: &Path) -> io::Result<Box<dyn Send + Sync>> {
     let path = directory.join(LOCK_FILE);
-    let mut file = File::options().write(true).create(true).truncate(false).open(&path)?;
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false).mode(FILE_MODE);
+    let mut file = options.open(&path)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(held_by(&path)),

@@ -20,6 +20,7 @@ use file::{RealFile, SealedFile};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -56,6 +57,11 @@ impl Default for RealVfs {
     }
 }
 
+/// Rights of new files: their owner's alone. They hold samples, keys and passwords.
+const FILE_MODE: u32 = 0o600;
+/// Rights of new directories.
+const DIRECTORY_MODE: u32 = 0o700;
+
 impl Vfs for RealVfs {
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         Ok(Box::new(RealFile::create(path)?))
@@ -90,7 +96,7 @@ impl Vfs for RealVfs {
         if parent != path {
             self.create_dir_all(parent)?;
         }
-        match fs::create_dir(path) {
+        match fs::DirBuilder::new().mode(DIRECTORY_MODE).create(path) {
             // Somebody else was faster; whether it is durable is not known, so sync as well.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => {}
             other => other.map_err(|error| Error::new("create directory", path, error))?,

@@ -120,6 +120,60 @@ fn a_log_that_closes_says_what_it_could_not_write() {
     }
 }
 
+/// Opens a log with a durable record, fills the disk, and appends to it and beyond.
+fn full_disk(seed: u64, room: u64, committer: Committer) -> (SimVfs, Wal, Vec<Record>) {
+    let vfs = SimVfs::new(seed);
+    let (wal, _) = open(&vfs, committer, 0).unwrap();
+    wal.wait_durable(wal.append(1, b"first").unwrap()).unwrap();
+    vfs.set_free_space(room);
+    let mut expected = records(&[b"first"]);
+    for value in 0..30u8 {
+        wal.append(1, &[value; 91]).unwrap();
+        expected.push((1, vec![value; 91]));
+    }
+    (vfs, wal, expected)
+}
+
+#[test]
+fn append_on_a_full_disk_goes_on_once_there_is_room() {
+    // In the middle of a record, of a later segment, of its header.
+    for room in [0, 1, 50, 500, 968, 975, 1000, 1500, 2900] {
+        let (vfs, wal, expected) = full_disk(11, room, Committer::Waiter);
+        for _ in 0..3 {
+            let error = wal.wait_durable(wal.end()).unwrap_err();
+            assert!(matches!(error, Error::Stalled { is_disk_full: true, .. }), "{room}: {error}");
+            assert!(wal.refusal().unwrap().contains("free some disk space"), "{room}");
+        }
+        // A crash now costs what was not acknowledged, and nothing else.
+        for crashed in [vfs.crash(), vfs.kill()] {
+            crashed.set_free_space(1 << 20);
+            let found = replayed(&crashed);
+            assert_eq!(found, expected[..found.len()], "{room}");
+            assert!(!found.is_empty(), "{room}");
+        }
+        vfs.set_free_space(1 << 20);
+        wal.append(1, b"last").unwrap();
+        wal.wait_durable(wal.end()).unwrap();
+        assert_eq!(wal.refusal(), None);
+        let expected = [&expected[..], &records(&[b"last"])].concat();
+        assert_eq!(replayed(&vfs.crash()), expected, "{room}");
+        wal.close().unwrap();
+        let (wal, found) = open(&vfs.crash(), Committer::Waiter, 0).unwrap();
+        assert_eq!((found, wal.recovery().cut_size), (expected, 0), "{room}");
+    }
+}
+
+#[test]
+fn commit_thread_goes_on_by_itself_once_there_is_room() {
+    let (vfs, wal, expected) = full_disk(12, 500, Committer::Thread);
+    while wal.refusal().is_none() {
+        std::thread::yield_now();
+    }
+    vfs.set_free_space(1 << 20);
+    wal.wait_durable(wal.end()).unwrap();
+    assert_eq!((replayed(&vfs.crash()), wal.refusal()), (expected, None));
+}
+
 #[test]
 fn a_failed_sync_still_makes_the_log_read_only() {
     for (call, number) in [(Call::Sync, 0), (Call::SyncDir, 0), (Call::Sync, 1), (Call::Sync, 2)] {

@@ -53,7 +53,7 @@ fn the_beginning_of_the_log_is_written_down() {
     let (wal, _) = open(&vfs, Committer::Waiter, 2).unwrap();
     wal.remove_before(wal.rotate()).unwrap();
     drop(wal);
-    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["START"]);
+    assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), ["END", "START"]);
     // Numbers are never given out twice, even if no file tells of them.
     assert_eq!(open(&vfs.crash(), Committer::Waiter, 0).unwrap().0.stats().segment, 5);
 }
@@ -84,7 +84,7 @@ fn what_an_interrupted_removal_left_goes_at_the_next_start() {
     assert_eq!(vfs.list(Path::new(DIRECTORY)).unwrap(), files, "a look changes nothing");
     assert_eq!(replayed(&vfs).unwrap(), [(1, vec![4])]);
     let left = vfs.crash().list(Path::new(DIRECTORY)).unwrap();
-    assert_eq!(left, ["0000000004.wal", "START", "notes.tmp"]);
+    assert_eq!(left, ["0000000004.wal", "END", "START", "notes.tmp"]);
 }
 
 #[test]

@@ -25,7 +25,8 @@ pub enum Format {
 impl Format {
     /// The format that a `Content-Type` names.
     pub fn of_content_type(content_type: &str) -> Format {
-        match content_type.trim_start().starts_with("application/openmetrics-text") {
+        let media_type = content_type.split(';').next().unwrap_or("").trim();
+        match media_type.eq_ignore_ascii_case("application/openmetrics-text") {
             true => Format::OpenMetrics,
             false => Format::Text,
         }

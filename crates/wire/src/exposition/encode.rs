@@ -44,6 +44,11 @@ pub fn push_sample(
     format: Format,
 ) {
     push_series(out, labels);
+    push_point(out, value, timestamp, format);
+}
+
+/// Appends a value and the end of its line behind a series.
+pub fn push_point(out: &mut Vec<u8>, value: f64, timestamp: Option<Timestamp>, format: Format) {
     out.push(b' ');
     push_exposition_value(out, value);
     if let Some(timestamp) = timestamp {

@@ -14,6 +14,7 @@
 pub mod created;
 pub mod decode;
 pub mod encode;
+pub mod escaping;
 mod exemplars;
 pub mod keys;
 mod line;

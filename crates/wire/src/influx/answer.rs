@@ -24,6 +24,8 @@ pub struct AnswerSeries {
     pub rows: Vec<AnswerRow>,
     /// The texts that rows name.
     pub texts: Vec<Arc<str>>,
+    /// Whether more of it follows.
+    pub is_cut: bool,
 }
 
 /// A row of one.
@@ -70,6 +72,7 @@ fn series(scan: &mut Scan<'_>) -> Result<AnswerSeries, Fault> {
                 series.rows.push(row(scan, &mut series.texts)?);
                 Ok(())
             })?,
+            "partial" => series.is_cut = envelope::yes_or_no(scan)?,
             _ => scan.skip(0)?,
         }
         Ok(())
@@ -116,7 +119,7 @@ mod tests {
         let parts = read_answer(line).unwrap();
         assert_eq!((parts.len(), parts[0].statement), (1, 3));
         let series = &parts[0].series[0];
-        assert_eq!(series.name, "a b");
+        assert_eq!((series.name.as_str(), series.is_cut), ("a b", true));
         assert_eq!(series.tags[1], ("zone".to_string(), String::new()));
         let row =
             |time, values: [Option<AnswerValue>; 3]| AnswerRow { time, values: values.to_vec() };

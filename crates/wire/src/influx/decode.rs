@@ -1,7 +1,7 @@
 //! Lines to rows: one pass, no allocation per line.
 
 use super::fault::Fault;
-use super::keys::InfluxKeys;
+use super::keys::{InfluxKeys, unescaped};
 use super::long::{LONG_MIN, low_bits};
 use super::precision::Precision;
 use super::report::{self, line_end};
@@ -244,18 +244,21 @@ impl<'a> Lines<'a, '_> {
         }
         let idx = self.shape_of(fields)?;
         let Some(shape) = self.shapes.get(idx) else { return Ok(()) };
+        let key = self.body.get(start..key_end).unwrap_or_default();
         if let Some(kept) = &shape.kept {
             compact(&mut self.grown.values, values_start, kept);
-            if shape.has_time {
-                self.grown.errors.push(line, || {
-                    "invalid field name: input field \"time\" is invalid".to_string()
-                });
-            }
             if kept.is_empty() {
+                let measurement = key.get(..unescaped(key, b',').unwrap_or(key.len()));
+                let measurement = report::shorten(measurement.unwrap_or_default());
+                self.grown.errors.push(line, || {
+                    format!(
+                        "invalid field name: input field \"time\" on measurement {measurement:?} is \
+                         invalid"
+                    )
+                });
                 return Ok(());
             }
         }
-        let key = self.body.get(start..key_end).unwrap_or_default();
         let mut row = Row {
             hash: self.hasher.hash(key, shape.hash),
             timestamp,
@@ -368,6 +371,8 @@ impl<'a> Lines<'a, '_> {
                     end
                 }
                 _ if is_value_end(body, value_start) => return Err(Fault::MissingFieldValue),
+                // `NaN` is a number to InfluxDB, and one that it refuses.
+                Some(b'N' | b'n') => return Err(Fault::InvalidNumber),
                 _ => {
                     let (value, end) = boolean(body, value_start)?;
                     self.grown.counts.booleans += 1;

@@ -1,13 +1,16 @@
 //! Measurement and tags to labels, when the store meets them for the first time.
 
-use super::texts::Texts;
+use super::long::LONG_SUFFIX;
+use super::texts::{TEXT_SUFFIX, Texts};
 use crate::extra_labels::ExtraLabels;
 use model::{KeyDecoder, LabelError, LabelsBuilder, METRIC_NAME};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 /// Decodes the keys of one request.
 ///
-/// The metric of a field is named `<measurement>_<field>`; labels are the tags, the database when
+/// The metric of a field is named `<measurement>_<field>`, with colons before the underscore where
+/// [`FieldNames`] says so; labels are the tags, the database when
 /// one is given, and the extra labels.
 #[derive(Clone, Debug)]
 pub struct InfluxKeys {
@@ -18,6 +21,14 @@ pub struct InfluxKeys {
     /// Whether integers beyond float64 come with their low bits.
     keeps_longs: bool,
     escapes: Escapes,
+    /// Names of fields whose measurement and field alone do not tell them apart.
+    names: Option<Arc<dyn FieldNames>>,
+}
+
+/// Names of fields whose measurement and field, joined, are those of another, too.
+pub trait FieldNames: Debug + Send + Sync {
+    /// Colons between the measurement and the underscore before the field.
+    fn colons(&self, measurement: &str, field: &str) -> u8;
 }
 
 /// How names and tag values stand in lines.
@@ -36,7 +47,7 @@ impl InfluxKeys {
     pub fn new(extra: ExtraLabels) -> InfluxKeys {
         let context = extra.context("influx");
         let escapes = Escapes::default();
-        InfluxKeys { extra, context, texts: None, keeps_longs: false, escapes }
+        InfluxKeys { extra, context, texts: None, keeps_longs: false, escapes, names: None }
     }
 
     /// The same for lines with other escapes.
@@ -51,6 +62,11 @@ impl InfluxKeys {
     /// The same for lines whose strings are numbers of a dictionary.
     pub fn with_texts(self, texts: Option<Arc<dyn Texts>>) -> InfluxKeys {
         InfluxKeys { texts, ..self }
+    }
+
+    /// Sets the metric names of fields whose measurement and field join ambiguously.
+    pub fn with_names(self, names: Arc<dyn FieldNames>) -> InfluxKeys {
+        InfluxKeys { names: Some(names), ..self }
     }
 
     /// The same for lines whose integers beyond 2^53 keep all of their bits ([`super::long`]): a row with
@@ -111,7 +127,13 @@ impl KeyDecoder for InfluxKeys {
     fn metric_name(&self, key: &[u8], field: &str, name: &mut String) -> Result<(), LabelError> {
         let measurement = &key[..unescaped(key, b',').unwrap_or(key.len())];
         let mut text = String::new();
-        name.push_str(self.unescape(measurement, MEASUREMENT_ESCAPES, &mut text)?);
+        let measurement = self.unescape(measurement, MEASUREMENT_ESCAPES, &mut text)?;
+        name.push_str(measurement);
+        if let Some(names) = &self.names {
+            let plain = field.strip_suffix(TEXT_SUFFIX).or(field.strip_suffix(LONG_SUFFIX));
+            let colons = names.colons(measurement, plain.unwrap_or(field));
+            name.extend(std::iter::repeat_n(':', colons.into()));
+        }
         name.push('_');
         name.push_str(field);
         Ok(())
@@ -119,7 +141,7 @@ impl KeyDecoder for InfluxKeys {
 }
 
 /// What may be escaped in a measurement.
-pub(super) const MEASUREMENT_ESCAPES: &[u8] = b", ";
+pub(super) const MEASUREMENT_ESCAPES: &[u8] = b", =";
 /// What may be escaped in tag names, tag values and field names.
 pub(super) const TAG_ESCAPES: &[u8] = b", =";
 

@@ -34,7 +34,7 @@ mod tests;
 mod typed;
 
 pub use decode::{Options, decode, decode_pieces};
-pub use keys::{Escapes, InfluxKeys};
+pub use keys::{Escapes, FieldNames, InfluxKeys};
 pub use long::{LONG_MIN, LONG_SUFFIX};
 pub use precision::Precision;
 pub use report::{BadLine, ERROR_LINE_SIZE_MAX, bad_lines, error_text, line_end};

@@ -32,8 +32,6 @@ pub(super) struct RawShape {
     pub hash: u64,
     /// Which values are kept, when not all are: of equal names the last, none named `time`.
     pub kept: Option<Box<[u32]>>,
-    /// Whether a field is named `time`, which is reported.
-    pub has_time: bool,
     /// Whether a field has strings.
     pub has_texts: bool,
     /// The list that came after this one the last time.
@@ -189,16 +187,17 @@ fn describe(
     }
     let mut last: HashMap<&str, usize> = HashMap::with_capacity(names.len());
     for (idx, name) in names.iter().enumerate() {
-        last.insert(name, idx);
+        // A string and a number of one name are one field in a line.
+        let of_text = name.strip_suffix(TEXT_SUFFIX).filter(|_| has_texts);
+        last.insert(of_text.unwrap_or(name), idx);
     }
-    let has_time = last.remove("time").is_some();
+    last.retain(|name, _| *name != "time");
     let mut kept: Vec<u32> = last.values().map(|idx| to_u32(*idx)).collect();
     kept.sort_unstable();
     let fields: Vec<Box<str>> =
         kept.iter().filter_map(|idx| names.get(*idx as usize).cloned()).collect();
     let kept = (kept.len() < names.len()).then(|| kept.into_boxed_slice());
     let (raw, ends) = (raw.to_vec(), ends.to_vec());
-    let shape =
-        RawShape { raw, ends, shape: 0, hash: 0, kept, has_time, has_texts, follower: NONE };
+    let shape = RawShape { raw, ends, shape: 0, hash: 0, kept, has_texts, follower: NONE };
     Ok((fields, shape))
 }

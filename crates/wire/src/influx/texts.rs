@@ -142,4 +142,29 @@ mod tests {
         let reserved = "field names that end in :text are those of strings";
         assert_eq!(told, [(8, over.to_string()), (9, reserved.to_string())]);
     }
+
+    /// A string and a number of one name are one field in a line: the last counts.
+    #[test]
+    fn the_last_of_string_and_number_counts() {
+        let keys = InfluxKeys::new(ExtraLabels::none()).with_long_integers();
+        let options = Options { precision: Precision::Nanosecond, now: 0 };
+        for (line, expected) in [
+            ("m x=9i,x=\"s\" 1", &[("x:text", 1.0)][..]),
+            ("m x=\"s\",x=9i 1", &[("x", 9.0)]),
+            ("m x=1,x=\"s\",x=2 1", &[("x", 2.0)]),
+            ("m x=\"s\",x=1,x=\"t\",y=3 1", &[("x:text", 2.0), ("y", 3.0)]),
+            ("m x=t,x=\"s\" 1", &[("x:text", 1.0)]),
+            ("m x=9007199254740993i,x=\"s\" 1", &[("x:text", 1.0)]),
+            ("m x=\"s\",y=\"s\",x=\"t\" 1", &[("y:text", 1.0), ("x:text", 2.0)]),
+        ] {
+            let texts = Some(Arc::new(Few::default()) as Arc<dyn Texts>);
+            let keys = keys.clone().with_texts(texts);
+            let hasher = KeyHasher::new(1);
+            let decoded = decode(line.as_bytes(), Start::default(), &options, &hasher, &keys);
+            let decoded = decoded.expect("a line");
+            let expected: Vec<(String, f64)> =
+                expected.iter().map(|(name, value)| ((*name).to_string(), *value)).collect();
+            assert_eq!(rows(&decoded), [expected], "{line}");
+        }
+    }
 }

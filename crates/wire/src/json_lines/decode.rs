@@ -3,7 +3,7 @@
 use super::histograms::histogram;
 use super::keys::JsonKeys;
 use super::scan::{Fault, Scan};
-use super::strings::{RefusedTexts, StringLine};
+use super::strings::{RefusedTexts, STRINGS, StringLine};
 use super::value::value;
 use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, SAMPLES_PER_LINE_MAX};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
@@ -291,7 +291,7 @@ impl Lines<'_, '_> {
                     Ok(())
                 })
             }
-            "strings" if !*is_of_strings && scan.peek() == Some(b'[') => {
+            STRINGS if !*is_of_strings && scan.peek() == Some(b'[') => {
                 *is_of_strings = true;
                 scan.skip(0)
             }

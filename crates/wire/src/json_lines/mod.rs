@@ -39,7 +39,7 @@ pub use decode::decode;
 pub use encode::{LineWriter, Times, histogram_text, push_histogram_text};
 pub use keys::JsonKeys;
 pub use read::read_line;
-pub use strings::{SAMPLES_PER_LINE, StringLine, has_strings};
+pub use strings::{SAMPLES_PER_LINE, StringLine, has_strings, rename_metric};
 
 /// Bytes of one `metric` object.
 pub const KEY_SIZE_MAX: usize = 512 << 10;

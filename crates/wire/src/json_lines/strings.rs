@@ -15,11 +15,11 @@ use crate::influx::{STRING_SIZE_MAX, TEXT_SUFFIX};
 use crate::prom_json::string::{push_labels, push_string};
 use memchr::memmem;
 use model::limits::LINE_SIZE_MAX;
-use model::{Labels, LabelsBuilder, Timestamp};
+use model::{Labels, LabelsBuilder, METRIC_NAME, Timestamp};
 use std::sync::Arc;
 
-/// What stands in a line of strings, and in no other: a quote within a text has a backslash before it.
-const STRINGS: &[u8] = b"\"strings\":[";
+/// Member of a line that holds its strings.
+pub(super) const STRINGS: &str = "strings";
 
 /// A line of strings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,9 +34,30 @@ pub struct StringLine {
     pub samples: Vec<(Timestamp, Arc<str>)>,
 }
 
-/// Whether a line is one of strings, or a text has some.
+/// Whether one of the lines of a text has strings. JSON allows white space around the member's name and
+/// escapes in it, so a search for bytes only rules lines out.
 pub fn has_strings(text: &[u8]) -> bool {
-    memmem::find(text, STRINGS).is_some_and(|at| at == 0 || text[at - 1] != b'\\')
+    may_have_strings(text) && text.split(|byte| *byte == b'\n').any(is_line_of_strings)
+}
+
+/// Whether the member's name can stand in a text: plain, or with an escape, which letters have only as
+/// `\u0073`.
+fn may_have_strings(text: &[u8]) -> bool {
+    memmem::find(text, b"strings\"").is_some() || memmem::find(text, b"\\u").is_some()
+}
+
+/// Whether a line has the member with an array, as the decoder reads it.
+fn is_line_of_strings(line: &[u8]) -> bool {
+    if LINE_SIZE_MAX < line.len() || !may_have_strings(line) {
+        return false;
+    }
+    let mut is_found = false;
+    // A fault behind the member is for the reader of the line to report.
+    let _ = Scan::new(line).members(|scan, name| {
+        is_found |= name == STRINGS && scan.peek() == Some(b'[');
+        scan.skip(0)
+    });
+    is_found
 }
 
 impl StringLine {
@@ -63,7 +84,8 @@ impl StringLine {
         out.extend_from_slice(b",\"field\":");
         push_string(out, &self.field);
         out.push(b',');
-        out.extend_from_slice(STRINGS);
+        push_string(out, STRINGS);
+        out.extend_from_slice(b":[");
         let start = out.len();
         let mut count = 0;
         for (_, text) in samples {
@@ -100,6 +122,29 @@ impl StringLine {
             Some(_) => Err(bad(Fault { offset: scan.at, expected: "the line's end" })),
         }
     }
+}
+
+/// The line of one series with another metric name; all else stays as it is. `None` for a line without one.
+pub fn rename_metric(line: &[u8], name: &str) -> Option<Vec<u8>> {
+    let mut span = None;
+    let mut scan = Scan::new(line);
+    let read = scan.members(|scan, member| match member {
+        "metric" => scan.members(|scan, label| {
+            scan.peek();
+            let start = scan.at;
+            scan.string()?;
+            if label == METRIC_NAME {
+                span = Some(start..scan.at);
+            }
+            Ok(())
+        }),
+        _ => scan.skip(0),
+    });
+    let span = span.filter(|_| read.is_ok())?;
+    let mut renamed = line.get(..span.start)?.to_vec();
+    push_string(&mut renamed, name);
+    renamed.extend_from_slice(line.get(span.end..)?);
+    Some(renamed)
 }
 
 /// The texts of a line that get no numbers: by the limit that each is over, how many and why the first of
@@ -166,7 +211,7 @@ fn read(scan: &mut Scan<'_>) -> Result<StringLine, Fault> {
             line.field = scan.string()?.into_owned();
             Ok(())
         }
-        "strings" => scan.elements(|scan| {
+        STRINGS => scan.elements(|scan| {
             if SAMPLES_PER_LINE_MAX <= texts.len() {
                 return scan.fault("at most 2097152 strings in a line");
             }
@@ -189,9 +234,11 @@ fn read(scan: &mut Scan<'_>) -> Result<StringLine, Fault> {
         return scan.fault("as many timestamps as strings, and some");
     }
     line.labels = labels.finish();
-    let expected = format!("{}_{}{TEXT_SUFFIX}", line.measurement, line.field);
-    if line.labels.metric_name() != expected || line.measurement.is_empty() || line.field.is_empty()
-    {
+    // Colons before the underscore are those of `influx::FieldNames`.
+    let name = line.labels.metric_name().strip_prefix(line.measurement.as_str());
+    let name = name.unwrap_or_default().trim_start_matches(':');
+    let expected = format!("_{}{TEXT_SUFFIX}", line.field);
+    if name != expected || line.measurement.is_empty() || line.field.is_empty() {
         return scan.fault("a metric that is its measurement and field, and ends in :text");
     }
     line.samples = times.into_iter().zip(texts).collect();
@@ -323,6 +370,53 @@ mod tests {
             }
             assert_eq!((found == all, line_count), (true, lines));
             assert_eq!(all.push_some(all.samples.len(), &mut out), 0);
+        }
+    }
+
+    #[test]
+    fn lines_of_strings_are_found_however_json_is_written() {
+        let line = |rest: &str| {
+            let metric = r#""metric":{"__name__":"a_b:text"},"measurement":"a","field":"b""#;
+            [format!("{{{metric},{rest}}}"), format!("{{{rest},{metric}}}")]
+        };
+        for rest in [
+            r#""strings":["x"],"timestamps":[1]"#,
+            r#""strings": ["x"], "timestamps": [1]"#,
+            "\"timestamps\"\t:\r[1], \"strings\"\t:\r[ \"x\" ]",
+            r#""\u0073trings":["x"],"timestamps":[1]"#,
+            r#""\u0073\u0074\u0072\u0069\u006E\u0067\u0073":["x"],"timestamps":[1]"#,
+        ] {
+            for text in line(rest) {
+                assert!(has_strings(text.as_bytes()), "{text}");
+                assert!(has_strings(format!("{{}}\n \n{text}\n").as_bytes()), "{text}");
+                let read = StringLine::read(text.as_bytes()).expect("a line");
+                assert_eq!(read.samples, [(1_000_000, "x".into())], "{text}");
+            }
+        }
+        for other in [
+            r#""strings":1"#,
+            r#""a":{"strings":["x"]}"#,
+            r#""a":"\"strings\":[""#,
+            r#""Strings":["x"]"#,
+            r#""a":["strings"]"#,
+        ] {
+            for text in line(other) {
+                assert!(!has_strings(text.as_bytes()), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_metric_gets_another_name_and_nothing_else_changes() {
+        let line = |name: &str| {
+            format!(
+                r#" {{"a":["__name__"],"metric": {{"x":"__name__","__name__" : "{name}" ,"y":"\u00e9"}}, "strings": ["b"]}}"#
+            )
+        };
+        let renamed = rename_metric(line("a_b:text").as_bytes(), "a:_b:text").expect("a line");
+        assert_eq!(String::from_utf8_lossy(&renamed), line("a:_b:text"));
+        for other in ["", "{", r#"{"metric":{"a":"b"}}"#, r#"{"metric":{"__name__":"a"}"#] {
+            assert_eq!(rename_metric(other.as_bytes(), "b"), None, "{other}");
         }
     }
 

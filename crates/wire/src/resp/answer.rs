@@ -34,6 +34,11 @@ impl Answer {
         &self.bytes
     }
 
+    /// Bytes of memory.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// The same, to be added to as it is, cut or taken.
     pub fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.bytes

@@ -67,7 +67,12 @@ impl Suite {
     pub fn run(&self, unit: &str, number: usize, left_out: &[&str]) -> Result<Report> {
         let data_dir = self.root.join("quipu-data").join(unit.replace('/', "-"));
         clear(&data_dir)?;
-        let server = Launch::new(&data_dir).flag("redis-listen", "127.0.0.1:0").start()?;
+        // Its tests send many wrong passwords.
+        let server = Launch::new(&data_dir)
+            .flag("redis-listen", "127.0.0.1:0")
+            .flag("redis.enable-debug-command", "local")
+            .flag("login-delay-max", "0")
+            .start()?;
         let port = door_port(&server)?.to_string();
         let base = (PORT_BASE + number * PORTS_EACH).to_string();
         let mut command = self.command();

@@ -83,7 +83,7 @@ fn the_best_come_first_and_the_rest_before_them() {
     assert_eq!(top("topk", 2.0), "413");
     assert_eq!(top("topk", f64::NAN), "");
     assert_eq!(top("topk", 1e300), "4103");
-    let rest = Argument::Text("i=rest".to_string());
+    let rest = Argument::text("i=rest".to_string());
     let rows = run("topk_max", vec![number(1.0), sample(), rest], None, 0).unwrap();
     assert_eq!(rows[0].labels, Labels::from_pairs(&[("i", "rest")]));
     assert_eq!(rows[0].values, [9.0, 6.0]);

@@ -3,7 +3,7 @@
 use super::super::arguments::with_label;
 use super::super::{Argument, CallContext, Series};
 use crate::error::Result;
-use regex::Regex;
+use re2::{Regexp, expanded_size_max};
 use std::collections::HashMap;
 
 pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Series>> {
@@ -12,18 +12,18 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
             context.expect_count(arguments, 3, 3)?;
             let mut series = context.take(arguments, 0)?;
             let name = context.text(arguments, 1)?;
-            let regex = context.regex_of_all(context.text(arguments, 2)?)?;
+            let regexp = context.anchored_regexp(context.text(arguments, 2)?)?;
             let is_match = context.name == "label_match";
-            series.retain(|one| regex.is_match(one.labels.get(name).unwrap_or("")) == is_match);
+            series.retain(|one| regexp.is_match(one.labels.get(name).unwrap_or("")) == is_match);
             Ok(series)
         }
         "label_transform" => {
             context.expect_count(arguments, 4, 4)?;
             let series = context.take(arguments, 0)?;
             let name = context.text(arguments, 1)?;
-            let regex = context.regex(context.text(arguments, 2)?)?;
+            let regexp = context.regexp(context.text(arguments, 2)?)?;
             let replacement = context.text(arguments, 3)?;
-            Replacement { regex, source: name, target: name, replacement }.run(context, series)
+            Replacement { regexp, source: name, target: name, replacement }.run(context, series)
         }
         _ => {
             context.expect_count(arguments, 5, 5)?;
@@ -31,15 +31,15 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
             let target = context.text(arguments, 1)?;
             let replacement = context.text(arguments, 2)?;
             let source = context.text(arguments, 3)?;
-            let regex = context.regex_of_all(context.text(arguments, 4)?)?;
-            Replacement { regex, source, target, replacement }.run(context, series)
+            let regexp = context.anchored_regexp(context.text(arguments, 4)?)?;
+            Replacement { regexp, source, target, replacement }.run(context, series)
         }
     }
 }
 
 /// What is found in one label goes into another.
 struct Replacement<'a> {
-    regex: Regex,
+    regexp: Regexp,
     source: &'a str,
     target: &'a str,
     /// With `$1` and `${name}` for what the expression's groups match.
@@ -66,14 +66,13 @@ impl Replacement<'_> {
     /// The value with every match replaced, if there is any.
     fn replace(&self, context: &CallContext<'_>, value: &str) -> Result<Option<String>> {
         // What one match may become has to be known before it is written.
-        let references = self.replacement.matches('$').count();
-        context.check_size(self.replacement.len() + references * value.len())?;
+        context.check_size(expanded_size_max(self.replacement, value))?;
         let mut replaced = String::new();
         let mut end = None;
-        for captures in self.regex.captures_iter(value) {
+        for captures in self.regexp.regex().captures_iter(value) {
             let found = captures.get_match();
             replaced.push_str(&value[end.unwrap_or(0)..found.start()]);
-            captures.expand(self.replacement, &mut replaced);
+            self.regexp.expand(self.replacement, &captures, &mut replaced);
             context.check_size(replaced.len())?;
             end = Some(found.end());
         }

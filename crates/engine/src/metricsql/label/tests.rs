@@ -9,7 +9,7 @@ fn run(name: &str, value: &str, texts: &[&str]) -> Result<Vec<Series>> {
     let context = CallContext::new(name, grid);
     let labels = Labels::from_pairs(&[("a", value)]);
     let mut arguments = vec![Argument::Series(vec![Series { labels, values: vec![1.0] }])];
-    arguments.extend(texts.iter().map(|text| Argument::Text(text.to_string())));
+    arguments.extend(texts.iter().map(|text| Argument::text(text.to_string())));
     call(&context, arguments)
 }
 

@@ -25,7 +25,8 @@ pub(super) fn call(context: &CallContext<'_>, arguments: &mut [Argument]) -> Res
 /// The number that a string says or that the only series is; gaps if there is none.
 fn scalar(context: &CallContext<'_>, arguments: &mut [Argument]) -> Result<Vec<Series>> {
     context.expect_count(arguments, 1, 1)?;
-    if let Argument::Text(text) = &arguments[0] {
+    if let Argument::Text(_) = &arguments[0] {
+        let text = context.text(arguments, 0)?;
         return Ok(context.constant(parse_float(text).unwrap_or(f64::NAN)));
     }
     let mut series = context.take(arguments, 0)?;

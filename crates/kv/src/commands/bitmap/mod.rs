@@ -44,6 +44,7 @@ fn grow<'a>(
     key: &[u8],
     size: usize,
 ) -> Result<(&'a mut Vec<u8>, bool), CommandError> {
+    super::string::take_room(call, key, size)?;
     let bytes = call.get_or_insert::<Str>(key)?.bytes_mut();
     let has_grown = bytes.len() < size;
     if has_grown {
@@ -234,6 +235,9 @@ fn bitop(call: &mut Call<'_>) -> Result<(), CommandError> {
     let is_not = call.args[1].eq_ignore_ascii_case(b"not");
     let mut result: Vec<u8> = Vec::new();
     for (at, key) in keys.iter().enumerate() {
+        let len = call.keys.size_of(call.db, key)?;
+        // One more copy is logged.
+        call.keys.take_room(len.saturating_sub(result.len()).saturating_mul(2))?;
         let string = call.get::<Str>(key)?;
         let mut add = |bytes: &[u8]| match at {
             0 if !is_not => result.extend_from_slice(bytes),

@@ -9,8 +9,8 @@ use super::parallel::in_parallel;
 use super::pieces::{PIECE_SIZE, hash_of, key_of, listed};
 use super::place::{self, Place};
 use super::walk::{Found, walk};
-use super::{bar, directory::of_file, shelf, text};
-use crate::commands::arguments::option;
+use super::{bar, damage, directory::of_file, shelf, text};
+use crate::commands::arguments::{option, switch};
 use crate::commands::client::{self, Client, encode};
 use crate::commands::sentence;
 use crate::quantity::format_size;
@@ -25,9 +25,11 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
-use store::{BackupFile, BackupManifest, BlobHash, SNAPSHOTS_DIR};
+use store::{BackupFile, BackupManifest, BlobHash, Finding, SNAPSHOTS_DIR};
 use vfs::{RealVfs, Vfs as _};
 
+/// Switch that leaves out the search for damage.
+const UNCHECKED: &str = "unchecked";
 /// Bytes of a server's answer about snapshots.
 const ANSWER_SIZE_MAX: usize = 16 << 20;
 
@@ -40,8 +42,12 @@ pub fn command() -> Command {
              directory, so this runs on the server's machine and as its user. Each piece of a\n\
              file has its hash for a name, and is sent if the place has none of that name: a\n\
              second backup sends what changed, and a failed one goes on when it is run again. The\n\
-             backup is there once all of it is.",
+             backup is there once all of it is.\n\n\
+             Files that the backup before does not have are decoded, too. If one is damaged, the\n\
+             backup is made, the damage is named, and the exit code is 1, each time until the data\n\
+             directory is repaired (quipu verify --repair).",
         )
+        .arg(switch(UNCHECKED, "Do not look for damage in what is sent"))
         .arg(
             option("data-dir", "PATH", "The data directory of that server")
                 .default_value("./quipu-data"),
@@ -71,17 +77,19 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         false => mark.note_snapshot(&snapshot),
     };
     let backup = noted.and_then(|()| {
-        let sending = Sending { place: &place, threads: place::parallel(matches) };
+        let checks = if matches.get_flag(UNCHECKED) { Checks::None } else { Checks::Sent };
+        let sending = Sending { place: &place, threads: place::parallel(matches), checks };
         sending.backup(&server.folder(&snapshot), &snapshot, &mark)
     });
     // It holds files that the server may want to let go.
     let forgotten = server.delete(&snapshot);
-    let (id, manifest) = backup.context("no backup was made; run again, it goes on from here")?;
+    let Made { id, manifest, problems } =
+        backup.context("no backup was made; run again, it goes on from here")?;
     if let Err(error) = forgotten {
         eprintln!("quipu: the snapshot {snapshot} stays on the server: {}", sentence(&error));
     }
     println!("backup {id}: {}", summary(&manifest));
-    Ok(ExitCode::SUCCESS)
+    Ok(damage::report(&id, &problems))
 }
 
 /// Refuses a place within the data directory: what takes that takes the backups, too.
@@ -180,6 +188,23 @@ impl Server {
 struct Sending<'a> {
     place: &'a Arc<dyn Place>,
     threads: usize,
+    checks: Checks,
+}
+
+/// Which files of a snapshot are decoded to find damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checks {
+    None,
+    /// Files that the previous backup lacks.
+    Sent,
+}
+
+/// A backup that is there.
+struct Made {
+    id: String,
+    manifest: BackupManifest,
+    /// Damage in its files.
+    problems: Vec<Finding>,
 }
 
 /// A piece that is to be read.
@@ -199,19 +224,20 @@ struct There {
 }
 
 impl Sending<'_> {
-    fn backup(
-        &self,
-        folder: &Path,
-        snapshot: &str,
-        mark: &Mark,
-    ) -> anyhow::Result<(String, BackupManifest)> {
+    fn backup(&self, folder: &Path, snapshot: &str, mark: &Mark) -> anyhow::Result<Made> {
         let place = self.place.as_ref();
         let made = RealVfs::new().now();
         let Found { folders, mut files } = walk(folder)?;
         let there = Mutex::new(There { blobs: listed(place)?, ..There::default() });
         let is_there = |hash: &BlobHash, size| of(&there).blobs.get(hash) == Some(&size);
         take_known(&mut files, before(place)?, is_there);
+        let changed = damage::changed(&files);
         self.send(folder, &mut files, &there)?;
+        let problems = match self.checks {
+            Checks::None => Vec::new(),
+            Checks::Sent => damage::find(folder, &changed)?,
+        };
+        damage::forget_identity(folder, &problems, &mut files);
         place.settle()?;
         let There { sent_blobs, sent_bytes, .. } =
             there.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -227,7 +253,7 @@ impl Sending<'_> {
         };
         let id = shelf::new_id(made);
         put_manifest(place, &id, &manifest, mark)?;
-        Ok((id, manifest))
+        Ok(Made { id, manifest, problems })
     }
 
     /// Reads what is not known yet, and sends what is not there yet.
@@ -401,9 +427,10 @@ mod tests {
         for (name, bytes) in [("a", "one"), ("b", "one"), ("c", "two"), ("empty", "")] {
             std::fs::write(snapshot.path().join(name), bytes).expect("written");
         }
-        let sending = Sending { place: &place, threads: 4 };
+        let sending = Sending { place: &place, threads: 4, checks: Checks::None };
         let mark = Mark::begin(&place, Work::Create).expect("nobody is there");
-        let (first, manifest) = sending.backup(snapshot.path(), "s", &mark).expect("a backup");
+        let backup = || sending.backup(snapshot.path(), "s", &mark).expect("a backup");
+        let Made { id: first, manifest, .. } = backup();
         assert_eq!((manifest.sent_blobs, manifest.sent_bytes), (2, 6));
         assert_eq!(shelf::read(place.as_ref(), &first).expect("read"), manifest);
         // Were it read, it would be another: its bytes change behind its identity.
@@ -413,11 +440,11 @@ mod tests {
         std::fs::write(&path, "TWO").expect("written");
         times.set_modified(before).expect("set back");
         std::fs::write(snapshot.path().join("d"), "three").expect("written");
-        let (second, manifest) = sending.backup(snapshot.path(), "s", &mark).expect("a backup");
+        let Made { id: second, manifest, .. } = backup();
         assert_eq!((manifest.sent_blobs, manifest.sent_bytes), (1, 5));
         // A blob that is lost is sent again, as long as there is a file with its bytes.
         place.remove(&key_of(&hash_of(b"one"))).expect("removed");
-        let (_, manifest) = sending.backup(snapshot.path(), "s", &mark).expect("a backup");
+        let Made { manifest, .. } = backup();
         assert_eq!((manifest.sent_blobs, manifest.sent_bytes), (1, 3));
         assert!(first <= second);
     }
@@ -432,8 +459,9 @@ mod tests {
         for entry in place.list("marks").expect("listed") {
             place.remove(&entry.key).expect("removed");
         }
-        let sending = Sending { place: &place, threads: 1 };
-        let error = sending.backup(snapshot.path(), "s", &mark).expect_err("no backup").to_string();
+        let sending = Sending { place: &place, threads: 1, checks: Checks::None };
+        let made = sending.backup(snapshot.path(), "s", &mark);
+        let error = made.err().expect("no backup").to_string();
         assert!(error.contains("run again"), "{error}");
         assert_eq!(shelf::ids(place.as_ref()).expect("listed"), Vec::<String>::new());
     }

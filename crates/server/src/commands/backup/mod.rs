@@ -14,12 +14,14 @@
 mod bucket;
 mod check;
 mod create;
+mod damage;
 mod directory;
 mod look;
 mod marks;
 mod parallel;
 mod pieces;
 mod place;
+mod primary;
 mod prune;
 mod restore;
 mod shelf;

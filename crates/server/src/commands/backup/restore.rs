@@ -10,7 +10,7 @@ use super::parallel::in_parallel;
 use super::pieces::{all_of, fetch, hash_of};
 use super::place::{self, Place};
 use super::shelf::{self, LATEST};
-use super::{bar, text};
+use super::{bar, primary, text};
 use crate::commands::arguments::{option, switch};
 use crate::quantity::format_size;
 use anyhow::{Context as _, ensure};
@@ -81,8 +81,12 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     restoring
         .run(place::parallel(matches))
         .with_context(|| format!("{} is not restored", target.display()))?;
+    let words = primary::forget_primary(target)?;
     end_restoring(&vfs, target)?;
     println!("{has}; restored in {}", target.display());
+    if let Some(words) = words {
+        println!("{words}");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,14 +3,17 @@
 //! A window is done when all of it is stored; the progress file says so, so that a later run begins with
 //! the next. One that broke off is read again from its beginning: what is stored twice is there once.
 
+use super::kept::KeptCounts;
 use super::nameless::Nameless;
 use super::overlap::{Counter, Days};
+use super::retry::{PAUSE, TRIES_MAX};
 use super::series::Filter;
 use super::source::{Mark, Source, Window};
-use super::target::{Packer, Request, send};
+use super::target::{KnownPolicies, Packer, Request, send};
 use super::until::Mover;
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::{Client, without_logins};
+use crate::commands::target_store::{IS_ANOTHER, is_same};
 use crate::quantity::format_count;
 use anyhow::{Context as _, anyhow};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -24,10 +27,6 @@ use std::time::{Duration, Instant};
 
 /// Requests that wait to be sent, beside the one under way.
 const AHEAD: usize = 2;
-/// Tries of a window.
-const TRIES_MAX: u32 = 5;
-/// Before the second try; each later pause is twice as long.
-const PAUSE: Duration = Duration::from_millis(200);
 /// How often it is written down how far a copy is, at most.
 const SAVED_EVERY: Duration = Duration::from_secs(1);
 /// What was refused that is shown in words.
@@ -38,10 +37,16 @@ const REFUSALS_SHOWN: u64 = 10;
 pub struct Progress {
     /// Where from, and which of it.
     pub asked: BTreeMap<String, String>,
+    /// Store that the samples are sent to, where the server names it.
+    #[serde(default)]
+    pub store: Option<String>,
     /// First and last instant in nanoseconds.
     pub time: (i64, i64),
     /// Windows that are stored, with their samples.
     pub done: BTreeMap<String, u64>,
+    /// Samples that the target had in the time of a window when it was done, of it and of others.
+    #[serde(default)]
+    pub counts: BTreeMap<String, u64>,
     /// Windows that were looked at and are not done, and why.
     #[serde(default)]
     pub undone: BTreeMap<String, String>,
@@ -65,6 +70,14 @@ pub struct Progress {
     /// Whether something was left out of a window that is done: then no `until` moves.
     #[serde(default)]
     pub lacks: bool,
+}
+
+impl Progress {
+    /// Forgets what was sent. The time of the copy stays, and what moves an `until`.
+    pub fn start_anew(&mut self) {
+        let Progress { asked, store, time, began, until, has_moved, .. } = std::mem::take(self);
+        *self = Progress { asked, store, time, began, until, has_moved, ..Progress::default() };
+    }
 }
 
 /// How far a window is.
@@ -91,6 +104,8 @@ pub struct Copied {
 pub struct Copier<'a> {
     /// The server that stores.
     pub client: Client,
+    /// Retention policies that were created on the target so far.
+    pub policies: KnownPolicies,
     /// What is copied.
     pub filter: &'a Filter,
     /// Samples a second at most.
@@ -103,6 +118,8 @@ pub struct Copier<'a> {
     pub saved: Option<Instant>,
     /// What was left out of the windows that were read.
     pub nameless: Nameless,
+    /// Counts of what the target has.
+    pub kept: KeptCounts,
     /// Who moves the `until` of a legacy backend behind it.
     pub mover: Option<Mover>,
 }
@@ -146,6 +163,10 @@ impl Copier<'_> {
                     refused => Err(format!("{refused} requests had samples that were refused")),
                 },
             );
+            if self.progress.done.contains_key(&window.name) {
+                let of = (window, shown.start);
+                self.kept.note(&mut self.client, &mut self.progress, of);
+            }
             self.progress.lacks |=
                 !source.left_out().is_empty() || self.nameless.left_out().is_some();
             self.save()?;
@@ -210,14 +231,15 @@ impl Copier<'_> {
             let earlier = self.part_of(window).map_or(0, |part| part.samples);
             match self.try_once(source, window, copied, shown) {
                 Ok(()) => return Ok(earlier + copied.samples - before.samples),
+                // Samples before the error are stored and are not read again in this run.
+                Err(Failure::Source(error)) if source.is_apart() => {
+                    return Err(Failure::Source(error));
+                }
                 Err(Failure::Source(error)) => {
                     // What was sent of it comes again, but for what stands before a mark.
                     let stored = self.part_of(window).map_or(0, |part| part.samples);
                     let samples = before.samples + stored.saturating_sub(earlier);
                     *copied = Copied { samples, ..before };
-                    if source.is_apart() {
-                        return Err(Failure::Source(error));
-                    }
                     if TRIES_MAX <= tried {
                         let words = format!("gave up after {TRIES_MAX} tries");
                         return Err(Failure::Source(error.context(words)));
@@ -275,7 +297,7 @@ impl Copier<'_> {
             let before = copied.refused;
             for request in arriving {
                 let Request { samples, mark, .. } = request;
-                let refusal = send(&mut self.client, request).map_err(Failure::Target)?;
+                let refusal = self.ship(request).map_err(Failure::Target)?;
                 if let Some(words) = refusal {
                     copied.refused += 1;
                     if copied.refused <= REFUSALS_SHOWN {
@@ -307,6 +329,12 @@ impl Copier<'_> {
             counter.finish(&mut self.progress);
         }
         copied
+    }
+
+    /// Sends a request, once the target has the retention policy that its path names.
+    fn ship(&mut self, request: Request) -> anyhow::Result<Option<String>> {
+        self.policies.ensure(&mut self.client, &request.door)?;
+        send(&mut self.client, request)
     }
 
     fn keep_to_rate(&self, samples: u64, start: Instant) {
@@ -380,7 +408,7 @@ pub fn rate(samples: u64, start: Instant) -> String {
 }
 
 /// What the progress file of an earlier run of the same copy says, or a new beginning; and whether there was
-/// one.
+/// one. What was sent to another store does not count.
 ///
 /// # Errors
 /// When the file is of another copy.
@@ -397,6 +425,10 @@ pub fn begin(checkpoint: &Checkpoint, asked: Progress) -> anyhow::Result<(Progre
         Some(words) => Err(anyhow!("{words}")).context(
             "the progress file is of another copy; name another with --progress, or remove it",
         ),
-        None => Ok((found, true)),
+        None if is_same(found.store.as_ref(), asked.store.as_ref()) => Ok((found, true)),
+        None => {
+            eprintln!("quipu: {IS_ANOTHER}");
+            Ok((asked, false))
+        }
     }
 }

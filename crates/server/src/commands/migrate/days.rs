@@ -13,8 +13,11 @@ pub fn windows(range: &TimeRange) -> Vec<Window> {
     let (first, last) =
         (range.start.div_euclid(NANOS_PER_DAY), range.end.div_euclid(NANOS_PER_DAY));
     let window = |day: i64| {
-        let start = day.saturating_mul(NANOS_PER_DAY);
-        let whole = TimeRange::new(start, start.saturating_add(NANOS_PER_DAY - 1));
+        // The first and the last day are no whole ones.
+        let nanos = |day: i128| day * i128::from(NANOS_PER_DAY);
+        let clamp = |nanos: i128| nanos.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+        let day = i128::from(day);
+        let whole = TimeRange::new(clamp(nanos(day)), clamp(nanos(day + 1) - 1));
         let text = rfc3339(whole.start);
         let name = text.split('T').next().unwrap_or(&text).to_string();
         Window { name, range: whole.intersect(range), samples: None }

@@ -2,30 +2,26 @@
 //! time. Fields are selected by their types, as numbers in JSON do not say what they were.
 
 use super::days;
+use super::influxql::{
+    self, Answer, Form, Row, count_at_once, quoted, shared_label, show_fields,
+    show_fields_of_policy, show_policies,
+};
 use super::points::Points;
+use super::retry::retried;
 use super::series::Filter;
-use super::source::{Given, Sink, Source, Window};
-use super::victoriametrics::Lines;
-use crate::commands::client::{Asked, Client, encode};
+use super::source::{Given, Sink, Source, Total, Window};
+use crate::commands::client::Client;
 use anyhow::{Context as _, bail, ensure};
-use bytes::Bytes;
-use hyper::Method;
-use model::sample::NANOS_PER_DAY;
-use model::{Labels, METRIC_NAME, TimeRange};
-use serde_json::Value;
+use model::sample::{NANOS_PER_DAY, NANOS_PER_SECOND};
+use model::{Labels, METRIC_NAME, TimeRange, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 use wire::influx::FieldType;
-use wire::influx::answer::{AnswerPart, AnswerSeries, read_answer};
+use wire::influx::answer::{AnswerSeries, read_answer};
 
 /// The scheme of tokens: InfluxDB 2 has a word of its own.
 pub const TOKEN: &str = "Token";
-/// Rows of a piece of an answer.
-const ROWS_AT_ONCE: usize = 5000;
-/// Statements of a request, and bytes of them.
-const STATEMENTS_MAX: usize = 64;
-const QUESTION_SIZE_MAX: usize = 256 << 10;
 /// Fields of a statement.
 const FIELDS_AT_ONCE: usize = 200;
 /// Bytes of an answer about names.
@@ -45,12 +41,14 @@ pub struct InfluxDb {
     /// Those that were asked for; all where none was.
     databases: Vec<String>,
     policies: Vec<Policy>,
-    /// What each database has, once it was asked.
+    /// Measurements and fields of each policy; cached.
     known: BTreeMap<String, Arc<Vec<Measurement>>>,
     /// How many values of text fields were left out, by measurement.
     texts_lost: BTreeMap<String, u64>,
     /// Fields that cannot be asked for.
     unsayable: BTreeSet<String>,
+    /// Measurements with a tag `__name__`, which is no label of their series.
+    renamed: BTreeSet<String>,
 }
 
 /// A retention policy, which has samples of its own.
@@ -59,6 +57,8 @@ struct Policy {
     database: String,
     name: String,
     is_default: bool,
+    /// The database's default policy.
+    default: String,
     shards: Vec<TimeRange>,
 }
 
@@ -78,9 +78,6 @@ struct Statement<'a> {
     fields: &'a [(String, FieldType)],
     text: String,
 }
-
-/// A table of names: a row has its columns by name.
-type Rows = Vec<(String, BTreeMap<String, Value>)>;
 
 impl Policy {
     /// The database that Quipu's label `db` says.
@@ -114,50 +111,41 @@ impl InfluxDb {
             known: BTreeMap::new(),
             texts_lost: BTreeMap::new(),
             unsayable: BTreeSet::new(),
+            renamed: BTreeSet::new(),
         }
     }
 
-    /// Asks for names.
-    fn names(&mut self, question: &str) -> anyhow::Result<Rows> {
-        let body = Bytes::from(format!("q={}", encode(question)));
-        let asked = Asked { method: Method::POST, path: NAMES_PATH, headers: FORM, body };
-        let mut text = Vec::new();
-        let reply = self.client.ask(&asked, &mut |bytes| {
-            ensure!(text.len() + bytes.len() <= NAMES_SIZE_MAX, "more than {NAMES_SIZE_MAX} bytes");
-            text.extend_from_slice(bytes);
-            Ok(())
+    /// Asks for a list of names.
+    fn list<T>(
+        &mut self,
+        database: &str,
+        text: &str,
+        of_row: &dyn Fn(&Row<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<Vec<T>> {
+        let client = &mut self.client;
+        let form = Form::of_names(database, &[text]);
+        let listed = retried(|| {
+            let (mut answer, mut found, mut size) = (Answer::new(1), Vec::new(), 0);
+            let mut take = |_, row: Row<'_>| {
+                found.push(of_row(&row)?);
+                Ok(())
+            };
+            let reply = client.ask(&form.request(), &mut |bytes| {
+                size += bytes.len();
+                ensure!(size <= NAMES_SIZE_MAX, "more than {NAMES_SIZE_MAX} bytes");
+                answer.push_names(bytes, &mut take)
+            })?;
+            reply.check(influxql::PATH)?;
+            answer.end_names(&mut take)?;
+            Ok(found)
         });
-        let reply = reply.with_context(|| question.to_string())?;
-        if !reply.status.is_success() {
-            bail!("{question}: {}: {}", reply.status, reply.error);
-        }
-        let mut rows = Rows::new();
-        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
-            let answer: Value = serde_json::from_slice(line)
-                .with_context(|| format!("{question}: an answer that is no JSON"))?;
-            let result = &answer["results"][0];
-            for wrong in [&answer["error"], &result["error"]] {
-                if let Some(words) = wrong.as_str() {
-                    bail!("{question}: {words}");
-                }
-            }
-            rows.append(&mut rows_of(result));
-        }
-        Ok(rows)
-    }
-
-    /// One column of names.
-    fn column(&mut self, question: &str, column: &str) -> anyhow::Result<Vec<String>> {
-        let rows = self.names(question)?;
-        let text = |(_, row): &(String, BTreeMap<String, Value>)| {
-            row.get(column).and_then(Value::as_str).map(str::to_string)
-        };
-        Ok(rows.iter().filter_map(text).collect())
+        listed.with_context(|| text.to_string())
     }
 
     /// All policies of the databases that are asked for, with the times of their shards.
     fn find_policies(&mut self) -> anyhow::Result<Vec<Policy>> {
-        let mut databases = self.column("SHOW DATABASES", "name")?;
+        let name_of = |row: &Row<'_>| Ok(row.text("name").to_string());
+        let mut databases = self.list("", "SHOW DATABASES", &name_of)?;
         if self.databases.is_empty() {
             databases.retain(|name| name != INTERNAL);
         } else {
@@ -176,16 +164,18 @@ impl InfluxDb {
         };
         let mut policies = Vec::new();
         for database in databases {
-            let question = format!("SHOW RETENTION POLICIES ON {}", quoted(&database));
-            for (_, row) in self.names(&question)? {
-                let name = row.get("name").and_then(Value::as_str).unwrap_or_default().to_string();
-                let is_default = row.get("default").and_then(Value::as_bool).unwrap_or(false);
+            let named = |row: &Row<'_>| Ok((row.text("name").to_string(), row.is_on("default")));
+            let listed = self.list(&database, &show_policies(&database), &named)?;
+            let default = listed.iter().find(|(_, is_default)| *is_default);
+            let default = default.map(|(name, _)| name.clone()).unwrap_or_default();
+            for (name, is_default) in listed {
                 let own = shards.get(&(database.clone(), name.clone()));
                 let shards = match (shards.is_empty(), own) {
                     (true, _) => vec![TimeRange::ALL],
                     (false, own) => own.cloned().unwrap_or_default(),
                 };
-                policies.push(Policy { database: database.clone(), name, is_default, shards });
+                let (database, default) = (database.clone(), default.clone());
+                policies.push(Policy { database, name, is_default, default, shards });
             }
         }
         Ok(policies)
@@ -193,37 +183,46 @@ impl InfluxDb {
 
     /// The times of the shards of each database and policy.
     fn shards(&mut self) -> anyhow::Result<BTreeMap<(String, String), Vec<TimeRange>>> {
+        let shard = |row: &Row<'_>| -> anyhow::Result<((String, String), TimeRange)> {
+            let range = shard_range(row.text("start_time"), row.text("end_time"))?;
+            Ok(((row.text("database").into(), row.text("retention_policy").into()), range))
+        };
         let mut found: BTreeMap<(String, String), Vec<TimeRange>> = BTreeMap::new();
-        for (_, row) in self.names("SHOW SHARDS")? {
-            let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
-            let time = |name: &str| -> anyhow::Result<i64> {
-                let time: jiff::Timestamp = text(name).parse().context("a shard's time")?;
-                Ok(i64::try_from(time.as_nanosecond()).unwrap_or(i64::MAX))
-            };
-            let range = TimeRange::new(time("start_time")?, time("end_time")?.saturating_sub(1));
-            let key = (text("database").to_string(), text("retention_policy").to_string());
+        for (key, range) in self.list("", "SHOW SHARDS", &shard)? {
             found.entry(key).or_default().push(range);
         }
         Ok(found)
     }
 
-    /// The measurements of a database.
-    fn measurements(&mut self, database: &str) -> anyhow::Result<Arc<Vec<Measurement>>> {
-        if let Some(known) = self.known.get(database) {
+    /// The policy that a window is of.
+    fn policy_of(&self, window: &Window) -> anyhow::Result<Policy> {
+        let (head, _) = window.name.rsplit_once('/').context("a window without a day")?;
+        let policy = self.policies.iter().find(|one| one.head() == head);
+        Ok(policy.context("a window of no database")?.clone())
+    }
+
+    /// The measurements of a policy.
+    fn measurements(&mut self, policy: &Policy) -> anyhow::Result<Arc<Vec<Measurement>>> {
+        if let Some(known) = self.known.get(&policy.head()) {
             return Ok(known.clone());
         }
-        let rows = self.names(&format!("SHOW FIELD KEYS ON {}", quoted(database)))?;
+        let text = match policy.is_default {
+            true => show_fields(&policy.database),
+            false => show_fields_of_policy(&policy.database, &policy.name),
+        };
+        let field = |row: &Row<'_>| {
+            let [field, kind] = ["fieldKey", "fieldType"].map(|name| row.text(name).to_string());
+            Ok((row.name.to_string(), field, kind))
+        };
         let mut types: BTreeMap<String, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
-        for (measurement, row) in rows {
-            let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
-            let fields = types.entry(measurement).or_default();
-            fields.entry(text("fieldKey").into()).or_default().insert(text("fieldType").into());
+        for (measurement, field, kind) in self.list(&policy.database, &text, &field)? {
+            types.entry(measurement).or_default().entry(field).or_default().insert(kind);
         }
         let mut found: Vec<Measurement> =
             types.into_iter().map(|(name, fields)| measurement(name, fields)).collect();
         self.unsayable.append(&mut take_unsayable(&mut found));
         let found = Arc::new(found);
-        self.known.insert(database.to_string(), found.clone());
+        self.known.insert(policy.head(), found.clone());
         Ok(found)
     }
 
@@ -235,49 +234,18 @@ impl InfluxDb {
         on_series: &mut dyn FnMut(&Statement<'_>, AnswerSeries) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let texts: Vec<&str> = statements.iter().map(|one| one.text.as_str()).collect();
-        let question = encode(&texts.join(";"));
-        let path = format!(
-            "/query?db={}&epoch=ns&chunked=true&chunk_size={ROWS_AT_ONCE}",
-            encode(database)
-        );
-        let body = Bytes::from(format!("q={question}"));
-        let asked = Asked { method: Method::POST, path: &path, headers: FORM, body };
-        let mut hand_on = |line: &[u8]| {
-            for AnswerPart { statement, series, .. } in read_answer(line)? {
-                let at = usize::try_from(statement).ok().and_then(|at| statements.get(at));
-                let statement = at.context("an answer to what was not asked")?;
-                for one in series {
-                    on_series(statement, one).with_context(|| statement.text.clone())?;
-                }
-            }
-            Ok(())
+        let (form, mut answer) = (Form::of_samples(database, &texts), Answer::new(texts.len()));
+        let mut take = |at: usize, series: AnswerSeries| {
+            let statement = statements.get(at).context("an answer to what was not asked")?;
+            on_series(statement, series).with_context(|| statement.text.clone())
         };
-        let mut lines = Lines::default();
-        let reply = self.client.ask(&asked, &mut |bytes| lines.push(bytes, &mut hand_on))?;
-        if !reply.status.is_success() {
-            bail!("/query: {}: {}", reply.status, reply.error);
-        }
-        lines.end(&mut hand_on)
+        let mut read = |line: &[u8]| read_answer(line);
+        let reply = self
+            .client
+            .ask(&form.request(), &mut |bytes| answer.push_samples(bytes, &mut read, &mut take))?;
+        reply.check(influxql::PATH)?;
+        answer.end_samples(&mut read, &mut take)
     }
-}
-
-/// In pieces, as a server may cut an answer that is whole after so many rows.
-const NAMES_PATH: &str = "/query?chunked=true&chunk_size=10000";
-const FORM: &[(&str, &str)] = &[("content-type", "application/x-www-form-urlencoded")];
-
-fn rows_of(result: &Value) -> Rows {
-    let mut rows = Rows::new();
-    for series in result["series"].as_array().into_iter().flatten() {
-        let name = series["name"].as_str().unwrap_or_default();
-        let columns: Vec<&str> =
-            series["columns"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        for values in series["values"].as_array().into_iter().flatten() {
-            let values = values.as_array().into_iter().flatten();
-            let cell = |(column, value): (&&str, &Value)| ((*column).to_string(), value.clone());
-            rows.push((name.to_string(), columns.iter().zip(values).map(cell).collect()));
-        }
-    }
-    rows
 }
 
 /// A measurement of which shards say different types: what is a number anywhere is one.
@@ -323,26 +291,32 @@ fn take_unsayable(all: &mut Vec<Measurement>) -> BTreeSet<String> {
     taken
 }
 
-/// An identifier as InfluxQL reads it.
-pub fn quoted(name: &str) -> String {
-    let mut text = String::from("\"");
-    for character in name.chars() {
-        match character {
-            '"' => text.push_str("\\\""),
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            other => text.push(other),
-        }
-    }
-    text.push('"');
-    text
+/// Time of a shard, whose end is not in it. Shards at both ends of time begin before the first nanosecond
+/// or end behind the last one, and the server says whole seconds.
+fn shard_range(start: &str, end: &str) -> anyhow::Result<TimeRange> {
+    let nanos = |text: &str| -> anyhow::Result<i128> {
+        let time: jiff::Timestamp = text.parse().context("a shard's time")?;
+        Ok(time.as_nanosecond())
+    };
+    let (first, last) = (i128::from(i64::MIN), i128::from(i64::MAX));
+    let (start, end) = (nanos(start)?, nanos(end)?);
+    // The last second of time has no whole one behind it.
+    let is_last = last - i128::from(NANOS_PER_SECOND) < end;
+    let end = if is_last { last } else { end - 1 };
+    Ok(TimeRange::new(start.clamp(first, last) as i64, end.clamp(first, last) as i64))
+}
+
+/// Condition on time.
+fn condition(range: &TimeRange) -> String {
+    // InfluxDB does not parse its own minimum and maximum time.
+    let (start, end) = (range.start.max(i64::MIN + 2), range.end.min(i64::MAX - 1));
+    format!("time >= {start} AND time <= {end}")
 }
 
 fn select(columns: &str, policy: &Policy, measurement: &Measurement, range: &TimeRange) -> String {
-    // Its first and last instant are no numbers that it reads.
-    let (start, end) = (range.start.max(i64::MIN + 2), range.end.min(i64::MAX - 1));
+    let time = condition(range);
     format!(
-        "SELECT {columns} FROM {}.{}.{} WHERE time >= {start} AND time <= {end}",
+        "SELECT {columns} FROM {}.{}.{} WHERE {time}",
         quoted(&policy.database),
         quoted(&policy.name),
         quoted(&measurement.name)
@@ -354,12 +328,7 @@ fn batches<'s, 'm>(statements: &'s [Statement<'m>]) -> Vec<&'s [Statement<'m>]> 
     let mut batches = Vec::new();
     let mut rest = statements;
     while !rest.is_empty() {
-        let mut size = 0;
-        let fits = |one: &&Statement<'_>| {
-            size += one.text.len();
-            size <= QUESTION_SIZE_MAX
-        };
-        let count = rest.iter().take(STATEMENTS_MAX).take_while(fits).count().max(1);
+        let count = count_at_once(rest.iter().map(|one| one.text.as_str()));
         let (some, others) = rest.split_at(count);
         batches.push(some);
         rest = others;
@@ -404,6 +373,8 @@ fn points_of(statement: &Statement<'_>, policy: &Policy, series: AnswerSeries) -
     tags.remove(METRIC_NAME);
     Points {
         database: policy.label(),
+        policy: if policy.is_default { String::new() } else { policy.name.clone() },
+        default_policy: policy.default.clone(),
         measurement: statement.measurement.name.clone(),
         tags: tags.finish(),
         fields: statement.fields.to_vec(),
@@ -412,9 +383,27 @@ fn points_of(statement: &Statement<'_>, policy: &Policy, series: AnswerSeries) -
     }
 }
 
+/// Checks that no two policies become one database: of equal series and times one sample would be lost.
+fn check_labels(policies: &[Policy]) -> anyhow::Result<()> {
+    let mut known = BTreeMap::new();
+    for policy in policies {
+        let table = (policy.database.as_str(), policy.name.as_str());
+        if let Some(other) = known.insert(policy.label(), table) {
+            let label = policy.label();
+            bail!(
+                "{}: copy each by itself, with --database, and give one of them another name, with \
+                 --match '{{db=\"{label}\"}}' --set-label db=NAME",
+                shared_label(&label, other, table)
+            );
+        }
+    }
+    Ok(())
+}
+
 impl Source for InfluxDb {
     fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
         self.policies = self.find_policies()?;
+        check_labels(&self.policies)?;
         let mut windows = Vec::new();
         for policy in &self.policies {
             let mut days: BTreeMap<i64, Window> = BTreeMap::new();
@@ -447,6 +436,32 @@ impl Source for InfluxDb {
         true
     }
 
+    fn later(&self, from: Timestamp) -> Vec<Window> {
+        let end_of = |policy: &Policy| policy.shards.iter().map(|shard| shard.end).max();
+        let window = |policy: &Policy| {
+            let range = TimeRange::new(from, end_of(policy)?);
+            let name = format!("{}/later", policy.head());
+            (!range.is_empty()).then_some(Window { name, range, samples: None })
+        };
+        self.policies.iter().filter_map(window).collect()
+    }
+
+    fn count(&mut self, window: &Window) -> anyhow::Result<Option<Total>> {
+        if !self.unsayable.is_empty() {
+            // They are counted there, and left out here.
+            return Ok(None);
+        }
+        let policy = self.policy_of(window)?;
+        let (database, name) = (quoted(&policy.database), quoted(&policy.name));
+        let time = condition(&window.range);
+        let text = format!("SELECT count(*) FROM {database}.{name}./.*/ WHERE {time}");
+        let counts = self.list(&policy.database, &text, &|row| {
+            let values = row.cells().filter(|(column, _)| *column != "time");
+            Ok(values.filter_map(|(_, value)| value.as_u64()).sum::<u64>())
+        })?;
+        Ok(Some(Total::Samples(counts.into_iter().sum())))
+    }
+
     fn left_out(&self) -> Vec<String> {
         let shown = |names: &mut dyn Iterator<Item = String>| {
             let mut named: Vec<String> = names.take(NAMES_SHOWN + 1).collect();
@@ -463,6 +478,13 @@ impl Source for InfluxDb {
             let named = shown(&mut named);
             words.push(format!("{all} values of text fields, which only lines can say: {named}"));
         }
+        if !self.renamed.is_empty() {
+            let named = shown(&mut self.renamed.iter().cloned());
+            words.push(format!(
+                "the tag {METRIC_NAME}, which is the name of a metric here: series that differ in it alone \
+                 became one: {named}"
+            ));
+        }
         if !self.unsayable.is_empty() {
             let (count, named) = (self.unsayable.len(), shown(&mut self.unsayable.iter().cloned()));
             words.push(format!("{count} fields whose names InfluxQL cannot say: {named}"));
@@ -471,15 +493,19 @@ impl Source for InfluxDb {
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
-        let (head, _) = window.name.rsplit_once('/').context("a window without a day")?;
-        let policy = self.policies.iter().find(|one| one.head() == head);
-        let policy = policy.context("a window of no database")?.clone();
-        let all = self.measurements(&policy.database)?;
+        let policy = self.policy_of(window)?;
+        let all = self.measurements(&policy)?;
         let statements = statements(&all, &policy, &window.range);
         let filter = self.filter.clone();
         let mut texts_lost: BTreeMap<String, u64> = BTreeMap::new();
+        let mut renamed = BTreeSet::new();
         for some in batches(&statements) {
             self.ask(&policy.database, some, &mut |statement, series| {
+                let is_name =
+                    |(name, value): &(String, String)| name == METRIC_NAME && !value.is_empty();
+                if series.tags.iter().any(is_name) {
+                    renamed.insert(format!("{}.{}", policy.label(), statement.measurement.name));
+                }
                 let mut given = Given::Points(points_of(statement, &policy, series));
                 if !given.tidy(&window.range, &filter) {
                     return Ok(());
@@ -492,6 +518,7 @@ impl Source for InfluxDb {
                 sink(given)
             })?;
         }
+        self.renamed.append(&mut renamed);
         for (name, lost) in texts_lost {
             *self.texts_lost.entry(name).or_default() += lost;
         }
@@ -517,6 +544,29 @@ mod tests {
     }
 
     #[test]
+    fn shards_at_both_ends_of_time_have_all_of_it() {
+        let check = |start: &str, end: &str, expected: (i64, i64)| {
+            let range = shard_range(start, end).expect("times");
+            assert_eq!((range.start, range.end), expected, "{start} {end}");
+            let days = days::windows(&range);
+            let [Some(last), Some(first)] = [days.first(), days.last()] else { panic!("no days") };
+            assert_eq!((first.range.start, last.range.end), expected, "{start} {end}");
+            for (later, day) in days.iter().zip(&days[1..]) {
+                assert_eq!(day.range.end + 1, later.range.start, "{day} before {later}");
+            }
+        };
+        let second = |seconds: i64| seconds * NANOS_PER_SECOND;
+        let week = (second(1_599_436_800), second(1_600_041_600) - 1);
+        check("2020-09-07T00:00:00Z", "2020-09-14T00:00:00Z", week);
+        let first = (i64::MIN, second(-9_222_854_400) - 1);
+        check("1677-09-20T00:00:00Z", "1677-09-27T00:00:00Z", first);
+        let last = (second(9_222_768_000), i64::MAX);
+        for end in ["2262-04-11T23:47:16Z", "2262-04-12T00:00:00Z"] {
+            check("2262-04-05T00:00:00Z", end, last);
+        }
+    }
+
+    #[test]
     fn fields_are_asked_for_by_their_types() {
         let types = |names: &[&str]| names.iter().map(|name| (*name).to_string()).collect();
         let fields = BTreeMap::from([
@@ -529,6 +579,7 @@ mod tests {
             database: "d".to_string(),
             name: "rp".to_string(),
             is_default: false,
+            default: "autogen".to_string(),
             shards: Vec::new(),
         };
         assert_eq!(policy.label(), "d.rp");

@@ -251,5 +251,6 @@ pub fn client(matches: &ArgMatches, place: &str, token_word: &str) -> anyhow::Re
         token_word,
         tls_ca: said("from-tls-ca"),
     };
-    Client::open(place, &access).with_context(|| without_logins(place))
+    let client = Client::open(place, &access).with_context(|| without_logins(place))?;
+    Ok(client.refusing_partial())
 }

@@ -12,8 +12,11 @@ pub mod days;
 mod exact;
 mod files;
 pub mod influxdb;
+pub mod influxql;
 mod keys;
 mod kinds;
+mod kept;
+mod later;
 mod nameless;
 mod opentsdb;
 mod order;
@@ -25,10 +28,13 @@ mod redistimeseries;
 mod redistimeseries_files;
 mod refused;
 pub mod remote_read;
+mod retry;
 pub mod series;
 mod source;
 mod strings;
+mod tails;
 mod target;
+mod totals;
 mod until;
 mod verify;
 pub mod victoriametrics;
@@ -38,11 +44,13 @@ use super::arguments::{option, switch};
 use super::checkpoint::Checkpoint;
 use super::client::{Client, arguments, without_logins};
 use super::sentence;
+use super::target_store;
 use crate::calendar::rfc3339;
 use crate::quantity::{format_count, format_size};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use copy::{Copier, Progress, begin};
+use copy::{Copied, Copier, Progress, begin};
+use kept::KeptCounts;
 use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
@@ -54,6 +62,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use target::KnownPolicies;
 use vfs::{RealVfs, Vfs};
 use wire::params::parse_time;
 
@@ -208,6 +217,16 @@ fn progress_name(matches: &ArgMatches, kind: &Kind, asked: &BTreeMap<String, Str
     }
 }
 
+/// Progress of a copy that begins now.
+fn new_progress(matches: &ArgMatches, asked: BTreeMap<String, String>) -> anyhow::Result<Progress> {
+    let range = time_of(matches)?;
+    let store = match matches.get_flag("dry-run") {
+        true => None,
+        false => target_store::identify(&mut Client::new(matches)?)?,
+    };
+    Ok(Progress { asked, store, time: (range.start, range.end), ..Progress::default() })
+}
+
 fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let kind = Kind::of(matches)?;
     let asked = asked(matches);
@@ -221,9 +240,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     );
     let filter = Arc::new(Filter::of(matches)?);
     let checkpoint = Checkpoint::of(Path::new(&name));
-    let range = time_of(matches)?;
-    let new = Progress { asked, time: (range.start, range.end), ..Progress::default() };
-    let (mut progress, is_going_on) = begin(&checkpoint, new)?;
+    let (mut progress, mut is_going_on) = begin(&checkpoint, new_progress(matches, asked)?)?;
     // As it was when the copy began: days have the same ends.
     let range = TimeRange::new(progress.time.0, progress.time.1);
     let mut source = kind.open(matches, &filter, range)?;
@@ -237,8 +254,11 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         progress.has_moved = false;
     }
     let windows = source.windows()?;
+    later::say(source.as_mut(), &filter, range.end);
     // A file that was mended may have other pieces behind that place.
     progress.undone.retain(|name, _| windows.iter().any(|one| one.name == *name));
+    let is_dry = matches.get_flag("dry-run");
+    is_going_on &= is_dry || has_what_was_sent(matches, &mut progress, &windows)?;
     let had = if is_going_on { None } else { had_before(matches, &filter, &windows) };
     if matches.get_flag("dry-run") {
         tell(source.as_ref(), &windows, &progress);
@@ -251,12 +271,35 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         say_where(&progress, &windows);
     }
     let client = Client::new(matches)?;
-    let (saved, nameless) = (None, Nameless::default());
+    let (saved, nameless, kept) = (None, Nameless::default(), KeptCounts::default());
+    let policies = KnownPolicies::default();
     let filter = &filter;
-    let mut copier =
-        Copier { client, filter, rate_max, checkpoint, progress, saved, nameless, mover };
+    let mut copier = Copier {
+        client,
+        policies,
+        filter,
+        rate_max,
+        checkpoint,
+        progress,
+        saved,
+        nameless,
+        kept,
+        mover,
+    };
     let copied = copier.run(source.as_mut(), &windows)?;
-    say_gaps(&windows, &copier.progress);
+    say_copied(source.as_ref(), &copier, &copied, &windows);
+    let place = without_logins(&kinds::places(matches).join(" "));
+    let url = text(matches, "url");
+    println!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
+    if copier.progress.undone.is_empty() && kind.is_legacy && copier.mover.is_none() {
+        say_until(matches, &range);
+    }
+    Ok(finish(&copier))
+}
+
+/// Says what was sent, and what was not.
+fn say_copied(source: &dyn Source, copier: &Copier<'_>, copied: &Copied, windows: &[Window]) {
+    say_gaps(windows, &copier.progress);
     overlap::say(&copier.progress);
     let count = windows.len();
     println!(
@@ -269,13 +312,24 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     for words in source.left_out().into_iter().chain(copier.nameless.left_out()) {
         eprintln!("left out: {words}");
     }
-    let place = without_logins(&kinds::places(matches).join(" "));
-    let url = text(matches, "url");
-    println!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
-    if copier.progress.undone.is_empty() && kind.is_legacy && copier.mover.is_none() {
-        say_until(matches, &range);
+    copier.filter.losses().iter().for_each(|words| eprintln!("quipu: {words}"));
+}
+
+/// Whether the server still has what earlier runs sent; else the copy starts anew, which is said.
+fn has_what_was_sent(
+    matches: &ArgMatches,
+    progress: &mut Progress,
+    windows: &[Window],
+) -> anyhow::Result<bool> {
+    if progress.done.is_empty() && progress.part.is_none() {
+        return Ok(true);
     }
-    Ok(finish(&copier))
+    let Some(words) = kept::find_loss(&mut Client::new(matches)?, progress, windows) else {
+        return Ok(true);
+    };
+    progress.start_anew();
+    eprintln!("quipu: {words}: it begins anew, up to {}", rfc3339(progress.time.1));
+    Ok(false)
 }
 
 /// Says where a copy goes on.

@@ -72,7 +72,12 @@ pub fn count(client: &mut Client, filter: &Filter, windows: &[Window]) -> anyhow
     Ok(days)
 }
 
-fn ask(client: &mut Client, deadline: Instant, path: &str) -> anyhow::Result<serde_json::Value> {
+/// Asks the target, up to a deadline.
+pub(super) fn ask(
+    client: &mut Client,
+    deadline: Instant,
+    path: &str,
+) -> anyhow::Result<serde_json::Value> {
     let asked = Asked { method: Method::GET, path, headers: &[], body: Bytes::new() };
     let mut text = Vec::new();
     let reply = client.ask_until(deadline, &asked, &mut |bytes| {

@@ -4,7 +4,7 @@
 
 use super::exact::{Exact, When};
 use super::series::Filter;
-use model::{Labels, METRIC_NAME, TimeRange};
+use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use std::sync::Arc;
 use wire::influx::answer::{AnswerRow, AnswerValue};
 use wire::influx::encode::{
@@ -12,6 +12,7 @@ use wire::influx::encode::{
 };
 use wire::influx::{FieldType, TEXT_SUFFIX};
 use wire::json_lines::StringLine;
+use wire::moved_labels;
 
 /// The label that Quipu's door gives to what was written with `db=`.
 pub const DATABASE: &str = "db";
@@ -19,8 +20,12 @@ pub const DATABASE: &str = "db";
 /// Rows of a measurement that have the same tags.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points {
-    /// What they are written to; nothing for none.
+    /// Value of the label `db`: the database, or `database.policy`; nothing for none.
     pub database: String,
+    /// Retention policy if it is not the database's default, else nothing.
+    pub policy: String,
+    /// The database's default policy; nothing where that is not known.
+    pub default_policy: String,
     /// The measurement.
     pub measurement: String,
     /// Without the metric's name and the database.
@@ -33,10 +38,21 @@ pub struct Points {
     pub texts: Arc<Vec<Arc<str>>>,
 }
 
-/// Lines for one database.
-pub struct Lines {
+/// Database and retention policy that lines are written to; empty for none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinesPlace {
     /// What is said as `db=`.
     pub database: String,
+    /// Value of the parameter `rp`.
+    pub policy: String,
+    /// Policy that is stored under the database's own name.
+    pub default_policy: String,
+}
+
+/// Lines for one database.
+pub struct Lines {
+    /// Database and policy to write to.
+    pub place: LinesPlace,
     /// The lines.
     pub text: Vec<u8>,
     /// How many values they have.
@@ -46,9 +62,14 @@ pub struct Lines {
 impl Points {
     /// The labels of the series of a field.
     fn labels(&self, field: &str, kind: FieldType) -> Labels {
-        let mut labels = self.tags.to_builder();
-        if !self.database.is_empty() {
-            labels.set(DATABASE, &self.database);
+        let mut labels = LabelsBuilder::new();
+        // Without a database a tag `db` is the label `db`.
+        let added = if self.database.is_empty() { "" } else { DATABASE };
+        for (name, value) in self.tags.iter() {
+            labels.push(&moved_labels::stored_name(name, added), value);
+        }
+        if !added.is_empty() {
+            labels.set(added, &self.database);
         }
         let ending = if kind == FieldType::String { TEXT_SUFFIX } else { "" };
         labels.set(METRIC_NAME, &format!("{}_{field}{ending}", self.measurement));
@@ -143,24 +164,47 @@ impl Points {
         }
         // Those of all fields have the same changes.
         let mut labels = filter.relabelled(self.labels("", FieldType::Float)).to_builder();
-        let database = labels.get(DATABASE).unwrap_or_default().to_string();
+        let place = self.place(labels.get(DATABASE).unwrap_or_default());
         labels.remove(DATABASE);
+        let added = if place.database.is_empty() { "" } else { DATABASE };
+        let labels = labels.finish();
+        let tags: Vec<(&str, &str)> = labels
+            .iter()
+            .map(|(name, value)| (moved_labels::own_name(name, added), value))
+            .collect();
         let mut key = Vec::new();
-        push_key(&mut key, &self.measurement, &labels.finish()).ok()?;
+        push_key(&mut key, &self.measurement, &Labels::from_pairs(&tags)).ok()?;
         let mut fields = Vec::new();
         for (name, kind) in &self.fields {
             let mut text = Vec::new();
             push_field_name(&mut text, name).ok()?;
             fields.push((text, *kind));
         }
-        Some(Heads { database, key, fields })
+        Some(Heads { place, key, fields })
+    }
+
+    /// Database and policy of lines whose database label is `label`.
+    fn place(&self, label: &str) -> LinesPlace {
+        let own = Some(label).filter(|label| !self.policy.is_empty() && *label == self.database);
+        let database = own.and_then(|label| label.strip_suffix(&self.policy)?.strip_suffix('.'));
+        let default_policy = self.default_policy.clone();
+        match database {
+            Some(database) => {
+                let (database, policy) = (database.to_string(), self.policy.clone());
+                LinesPlace { database, policy, default_policy }
+            }
+            None if label == self.database && self.policy.is_empty() => {
+                LinesPlace { database: label.to_string(), policy: String::new(), default_policy }
+            }
+            None => LinesPlace { database: label.to_string(), ..LinesPlace::default() },
+        }
     }
 
     /// The same as lines; nothing where lines cannot say it: names of metrics are changed on the way, or the
     /// new labels have what no tag has.
     pub fn lines(&self, filter: &Filter) -> Option<Lines> {
-        let Heads { database, key, fields } = self.heads(filter)?;
-        let mut lines = Lines { database, text: Vec::new(), samples: 0 };
+        let Heads { place, key, fields } = self.heads(filter)?;
+        let mut lines = Lines { place, text: Vec::new(), samples: 0 };
         for row in &self.rows {
             let mut parts_by = b' ';
             for ((name, kind), value) in fields.iter().zip(&row.values) {
@@ -198,7 +242,7 @@ impl Points {
 
 /// What lines begin with.
 struct Heads {
-    database: String,
+    place: LinesPlace,
     key: Vec<u8>,
     fields: Vec<(Vec<u8>, FieldType)>,
 }
@@ -218,6 +262,8 @@ mod tests {
         };
         Points {
             database: "d b".to_string(),
+            policy: String::new(),
+            default_policy: String::new(),
             measurement: "m,x".to_string(),
             tags: Labels::from_pairs(&[("host", "a b")]),
             fields: [
@@ -246,13 +292,25 @@ mod tests {
     #[test]
     fn rows_are_lines_in_their_types() {
         let lines = points().lines(&Filter::all()).unwrap();
-        assert_eq!((lines.database.as_str(), lines.samples), ("d b", 6));
+        assert_eq!((lines.place.database.as_str(), lines.samples), ("d b", 6));
         let expected = "m\\,x,host=a\\ b f=0.1,n=3i,on=t,s=\"b\\\"\\\\\" 1999999\n\
                         m\\,x,host=a\\ b n=4i 2000001\nm\\,x,host=a\\ b s=\"a\n=\" 2000002\n";
         assert_eq!(String::from_utf8(lines.text).unwrap(), expected);
         let changed = filter(&["--rename-label", "db=base", "--drop-label", "host"]);
         let lines = points().lines(&changed).unwrap();
-        assert_eq!(lines.database, "");
+        assert_eq!(lines.place, LinesPlace::default());
+        let of_policy =
+            Points { database: "x.y.z".to_string(), policy: "y.z".to_string(), ..points() };
+        let place = |filter: &Filter| of_policy.lines(filter).unwrap().place;
+        let expected = LinesPlace {
+            database: "x".to_string(),
+            policy: "y.z".to_string(),
+            default_policy: String::new(),
+        };
+        assert_eq!(place(&Filter::all()), expected);
+        let set = filter(&["--set-label", "db=e"]);
+        let expected = LinesPlace { database: "e".to_string(), ..LinesPlace::default() };
+        assert_eq!(place(&set), expected);
         assert!(lines.text.starts_with(b"m\\,x,base=d\\ b f=0.1"));
         let renamed = filter(&["--set-label", "__name__=x"]);
         assert!(points().lines(&renamed).is_none());
@@ -260,6 +318,20 @@ mod tests {
         let mut odd = points();
         odd.tags = Labels::from_pairs(&[("host", "a\nb")]);
         assert!(odd.lines(&Filter::all()).is_none());
+    }
+
+    #[test]
+    fn a_tag_called_db_stays_beside_the_database() {
+        let tags = [("db", "shop"), ("exported_db", "x")];
+        let odd = Points { tags: Labels::from_pairs(&tags), ..points() };
+        let expected = [("db", "d b"), ("exported_db", "shop"), ("exported_exported_db", "x")];
+        let labels = odd.labels("f", FieldType::Float);
+        let labels: Vec<(&str, &str)> =
+            labels.iter().filter(|(name, _)| *name != "__name__").collect();
+        assert_eq!(labels, expected);
+        let lines = odd.lines(&Filter::all()).unwrap();
+        assert_eq!(lines.place.database, "d b");
+        assert!(lines.text.starts_with(b"m\\,x,db=shop,exported_db=x f=0.1"));
     }
 
     #[test]

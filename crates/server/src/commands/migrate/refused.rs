@@ -4,6 +4,7 @@
 //! It names the number of a series of the request, or of a line, and nanoseconds:
 //! `series 3: timestamp 1356998400000000000 ns is older than the retention keeps`.
 
+use super::series::shortened;
 use super::target::Door;
 use crate::calendar::rfc3339;
 use model::{Labels, LabelsBuilder, METRIC_NAME};
@@ -69,12 +70,15 @@ fn plain<'b>(door: &Door, body: &'b [u8]) -> Cow<'b, [u8]> {
 /// The series, or the line, of that number in a request.
 fn named(door: &Door, body: &[u8], number: usize) -> Option<String> {
     match door {
-        Door::RemoteWrite => series_at(body, number).map(|labels| labels.to_string()),
+        Door::RemoteWrite => series_at(body, number).map(|labels| shortened(&labels).to_string()),
         Door::Lines(_) => {
             let text = String::from_utf8_lossy(line_at(body, number)?).into_owned();
             Some(text.chars().take(SHOWN_LEN_MAX).collect())
         }
-        Door::Json => read_line(line_at(body, number)?).ok().map(|(labels, _)| labels.to_string()),
+        Door::Json => {
+            let line = read_line(line_at(body, number)?).ok();
+            line.map(|(labels, _)| shortened(&labels).to_string())
+        }
     }
 }
 
@@ -122,6 +126,7 @@ fn labels_of(series: &[u8]) -> Option<Labels> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::points::LinesPlace;
     use super::*;
     use wire::remote_write::encode::{MillisSample, RequestV1};
 
@@ -152,7 +157,7 @@ mod tests {
     #[test]
     fn lines_are_shown() {
         let said = "1 samples stored, 1 lines or samples refused:\nline 2: timestamp 1 ns is older";
-        let door = Door::Lines("db".to_string());
+        let door = Door::Lines(LinesPlace::default());
         let found = words(&door, b"cpu v=1 2\ncpu,host=a v=1 1\n", said);
         assert!(
             found.ends_with("cpu,host=a v=1 1: timestamp 1970-01-01T00:00:00.000000001Z is older"),

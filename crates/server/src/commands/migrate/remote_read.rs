@@ -1,15 +1,17 @@
 //! A running server that is read by Prometheus' remote read: Prometheus itself, or a Quipu.
 
 use super::days;
+use super::retry::retried;
 use super::series::{Filter, Series};
-use super::source::{Given, Sink, Source, Window};
-use super::strings;
-use crate::commands::client::{Asked, Client};
+use super::source::{Given, Sink, Source, Total, Window};
+use super::{strings, totals};
+use crate::calendar::rfc3339;
+use crate::commands::client::{Asked, BROKE_OFF, Client};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use hyper::Method;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
-use model::{MatchOp, Matcher, TimeRange};
+use model::{MatchOp, Matcher, TimeRange, Timestamp};
 use std::collections::HashSet;
 use std::sync::Arc;
 use wire::remote_read::ReadQuery;
@@ -65,13 +67,12 @@ impl RemoteRead {
     /// When it does not answer.
     fn lowest(&mut self) -> anyhow::Result<Option<i64>> {
         // Of a Quipu.
-        let text = text_of(&mut self.client, "/api/v1/status/runtimeinfo").unwrap_or_default();
-        let answer: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        let answer = json_of(&mut self.client, "/api/v1/status/runtimeinfo").unwrap_or_default();
         if let Some(oldest) = answer["data"]["minTimeMs"].as_i64() {
             return Ok(Some(oldest.saturating_mul(NANOS_PER_MILLI)));
         }
         let name = "prometheus_tsdb_lowest_timestamp_seconds";
-        let text = text_of(&mut self.client, "/metrics")?;
+        let text = retried(|| text_of(&mut self.client, "/metrics"))?;
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         let seconds = line.and_then(|rest| rest.trim().parse::<f64>().ok());
         Ok(seconds.map(|seconds| (seconds * 1e9) as i64))
@@ -81,14 +82,17 @@ impl RemoteRead {
 impl Source for RemoteRead {
     fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
         let mut range = self.range;
+        let mut older = None;
         if range.start == i64::MIN {
-            range.start = self.lowest()?.context(
+            let lowest = self.lowest()?.context(
                 "this server does not say since when it has samples: say --start, as in --start 2026-01-01",
             )?;
+            range.start = lowest.div_euclid(NANOS_PER_DAY).saturating_mul(NANOS_PER_DAY);
+            older = Some(before(range.start, range.end));
         }
         let count = range.end.saturating_sub(range.start) / NANOS_PER_DAY;
         ensure!(count <= DAYS_MAX, "{count} days, with a request for each: say --start");
-        Ok(days::windows(&range))
+        Ok(days::windows(&range).into_iter().chain(older).collect())
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
@@ -118,11 +122,27 @@ impl Source for RemoteRead {
         })
     }
 
+    fn later(&self, from: Timestamp) -> Vec<Window> {
+        vec![Window::later(from)]
+    }
+
+    fn count(&mut self, window: &Window) -> anyhow::Result<Option<Total>> {
+        totals::by_query(&mut self.client, window)
+    }
+
     fn left_out(&self) -> Vec<String> {
         let words = "strings, which have no other names than those of their fields";
         let count = Some(self.texts_lost).filter(|count| 0 < *count);
         count.map(|count| format!("{count} {words}")).into_iter().collect()
     }
+}
+
+/// All that is older than what a server calls its oldest time. Prometheus' word for that leaves out
+/// samples that came out of order and are in its head.
+fn before(oldest: Timestamp, end: Timestamp) -> Window {
+    let date = rfc3339(oldest).split('T').next().unwrap_or_default().to_string();
+    let range = TimeRange::new(Timestamp::MIN, oldest.saturating_sub(1).min(end));
+    Window { name: format!("before {date}"), range, samples: None }
 }
 
 impl RemoteRead {
@@ -131,6 +151,28 @@ impl RemoteRead {
     /// # Errors
     /// When the server does not answer, answers what is no answer, or the sink fails.
     pub fn read_matching(
+        &mut self,
+        window: &Window,
+        sets: Vec<Vec<Matcher>>,
+        sink: &mut Sink<'_>,
+    ) -> anyhow::Result<()> {
+        self.read_sets(window, sets, sink).map_err(|error| self.with_damage(error))
+    }
+
+    /// Adds the damage that a Quipu reports to the error of an answer that broke off: it may be why.
+    fn with_damage(&mut self, error: anyhow::Error) -> anyhow::Error {
+        if !error.chain().any(|cause| cause.to_string() == BROKE_OFF) {
+            return error;
+        }
+        let answer = json_of(&mut self.client, "/api/v1/status/damage").unwrap_or_default();
+        let Some(file) = answer["data"]["damage"][0]["file"].as_str() else { return error };
+        error.context(format!(
+            "the server has damaged files, as {file}: repair its data directory first \
+             (quipu verify --repair)"
+        ))
+    }
+
+    fn read_sets(
         &mut self,
         window: &Window,
         sets: Vec<Vec<Matcher>>,
@@ -154,9 +196,9 @@ impl RemoteRead {
             let reply = self
                 .client
                 .ask(&question(&query)?, &mut |bytes| answer.push(bytes, &mut hand_on))?;
-            if !reply.status.is_success() {
-                bail!("{READ_PATH}: {}: {}", reply.status, reply.error);
-            }
+            let empty = reply.check_empty(READ_PATH, FRAMES_TYPE);
+            reply.check(READ_PATH)?;
+            empty?;
             answer.end(&mut hand_on)?;
         }
         Ok(())
@@ -165,9 +207,12 @@ impl RemoteRead {
 
 /// Where remote read is asked.
 pub const READ_PATH: &str = "/api/v1/read";
+/// Content type of an answer in frames, which has no byte where there are no series.
+pub const FRAMES_TYPE: &str = "application/x-streamed-protobuf";
 /// Of a Quipu what it has itself: what it has from others is copied from those, and compared with
 /// those.
-const OWN_READ_PATH: &str = "/api/v1/read?nolegacy=1";
+/// All of that or an error: the format has no place for what could not be read.
+const OWN_READ_PATH: &str = "/api/v1/read?nolegacy=1&deny_partial_response=1";
 
 /// The request that asks a query.
 ///
@@ -287,11 +332,8 @@ fn give(series: ReadSeries, window: &Window, sink: &mut Sink<'_>) -> anyhow::Res
     }
 }
 
-/// A text that a server answers.
-///
-/// # Errors
-/// When it does not.
-pub fn text_of(client: &mut Client, path: &str) -> anyhow::Result<String> {
+/// Text that a server answers.
+fn text_of(client: &mut Client, path: &str) -> anyhow::Result<String> {
     let mut text = Vec::new();
     let reply = client.send(Method::GET, path, Bytes::new(), &mut |bytes| {
         let size = text.len() + bytes.len();
@@ -299,8 +341,17 @@ pub fn text_of(client: &mut Client, path: &str) -> anyhow::Result<String> {
         text.extend_from_slice(bytes);
         Ok(())
     })?;
-    match reply.status.is_success() {
-        true => Ok(String::from_utf8_lossy(&text).into_owned()),
-        false => bail!("{path}: {}: {}", reply.status, reply.error),
-    }
+    reply.check(path)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// JSON that a server answers; asked for again where the server stumbles.
+///
+/// # Errors
+/// When it does not answer, or answers no JSON.
+pub fn json_of(client: &mut Client, path: &str) -> anyhow::Result<serde_json::Value> {
+    retried(|| {
+        let text = text_of(client, path)?;
+        serde_json::from_str(&text).with_context(|| format!("{path}: an answer that is no JSON"))
+    })
 }

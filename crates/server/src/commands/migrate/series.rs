@@ -6,6 +6,8 @@ use anyhow::{Context as _, bail};
 use clap::{ArgAction, ArgMatches, Command};
 use index::CompiledMatchers;
 use model::{Labels, METRIC_NAME, Matcher, TimeRange};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
 use wire::remote_write::encode::MillisSample;
 use wire::remote_write::encode_histograms::MillisHistogram;
 
@@ -47,6 +49,21 @@ impl Series {
     }
 }
 
+/// Characters of a label's value that people are shown.
+const VALUE_LEN_SHOWN: usize = 100;
+
+/// Labels as people are shown them: a value may be longer than all other lines together.
+pub fn shortened(labels: &Labels) -> Labels {
+    let shorten = |value: &str| match value.char_indices().nth(VALUE_LEN_SHOWN) {
+        Some((end, _)) => format!("{}..", value.get(..end).unwrap_or_default()),
+        None => value.to_string(),
+    };
+    let pairs: Vec<(&str, String)> =
+        labels.iter().map(|(name, value)| (name, shorten(value))).collect();
+    let pairs: Vec<(&str, &str)> = pairs.iter().map(|(n, v)| (*n, v.as_str())).collect();
+    Labels::from_pairs(&pairs)
+}
+
 /// Of neighbours of the same time the last.
 fn keep_last<T>(all: &mut Vec<T>, time: fn(&T) -> i64) {
     all.dedup_by(|next, kept| {
@@ -66,6 +83,7 @@ pub struct Filter {
     pub matchers: Vec<Vec<Matcher>>,
     compiled: Vec<CompiledMatchers>,
     edits: Vec<Edit>,
+    collisions: Mutex<Collisions>,
 }
 
 /// A change of labels.
@@ -74,6 +92,42 @@ enum Edit {
     Drop(String),
     Rename(String, String),
     Set(String, String),
+}
+
+/// Series that are remembered to find others with the same new labels.
+const SERIES_REMEMBERED_MAX: usize = 1 << 20;
+
+/// Losses by changes of labels: several series that become one, and labels that a renamed label replaces.
+#[derive(Default)]
+struct Collisions {
+    /// Fingerprints of labels in the old place, by those in the new one.
+    known: HashMap<u128, u128>,
+    /// Fingerprints of series that have the new labels of another one.
+    merged: HashSet<u128>,
+    /// Labels of one of them in both places.
+    merged_example: Option<(Labels, Labels)>,
+    /// Fingerprints of series that lose a label to a renamed one.
+    replaced: HashSet<u128>,
+    replaced_example: Option<Labels>,
+}
+
+impl Collisions {
+    fn note(&mut self, old: &Labels, new: &Labels, replaces: bool) {
+        let print = old.fingerprint();
+        let is_full = SERIES_REMEMBERED_MAX <= self.known.len();
+        if replaces && !is_full && self.replaced.insert(print) {
+            self.replaced_example.get_or_insert_with(|| old.clone());
+        }
+        let first = match self.known.get(&new.fingerprint()) {
+            Some(first) => *first,
+            None if is_full => return,
+            None => *self.known.entry(new.fingerprint()).or_insert(print),
+        };
+        if first != print && self.merged.len() < SERIES_REMEMBERED_MAX && self.merged.insert(print)
+        {
+            self.merged_example.get_or_insert_with(|| (old.clone(), new.clone()));
+        }
+    }
 }
 
 /// Adds the arguments that say it.
@@ -114,12 +168,19 @@ impl Filter {
                 }
             }
         }
-        Ok(Filter { selectors, matchers, compiled, edits })
+        let collisions = Mutex::default();
+        Ok(Filter { selectors, matchers, compiled, edits, collisions })
     }
 
     /// Everything, as it is.
     pub fn all() -> Filter {
-        Filter { selectors: vec![], matchers: vec![], compiled: vec![], edits: vec![] }
+        Filter {
+            selectors: vec![],
+            matchers: vec![],
+            compiled: vec![],
+            edits: vec![],
+            collisions: Mutex::default(),
+        }
     }
 
     /// Whether series of these labels are copied.
@@ -152,11 +213,13 @@ impl Filter {
             return labels;
         }
         let mut builder = labels.to_builder();
+        let mut replaces = false;
         for edit in &self.edits {
             match edit {
                 Edit::Drop(name) => builder.remove(name),
                 Edit::Rename(old, new) => {
                     if let Some(value) = builder.get(old).map(str::to_string) {
+                        replaces |= old != new && builder.get(new).is_some();
                         builder.remove(old);
                         builder.set(new, &value);
                     }
@@ -164,7 +227,34 @@ impl Filter {
                 Edit::Set(name, value) => builder.set(name, value),
             }
         }
-        builder.finish()
+        let changed = builder.finish();
+        let mut collisions = self.collisions.lock().unwrap_or_else(PoisonError::into_inner);
+        collisions.note(&labels, &changed, replaces);
+        changed
+    }
+
+    /// Describes what the changes of labels lost of the series so far.
+    pub fn losses(&self) -> Vec<String> {
+        let collisions = self.collisions.lock().unwrap_or_else(PoisonError::into_inner);
+        let Collisions { merged, merged_example, replaced, replaced_example, .. } = &*collisions;
+        let mut words = Vec::new();
+        if let Some((old, new)) = merged_example {
+            words.push(format!(
+                "{} series get the labels of another one, so of equal times one sample is kept: {} becomes \
+                 {}, as another does. Keep a label that tells them apart",
+                merged.len(),
+                shortened(old),
+                shortened(new)
+            ));
+        }
+        if let Some(old) = replaced_example {
+            words.push(format!(
+                "{} series lose a label of their own to --rename-label: {}. Choose another new name",
+                replaced.len(),
+                shortened(old)
+            ));
+        }
+        words
     }
 }
 
@@ -194,6 +284,47 @@ mod tests {
         assert!(filter(&["--match", "rate(x[1m])"]).is_err());
         assert!(filter(&["--set-label", "x"]).is_err());
         assert!(filter(&["--rename-label", "x="]).is_err());
+    }
+
+    #[test]
+    fn series_that_become_one_and_labels_that_are_replaced_are_named() {
+        let labels = |db: &str, site: &str| {
+            let pairs = [("__name__", "m"), ("db", db), ("site", site)];
+            let pairs: Vec<_> = pairs.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+            Labels::from_pairs(&pairs)
+        };
+        let renamed = filter(&["--rename-label", "db=site"]).unwrap();
+        for (db, site) in [("a", ""), ("b", "x"), ("b", "x"), ("c", "x")] {
+            renamed.relabelled(labels(db, site));
+        }
+        let words = renamed.losses();
+        assert_eq!(words.len(), 1, "{words:?}");
+        assert!(words[0].starts_with("2 series lose a label"), "{words:?}");
+        renamed.relabelled(labels("b", "y"));
+        let words = renamed.losses();
+        assert!(words[0].starts_with("1 series get the labels of another"), "{words:?}");
+        assert!(words[1].starts_with("3 series lose a label"), "{words:?}");
+        let dropped = filter(&["--drop-label", "db"]).unwrap();
+        for db in ["a", "a", "b", "c", "b"] {
+            dropped.relabelled(labels(db, "x"));
+        }
+        let words = dropped.losses();
+        assert!(words.len() == 1 && words[0].starts_with("2 series get"), "{words:?}");
+        assert!(words[0].contains("m{db=\"b\", site=\"x\"}"), "{words:?}");
+        let none = filter(&["--drop-label", "zone", "--rename-label", "db=work"]).unwrap();
+        for db in ["a", "b"] {
+            none.relabelled(labels(db, "x"));
+        }
+        assert!(none.losses().is_empty());
+    }
+
+    #[test]
+    fn long_values_are_shown_by_their_beginning() {
+        let long = "\u{e9}".repeat(60_000);
+        let labels = Labels::from_pairs(&[("__name__", "up"), ("text", &long)]);
+        let text = shortened(&labels).to_string();
+        assert!(text.starts_with("up{text=\"\u{e9}") && text.ends_with("..\"}"), "{text}");
+        assert_eq!(text.chars().count(), VALUE_LEN_SHOWN + "up{text=\"..\"}".len());
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::exact::Exact;
 use super::points::Points;
 use super::series::{Filter, Series};
-use model::TimeRange;
 use model::sample::NANOS_PER_MILLI;
+use model::{TimeRange, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +23,27 @@ pub struct Window {
     pub samples: Option<u64>,
 }
 
+impl Window {
+    /// From a time on, to the end of time.
+    pub fn later(from: Timestamp) -> Window {
+        let range = TimeRange::new(from, Timestamp::MAX);
+        Window { name: "later".to_string(), range, samples: None }
+    }
+}
+
 impl fmt::Display for Window {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
+}
+
+/// Totals that a source counts for a window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Total {
+    /// Series with a name.
+    Series(u64),
+    /// Samples of such series, strings among them.
+    Samples(u64),
 }
 
 /// A place within a window: all that was handed on before it need not come again.
@@ -199,6 +216,20 @@ pub trait Source: Send {
 
     /// Has the next reading of a window begin at a mark that it handed on before.
     fn go_on(&mut self, _window: &Window, _mark: Mark) {}
+
+    /// Windows from a time on, which is behind all others: what they have is counted, and not copied.
+    fn later(&self, _from: Timestamp) -> Vec<Window> {
+        Vec::new()
+    }
+
+    /// Counts what a window has by a question that shares nothing with [`Source::read`]: neither its lists
+    /// nor its readers. `None` where the source has no such question, or refuses it. It may count less.
+    ///
+    /// # Errors
+    /// When the source does not answer it.
+    fn count(&mut self, _window: &Window) -> anyhow::Result<Option<Total>> {
+        Ok(None)
+    }
 
     /// What was left out of the windows that were read, in words.
     fn left_out(&self) -> Vec<String> {

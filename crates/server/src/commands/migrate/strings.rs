@@ -1,10 +1,9 @@
 //! Strings of a Quipu: its export says them as texts, which its remote read does not.
 
 use super::source::{Given, Sink};
-use super::victoriametrics::Lines;
+use super::victoriametrics::{EXPORT_PATH, LINES_TYPE, Lines};
 use crate::calendar::rfc3339;
 use crate::commands::client::{Asked, Client, encode};
-use anyhow::bail;
 use bytes::Bytes;
 use hyper::Method;
 use model::TimeRange;
@@ -21,7 +20,9 @@ pub fn read(
     sink: &mut Sink<'_>,
 ) -> anyhow::Result<()> {
     let (start, end) = (encode(&rfc3339(range.start)), encode(&rfc3339(range.end)));
-    let mut path = format!("/api/v1/export?nolegacy=1&strings=only&start={start}&end={end}");
+    let mut path = format!(
+        "{EXPORT_PATH}?nolegacy=1&deny_partial_response=1&strings=only&start={start}&end={end}"
+    );
     selectors.iter().for_each(|one| path.push_str(&format!("&match[]={}", encode(one))));
     let asked = Asked { method: Method::GET, path: &path, headers: &[], body: Bytes::new() };
     // One that does not know strings answers with numbers, which have come.
@@ -31,8 +32,8 @@ pub fn read(
     };
     let mut lines = Lines::default();
     let reply = client.ask(&asked, &mut |bytes| lines.push(bytes, &mut hand_on))?;
-    if !reply.status.is_success() {
-        bail!("/api/v1/export: {}: {}", reply.status, reply.error);
-    }
+    let empty = reply.check_empty(EXPORT_PATH, LINES_TYPE);
+    reply.check(EXPORT_PATH)?;
+    empty?;
     lines.end(&mut hand_on)
 }

@@ -2,15 +2,18 @@
 //! those say more.
 
 use super::exact::Exact;
+use super::influxql::quoted;
 use super::nameless::Nameless;
-use super::points::{Lines, Points};
+use super::points::{Lines, LinesPlace, Points};
 use super::refused;
 use super::series::{Filter, Series};
 use super::source::{Given, Mark};
 use crate::commands::client::{Asked, Client, encode};
-use anyhow::bail;
+use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use hyper::{Method, StatusCode};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use wire::json_lines::StringLine;
 use wire::remote_write::encode::RequestV1;
 
@@ -24,8 +27,8 @@ const SAMPLES_AT_ONCE: usize = 64 << 10;
 pub enum Door {
     /// Prometheus' remote write.
     RemoteWrite,
-    /// Line protocol, to a database; to none where it has no name.
-    Lines(String),
+    /// Line protocol.
+    Lines(LinesPlace),
     /// JSON lines.
     Json,
 }
@@ -60,7 +63,7 @@ pub struct Packer<'f> {
 impl Packer<'_> {
     /// With the changes of labels that a filter has.
     pub fn new(filter: &Filter) -> Packer<'_> {
-        let lines = Lines { database: String::new(), text: Vec::new(), samples: 0 };
+        let lines = Lines { place: LinesPlace::default(), text: Vec::new(), samples: 0 };
         let request = RequestV1::default();
         let (json, nameless) = (Vec::new(), Nameless::default());
         Packer { filter, request, samples: 0, lines, json, json_samples: 0, mark: None, nameless }
@@ -97,9 +100,9 @@ impl Packer<'_> {
     /// Takes points as lines; false where lines cannot say them.
     fn push_points(&mut self, points: &Points, ship: &mut Ship<'_>) -> anyhow::Result<bool> {
         let Some(mut more) = points.lines(self.filter) else { return Ok(false) };
-        if more.database != self.lines.database {
+        if more.place != self.lines.place {
             self.ship_lines_if(1, ship)?;
-            self.lines.database = std::mem::take(&mut more.database);
+            self.lines.place = std::mem::take(&mut more.place);
         }
         self.lines.text.append(&mut more.text);
         self.lines.samples += more.samples;
@@ -171,11 +174,11 @@ impl Packer<'_> {
     }
 
     fn ship_lines_if(&mut self, size: usize, ship: &mut Ship<'_>) -> anyhow::Result<()> {
-        let Lines { database, text, samples } = &mut self.lines;
+        let Lines { place, text, samples } = &mut self.lines;
         if text.len() < size {
             return Ok(());
         }
-        let door = Door::Lines(database.clone());
+        let door = Door::Lines(place.clone());
         let (body, samples) = (std::mem::take(text), std::mem::take(samples));
         ship(Request { door, body, samples, mark: None })
     }
@@ -200,9 +203,10 @@ pub fn send(client: &mut Client, request: Request) -> anyhow::Result<Option<Stri
     // What is answered is on disk, however the server is set: then a window is done.
     let (path, headers): (String, &[(&str, &str)]) = match &request.door {
         Door::RemoteWrite => ("/api/v1/write?durability=synced".to_string(), REMOTE_WRITE),
-        Door::Lines(database) => {
-            let database = encode(database);
-            (format!("/write?durability=synced&precision=ns&db={database}"), LINES)
+        Door::Lines(place) => {
+            let path = "/write?durability=synced&precision=ns";
+            let (database, policy) = (encode(&place.database), encode(&place.policy));
+            (format!("{path}&db={database}&rp={policy}"), LINES)
         }
         Door::Json => ("/api/v1/import?durability=synced".to_string(), &[]),
     };
@@ -219,6 +223,75 @@ pub fn send(client: &mut Client, request: Request) -> anyhow::Result<Option<Stri
     }
 }
 
+/// Retention policies that the server is known to have.
+#[derive(Default)]
+pub struct KnownPolicies(BTreeSet<(String, String)>);
+
+impl KnownPolicies {
+    /// Creates the retention policy that a request is for if the server has none of that name.
+    ///
+    /// # Errors
+    /// When the server does not create it.
+    pub fn ensure(&mut self, client: &mut Client, door: &Door) -> anyhow::Result<()> {
+        let Door::Lines(place) = door else { return Ok(()) };
+        let LinesPlace { database, policy, default_policy } = place;
+        let key = (database.clone(), policy.clone());
+        let is_usual = default_policy.is_empty() || default_policy == influxql::AUTOGEN;
+        if (policy.is_empty() && is_usual) || database.is_empty() || self.0.contains(&key) {
+            return Ok(());
+        }
+        let name = quoted(database);
+        let show = format!("SHOW RETENTION POLICIES ON {name}");
+        let wanted = if policy.is_empty() { default_policy } else { policy };
+        let before = statements(client, &show)?;
+        // Without its default policy a database has `autogen` in the place of that.
+        let is_there = shown(&before, wanted) && (is_usual || shown(&before, default_policy));
+        if !is_there {
+            let with = match is_usual {
+                true => String::new(),
+                false => format!(" WITH NAME {}", quoted(default_policy)),
+            };
+            let mut create = format!("CREATE DATABASE {name}{with}");
+            if !policy.is_empty() {
+                let policy = quoted(policy);
+                create += &format!(
+                    "; CREATE RETENTION POLICY {policy} ON {name} DURATION INF REPLICATION 1"
+                );
+            }
+            let answer = statements(client, &create)?;
+            let mut errors = answer["results"].as_array().into_iter().flatten();
+            if let Some(error) = errors.find_map(|result| result["error"].as_str()) {
+                bail!("{create}: {error}");
+            }
+            // A server that ignores policies would take the lines for those of the default policy.
+            let is_there = shown(&statements(client, &show)?, wanted);
+            ensure!(is_there, "the server has no retention policies: its version is too old");
+        }
+        self.0.insert(key);
+        Ok(())
+    }
+}
+
+/// Whether an answer to SHOW RETENTION POLICIES lists a policy.
+fn shown(answer: &Value, policy: &str) -> bool {
+    let rows = answer["results"][0]["series"][0]["values"].as_array();
+    rows.into_iter().flatten().any(|row| row[0] == policy)
+}
+
+/// Asks the server statements of InfluxQL.
+fn statements(client: &mut Client, text: &str) -> anyhow::Result<Value> {
+    let body = Bytes::from(format!("q={}", encode(text)));
+    let asked = Asked { method: Method::POST, path: "/query", headers: FORM, body };
+    let mut answer = Vec::new();
+    let reply = client.ask(&asked, &mut |bytes| {
+        answer.extend_from_slice(bytes);
+        Ok(())
+    })?;
+    ensure!(reply.status.is_success(), "{text}: {}: {}", reply.status, reply.error);
+    serde_json::from_slice(&answer).with_context(|| format!("{text}: the answer is no JSON"))
+}
+
+const FORM: &[(&str, &str)] = &[("content-type", "application/x-www-form-urlencoded")];
 const REMOTE_WRITE: &[(&str, &str)] = &[
     ("content-type", "application/x-protobuf"),
     ("content-encoding", "snappy"),

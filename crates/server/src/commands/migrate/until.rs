@@ -113,12 +113,16 @@ fn copied_since(
     (since < until).then_some(since)
 }
 
-/// Since when a kind of server tells for sure that it has nothing else. What a Prometheus calls its oldest
-/// time knows nothing of samples that came out of order.
+/// Since when a kind of server tells for sure that it has nothing else. A Prometheus takes samples that are
+/// older than what it calls its oldest time, where they may come out of order.
 fn first_of(kind: &str, windows: &[Window]) -> Timestamp {
     match kind {
         "victoriametrics" => Timestamp::MIN,
-        _ => windows.iter().map(|one| one.range.start).min().unwrap_or(Timestamp::MAX),
+        // Before its oldest day nothing was there when that was looked for; later something may come.
+        _ => {
+            let starts = windows.iter().map(|one| one.range.start);
+            starts.filter(|start| *start != Timestamp::MIN).min().unwrap_or(Timestamp::MAX)
+        }
     }
 }
 
@@ -445,6 +449,10 @@ mod tests {
     fn of_a_prometheus_it_stays_at_the_oldest_day_that_was_copied() {
         let windows = days::windows(&TimeRange::new(10 * DAY + 5, 12 * DAY));
         assert_eq!(first_of("prometheus", &windows), 10 * DAY + 5);
+        let before = TimeRange::new(i64::MIN, 10 * DAY - 1);
+        let before = Window { name: "before".to_string(), range: before, samples: None };
+        let with_older = [&windows[..], &[before]].concat();
+        assert_eq!(first_of("prometheus", &with_older), 10 * DAY + 5);
         assert_eq!(first_of("prometheus", &[]), i64::MAX, "nothing was copied, and nothing moves");
         assert_eq!(first_of("victoriametrics", &windows), i64::MIN);
     }

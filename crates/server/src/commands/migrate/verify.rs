@@ -3,11 +3,13 @@
 use super::exact::Exact;
 use super::kinds::Kind;
 use super::remote_read::RemoteRead;
-use super::series::{Filter, Series};
-use super::source::{Given, Source, Window};
-use super::{text, time_of};
+use super::series::{Filter, Series, shortened};
+use super::source::{Given, Sink, Source, Total, Window};
+use super::tails::Tails;
+use super::{COULD_NOT_RUN, later, text, time_of};
 use crate::calendar::rfc3339;
 use crate::commands::client::Client;
+use crate::commands::sentence;
 use crate::quantity::format_count;
 use anyhow::Context as _;
 use clap::ArgMatches;
@@ -116,6 +118,27 @@ impl Sums {
 struct Sides {
     numbers: Side,
     texts: Side,
+    /// Samples that came of one window, before those of a millisecond became one.
+    samples: u64,
+    /// Windows that could not be read completely, with the reason.
+    unreadable: BTreeSet<String>,
+}
+
+impl Sides {
+    /// Message about samples that the source counts and that were not read; none if there are none.
+    fn unread(&self, total: Total) -> Option<String> {
+        let (count, read, what) = match total {
+            Total::Samples(count) => (count, self.samples, "samples"),
+            Total::Series(count) => {
+                let keys = self.numbers.keys().chain(self.texts.keys());
+                let labels: BTreeSet<&Labels> = keys.map(|(_, labels)| labels).collect();
+                (count, labels.len() as u64, "series")
+            }
+        };
+        (read < count).then(|| {
+            format!("the source counts {count} {what} and gave {read}: a part of it was not copied")
+        })
+    }
 }
 
 /// A series on one day.
@@ -135,8 +158,11 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let mut there = Kind::of(matches)?.open(matches, &filter, range)?;
     // With other labels the selectors mean something else here: then all series are looked at.
     let own_filter = if filter.changes_labels() { Arc::new(Filter::all()) } else { filter.clone() };
-    let mut here = RemoteRead::new(Client::new(matches)?, own_filter, range);
+    let client = Client::new(matches)?.refusing_partial();
+    let mut here = RemoteRead::new(client, own_filter, range);
     let windows = there.windows()?;
+    later::say(there.as_mut(), &filter, range.end);
+    let mut is_counted = filter.selectors.is_empty() && !filter.changes_labels();
     let groups = match there.is_disjoint() && !filter.changes_labels() {
         true => windows.iter().map(|one| vec![one]).collect(),
         false => groups(&windows),
@@ -158,30 +184,85 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
                     bar.suspend(|| println!("{words}"));
                 }
             };
+            for words in &theirs.unreadable {
+                if found.unreadable.insert(words.clone()) {
+                    bar.suspend(|| eprintln!("quipu: {words}"));
+                }
+            }
             let own = read_here(&mut here, group, &theirs.numbers)?;
             found.compare(&theirs.numbers, &own, &mut say);
             let own = read_texts_here(&mut here, group, &theirs.texts)?;
             found.compare(&theirs.texts, &own, &mut say);
+            if let ([window], true) = (group.as_slice(), is_counted && parts == 1) {
+                // A comparison is worth something without it.
+                match there.count(window) {
+                    Ok(total) => {
+                        let unread = total.map(|total| theirs.unread(total));
+                        found.check_total(window, unread, &mut say);
+                    }
+                    Err(error) => {
+                        let words = sentence(&error);
+                        bar.suspend(|| eprintln!("quipu: {window} is not counted: {words}"));
+                        is_counted = false;
+                    }
+                }
+            }
         }
-        let Found { samples, differing, .. } = found;
-        bar.set_message(format!("{} samples, {differing} differences", format_count(samples)));
+        let Found { samples, differing, .. } = &found;
+        bar.set_message(format!("{} samples, {differing} differences", format_count(*samples)));
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let Found { compared, differing, samples } = found;
-    println!("{compared} series and days with {samples} samples compared; {differing} differ");
-    Ok(ExitCode::from(u8::from(0 < differing)))
+    filter.losses().iter().for_each(|words| println!("{words}"));
+    Ok(found.end())
 }
 
 /// What was compared so far.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Found {
     compared: u64,
     differing: u64,
     samples: u64,
+    /// Windows whose totals the source has told.
+    counted: u64,
+    /// Windows that could not be read completely.
+    unreadable: BTreeSet<String>,
 }
 
 impl Found {
+    /// Prints the outcome; returns the exit code.
+    fn end(&self) -> ExitCode {
+        let Found { compared, differing, samples, counted, unreadable } = self;
+        println!("{compared} series and days with {samples} samples compared; {differing} differ");
+        if 0 < *counted {
+            println!("{counted} windows were also counted by the source in another way");
+        }
+        if !unreadable.is_empty() {
+            println!("{} windows could not be read as a whole", unreadable.len());
+        }
+        match (differing, unreadable.is_empty()) {
+            (0, true) => ExitCode::SUCCESS,
+            (0, false) => ExitCode::from(COULD_NOT_RUN),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
+impl Found {
+    /// Takes what a window's total leaves over, where the source has told it.
+    fn check_total(
+        &mut self,
+        window: &Window,
+        unread: Option<Option<String>>,
+        say: &mut dyn FnMut(u64, String),
+    ) {
+        self.counted += u64::from(unread.is_some());
+        if let Some(words) = unread.flatten() {
+            self.differing += 1;
+            say(self.differing, format!("{window}: {words}"));
+        }
+    }
+
     /// Compares; `say` gets each difference and its number.
     fn compare(&mut self, theirs: &Side, own: &Side, say: &mut dyn FnMut(u64, String)) {
         for (key, sums) in theirs {
@@ -192,7 +273,7 @@ impl Found {
                 self.differing += 1;
                 let day = rfc3339(key.0 * NANOS_PER_DAY);
                 let day = day.split('T').next().unwrap_or_default();
-                say(self.differing, format!("{day} {}: {words}", key.1));
+                say(self.differing, format!("{day} {}: {words}", shortened(&key.1)));
             }
         }
     }
@@ -248,30 +329,36 @@ fn read_there(
     group: &[&Window],
     asked: &Look<'_>,
 ) -> anyhow::Result<Sides> {
-    let (mut side, mut texts) = (Side::new(), Side::new());
+    let (mut side, mut texts, mut samples) = (Side::new(), Side::new(), 0);
+    let mut unreadable = BTreeSet::new();
     let all = |_: &Key| Some(i64::MAX);
     if let ([window], false) = (group, there.is_scattered()) {
-        there.read(window, &mut |given| {
+        let mut tails = Tails::default();
+        read_window(there, window, &mut unreadable, &mut |given| {
+            given.each_time(&mut |_, count| samples += count);
             given
                 .strings(asked.filter)
                 .into_iter()
-                .for_each(|one| add_texts(&mut texts, one, &all));
-            let series = given.into_series(asked.filter);
+                .for_each(|one| add_texts(&mut texts, tails.texts(one), &all));
+            let series = given.into_series(asked.filter).into_iter();
             // One without a name is not copied.
-            let named = series.iter().filter(|one| !one.labels.metric_name().is_empty());
-            named.for_each(|one| add(&mut side, one, &all));
+            let named = series.filter(|one| !one.labels.metric_name().is_empty());
+            named.for_each(|one| add(&mut side, &tails.series(one), &all));
             Ok(())
         })?;
         if there.has_repeated() {
             return read_there(there, group, asked);
         }
-        return Ok(Sides { numbers: side, texts });
+        let (ends, lines) = tails.end();
+        ends.iter().for_each(|one| add(&mut side, one, &all));
+        lines.into_iter().for_each(|one| add_texts(&mut texts, one, &all));
+        return Ok(Sides { numbers: side, texts, samples, unreadable });
     }
     // Samples of the same time are one here: of all windows together.
     let mut whole: BTreeMap<Labels, Exact> = BTreeMap::new();
     let mut whole_texts: BTreeMap<Labels, StringLine> = BTreeMap::new();
     for window in group {
-        there.read(window, &mut |given| {
+        read_window(there, window, &mut unreadable, &mut |given| {
             for mut line in given.strings(asked.filter) {
                 if asked.takes(&line.labels) {
                     match whole_texts.entry(line.labels.clone()) {
@@ -301,7 +388,24 @@ fn read_there(
         add(&mut side, &exact.into_series(), &all);
     }
     whole_texts.into_values().for_each(|line| add_texts(&mut texts, line, &all));
-    Ok(Sides { numbers: side, texts })
+    Ok(Sides { numbers: side, texts, samples, unreadable })
+}
+
+/// Reads a window. One that says nothing of the others, as a file that cannot be read, does not end the
+/// comparison: what came of it counts.
+fn read_window(
+    there: &mut dyn Source,
+    window: &Window,
+    unreadable: &mut BTreeSet<String>,
+    sink: &mut Sink<'_>,
+) -> anyhow::Result<()> {
+    match there.read(window, sink) {
+        Err(error) if there.is_apart() => {
+            unreadable.insert(format!("{window}: {error:#}"));
+            Ok(())
+        }
+        read => read,
+    }
 }
 
 /// The same as [`read_here`] of texts.
@@ -311,8 +415,10 @@ fn read_texts_here(
     theirs: &Side,
 ) -> anyhow::Result<Side> {
     let whole = time_of_group(group);
+    let last = |key: &Key| theirs.get(key).map(|sums| sums.last_ms);
     let mut own = Side::new();
     for span in spans(theirs) {
+        let mut tails = Tails::default();
         let selector = span.matcher().map(|matcher| {
             let pattern = matcher.value.replace('\\', "\\\\").replace('"', "\\\"");
             format!("{{__name__=~\"{}\"}}", pattern.replace('\n', "\\n"))
@@ -320,10 +426,12 @@ fn read_texts_here(
         let selector = selector.unwrap_or_else(|| "{__name__!=\"\"}".to_string());
         here.read_strings(&span.time().intersect(&whole), &[selector], &mut |given| {
             for line in given.strings(&Filter::all()) {
-                add_texts(&mut own, line, &|key| theirs.get(key).map(|sums| sums.last_ms));
+                add_texts(&mut own, tails.texts(line), &last);
             }
             Ok(())
         })?;
+        let (_, lines) = tails.end();
+        lines.into_iter().for_each(|line| add_texts(&mut own, line, &last));
     }
     Ok(own)
 }
@@ -519,6 +627,21 @@ mod tests {
         assert_eq!(found, [(1, 3), (9, 20), (21, 21)]);
         assert_eq!(spans(&side)[0].matcher().unwrap().value, "a\\.b|c|d");
         assert!(spans(&side)[1].matcher().is_none());
+    }
+
+    #[test]
+    fn totals_that_are_larger_than_what_came_are_named() {
+        let mut sides = Sides { samples: 5, ..Sides::default() };
+        for (day, name) in [(1, "a"), (2, "a"), (2, "b")] {
+            let key = (day, Labels::from_pairs(&[("__name__", name)]));
+            sides.numbers.insert(key, Sums::default());
+        }
+        for total in [Total::Samples(4), Total::Samples(5), Total::Series(2)] {
+            assert_eq!(sides.unread(total), None, "{total:?}");
+        }
+        let words = |total| sides.unread(total).expect("not all of it");
+        assert!(words(Total::Samples(6)).contains("counts 6 samples and gave 5"));
+        assert!(words(Total::Series(3)).contains("counts 3 series and gave 2"));
     }
 
     #[test]

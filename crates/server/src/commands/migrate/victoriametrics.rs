@@ -1,24 +1,31 @@
 //! A running VictoriaMetrics, read by its export of JSON lines: numbers come as it shows them.
 
 use super::days;
-use super::remote_read::text_of;
+use super::remote_read::json_of;
+use super::retry::retried;
 use super::series::{Filter, Series};
-use super::source::{Sink, Source, Window};
+use super::source::{Sink, Source, Total, Window};
+use super::totals;
 use crate::commands::client::{Client, encode};
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use bytes::Bytes;
 use hyper::Method;
 use jiff::civil::date;
 use jiff::tz::TimeZone;
-use model::TimeRange;
 use model::sample::NANOS_PER_DAY;
+use model::{TimeRange, Timestamp};
 use std::sync::Arc;
 
+/// Path that exports JSON lines.
+pub const EXPORT_PATH: &str = "/api/v1/export";
+/// Content type of lines.
+pub const LINES_TYPE: &str = "application/stream+json";
 /// Samples of one line.
 pub const ROWS_PER_LINE: usize = 10_000;
 /// Bytes of a line.
 const LINE_SIZE_MAX: usize = 64 << 20;
-/// It takes no samples from before 1970-01-02, and a time of 0 for none.
+/// Start of the second day of 1970. Its index cannot be asked for the first one: it takes a time of 0 for
+/// none.
 pub const FIRST: i64 = NANOS_PER_DAY;
 
 /// All series: those with a name, and those without, which are told of.
@@ -45,11 +52,20 @@ impl VictoriaMetrics {
             first / 1000,
             last / 1000
         );
-        let text = text_of(&mut self.client, &path)?;
-        let answer: serde_json::Value = serde_json::from_str(&text).context("no JSON")?;
+        let answer = json_of(&mut self.client, &path)?;
         ensure!(answer["isPartial"] != true, "a part of the cluster does not answer: {path}");
         let labels = answer["data"].as_array().context("no list of labels")?;
         Ok(!labels.is_empty())
+    }
+
+    /// Whether it exports samples of a window.
+    fn gives_any(&mut self, window: &Window) -> anyhow::Result<bool> {
+        let mut is_any = false;
+        self.read(window, &mut |_| {
+            is_any = true;
+            Ok(())
+        })?;
+        Ok(is_any)
     }
 
     /// The months of a time that have series, as far as its index tells.
@@ -74,6 +90,12 @@ impl VictoriaMetrics {
     }
 }
 
+/// The part of a time in the first day of 1970.
+fn first_day(range: &TimeRange) -> Window {
+    let range = TimeRange::new(0, FIRST - 1).intersect(range);
+    Window { name: "1970-01-01".to_string(), range, samples: None }
+}
+
 /// From the beginning of a month to just before the beginning of another one.
 fn span(year: i16, month: i8, end_year: i16, end_month: i8) -> anyhow::Result<TimeRange> {
     let nanos = |year, month| -> anyhow::Result<i64> {
@@ -87,21 +109,33 @@ impl Source for VictoriaMetrics {
     fn windows(&mut self) -> anyhow::Result<Vec<Window>> {
         let mut range = self.range;
         range.start = range.start.max(FIRST);
-        let months = self.months(&range)?;
+        let months = if range.is_empty() { Vec::new() } else { self.months(&range)? };
         let mut found = Vec::new();
         for window in months.iter().flat_map(days::windows) {
             if self.has(&window.range)? {
                 found.push(window);
             }
         }
+        let first = first_day(&self.range);
+        if !first.range.is_empty() && retried(|| self.gives_any(&first))? {
+            found.push(first);
+        }
         Ok(found)
+    }
+
+    fn later(&self, from: Timestamp) -> Vec<Window> {
+        vec![Window::later(from)]
+    }
+
+    fn count(&mut self, window: &Window) -> anyhow::Result<Option<Total>> {
+        totals::by_query(&mut self.client, window)
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
         let (first, last) = days::millis(&window.range);
         // Not with reduce_mem_usage: version 1.79 then mixes values of different series up, at times.
         let mut path = format!(
-            "/api/v1/export?deny_partial_response=1&max_rows_per_line={ROWS_PER_LINE}&start={}&end={}",
+            "{EXPORT_PATH}?deny_partial_response=1&max_rows_per_line={ROWS_PER_LINE}&start={}&end={}",
             seconds(first),
             // It cuts what it reads to a millisecond before, at times; what is too much is left out here.
             seconds(last + 1)
@@ -115,9 +149,9 @@ impl Source for VictoriaMetrics {
         let reply = self
             .client
             .send(Method::GET, &path, Bytes::new(), &mut |bytes| lines.push(bytes, &mut hand_on))?;
-        if !reply.status.is_success() {
-            bail!("/api/v1/export: {}: {}", reply.status, reply.error);
-        }
+        let empty = reply.check_empty(EXPORT_PATH, LINES_TYPE);
+        reply.check(EXPORT_PATH)?;
+        empty?;
         lines.end(&mut hand_on)
     }
 }
@@ -188,6 +222,15 @@ mod tests {
     use super::super::source::Given;
     use super::*;
     use model::sample::NANOS_PER_MILLI;
+
+    #[test]
+    fn the_first_day_of_1970_is_a_window_of_its_own() {
+        assert_eq!(first_day(&TimeRange::ALL).range, TimeRange::new(0, FIRST - 1));
+        assert_eq!(first_day(&TimeRange::new(5, 7)).range, TimeRange::new(5, 7));
+        for later in [FIRST, 20_000 * NANOS_PER_DAY] {
+            assert!(first_day(&TimeRange::new(later, i64::MAX)).range.is_empty());
+        }
+    }
 
     #[test]
     fn lines_become_series_of_the_window() {

@@ -10,10 +10,11 @@ use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
 use crate::failure::Failure;
+use model::TimeRange;
 use model::sample::{NANOS_PER_HOUR, NANOS_PER_MILLI};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use store::{Cardinality, CardinalityRequest, NameCount};
+use store::{Cardinality, CardinalityRequest, NameCount, SelectLimits};
 
 /// Rows of each list, when not asked otherwise, and at most.
 const TOP_DEFAULT: usize = 10;
@@ -25,7 +26,7 @@ const HOURS_MAX: u32 = 25;
 /// `/api/v1/status/tsdb`: which metrics, labels and pairs make the series of a day.
 pub fn tsdb(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let partial = Partial::of(app, request)?;
-    let found = partial.noting(app).cardinality(&asked(request)?)?;
+    let found = partial.noting(app).cardinality(&asked(app, request)?)?;
     let stats = app.store.stats();
     let (min, max) = found.time_min_max.or(stats.time_min_max).unwrap_or((0, 0));
     let mut answer = lists(&found);
@@ -39,6 +40,14 @@ pub fn tsdb(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     partial.finish(app, Answer::success(answer))
 }
 
+/// `/api/v1/series/count`: the number of all series, in a list, as VictoriaMetrics answers.
+pub fn series_count(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
+    let partial = Partial::of(app, request)?;
+    let limits = SelectLimits { series_max: usize::MAX, ..selection::limits(app, request)? };
+    let found = partial.noting(app).select(&[], TimeRange::ALL, &limits)?;
+    partial.finish(app, Answer::success(json!([found.len()])))
+}
+
 /// `/api/v1/status/series/new`: who was registered in the last hours, by hour, metric and label.
 pub fn new_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let hours = match request.params.filled("hours").map(str::parse::<u32>) {
@@ -48,7 +57,7 @@ pub fn new_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
             return Err(selection::invalid("hours", &format!("a number from 1 to {HOURS_MAX}")));
         }
     };
-    let found = app.store.new_series(&asked(request)?, hours)?;
+    let found = app.store.new_series(&asked(app, request)?, hours)?;
     let mut answer = lists(&found.series);
     let hour = |(hour, series): &(i64, u64)| json!({ "start": rfc3339(hour * NANOS_PER_HOUR), "series": series });
     answer["newSeriesByHour"] = found.hours.iter().map(hour).collect();
@@ -59,13 +68,13 @@ pub fn new_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
 /// `/api/v1/status/series/unqueried`: whose samples nobody has asked for since start.
 pub fn unqueried(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let partial = Partial::of(app, request)?;
-    let found = partial.noting(app).unqueried(&asked(request)?)?;
+    let found = partial.noting(app).unqueried(&asked(app, request)?)?;
     let mut answer = lists(&found);
     answer["since"] = json!(rfc3339(app.started_at));
     partial.finish(app, Answer::success(answer))
 }
 
-fn asked(request: &Request) -> Result<CardinalityRequest, Failure> {
+fn asked(app: &App, request: &Request) -> Result<CardinalityRequest, Failure> {
     let top = request.params.filled("limit").or(request.params.filled("topN"));
     let top_n = match top.map(str::parse::<usize>) {
         None => TOP_DEFAULT,
@@ -77,7 +86,8 @@ fn asked(request: &Request) -> Result<CardinalityRequest, Failure> {
         .map(|text| parse_day(text).ok_or_else(|| selection::invalid("date", &"use YYYY-MM-DD")))
         .transpose()?;
     let focus_label = request.params.filled("focusLabel").map(str::to_string);
-    Ok(CardinalityRequest { top_n, day, sets: selection::matcher_sets(request)?, focus_label })
+    let (sets, limits) = (selection::matcher_sets(app, request)?, selection::limits(app, request)?);
+    Ok(CardinalityRequest { top_n, day, sets, focus_label, limits })
 }
 
 /// The lists of both peers, and those of bytes.

@@ -4,19 +4,21 @@ use crate::app::App;
 use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
 /// `POST /api/v1/admin/tsdb/delete_series?match[]=...&start=...&end=...`
 pub fn delete_series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let sets = selection::matcher_sets(request)?;
+    let sets = selection::matcher_sets(app, request)?;
     if sets.is_empty() {
         return Err(Failure::bad_input("no match[] parameter provided"));
     }
     let range = selection::time_range(request)?;
-    let series = app.store.delete(&sets, range)?;
+    let sets = store::confine(&sets, &request.filters)?;
+    let limits = selection::limits(app, request)?;
+    let series = app.store.delete_within(&sets, range, &limits)?;
     tracing::info!(series, "deleted samples on request");
     Ok(Answer::no_content())
 }
@@ -35,6 +37,10 @@ pub fn snapshot(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
 
 /// Makes a snapshot of samples, keys and tables.
 fn create_snapshot(app: &App, ending: Option<u32>) -> Result<String, Failure> {
+    if let Some(reason) = app.closed.reasons().next() {
+        let message = format!("no snapshot is made: it would lack what is closed: {reason}");
+        return Err(Failure::new(Kind::Damaged, message));
+    }
     let name = app.store.create_snapshot_with(ending, &mut |directory| {
         if let Some(kv) = &app.kv {
             kv.snapshot(directory).map_err(|error| match error {
@@ -62,7 +68,7 @@ fn of_others(
     vfs::Error::new(operation, directory, std::io::Error::other(error))
 }
 
-/// `/snapshot/create?ending=...`
+/// `POST /snapshot/create?ending=...`
 pub fn snapshot_create(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let ending = request.params.filled("ending").map(|text| match text.len() {
         8 => u32::from_str_radix(text, 16).ok(),
@@ -81,7 +87,7 @@ pub fn snapshot_list(app: &Arc<App>, _request: &Request) -> Result<Answer, Failu
     Ok(Answer::json(&json!({ "status": "ok", "snapshots": app.store.snapshots()? })))
 }
 
-/// `/snapshot/delete?snapshot=...`
+/// `POST /snapshot/delete?snapshot=...`
 pub fn snapshot_delete(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let name = request.params.filled("snapshot");
     let name = name.ok_or_else(|| Failure::bad_input("no snapshot parameter provided"))?;
@@ -92,13 +98,13 @@ pub fn snapshot_delete(app: &Arc<App>, request: &Request) -> Result<Answer, Fail
     Ok(Answer::json(&json!({ "status": "ok" })))
 }
 
-/// `/internal/force_flush`
+/// `POST /internal/force_flush`
 pub fn force_flush(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     app.store.flush()?;
     Ok(Answer::json(&json!({ "status": "ok" })))
 }
 
-/// `/internal/force_merge?partition_prefix=YYYY-MM`, how the names of partitions begin; `YYYY_MM`,
+/// `POST /internal/force_merge?partition_prefix=YYYY-MM`, how the names of partitions begin; `YYYY_MM`,
 /// as others spell it, will do.
 pub fn force_merge(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let prefix = request.params.get("partition_prefix").unwrap_or("").replace('_', "-");

@@ -24,7 +24,14 @@ pub fn ready(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         let message = "Quipu is stopping.";
         return Err(Failure::new(Kind::Stopping, message));
     }
-    Ok(Answer::text("Quipu is ready.\n"))
+    if let Some(reason) = app.store.read_only_reason() {
+        return Err(Failure::new(Kind::ReadOnly, format!("Quipu takes no writes: {reason}")));
+    }
+    let mut text = "Quipu is ready.\n".to_owned();
+    for reason in app.closed.reasons_for_clients() {
+        text.push_str(&format!("{reason}\n"));
+    }
+    Ok(Answer::text(text))
 }
 
 /// `/metrics`
@@ -60,7 +67,8 @@ pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         "reloadConfigSuccess": true,
         "lastConfigTime": rfc3339(app.started_at),
         "corruptionCount": stats.damage_noticed_total,
-        "goroutineCount": crate::process::figures().threads,
+        // Clients in Go decode an integer.
+        "goroutineCount": crate::process::figures().threads as u64,
         "GOMAXPROCS": crate::config::cpus(),
         "GOMEMLIMIT": 0,
         "GOGC": "",
@@ -94,6 +102,7 @@ pub fn damage(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     };
     let scrub = stats.scrub;
     Ok(Answer::success(json!({
+        "closed": app.closed.reasons_for_clients().collect::<Vec<_>>(),
         "damage": app.store.damage().iter().map(one).collect::<Vec<Value>>(),
         "noticedTotal": stats.damage_noticed_total,
         "scrub": {
@@ -103,6 +112,12 @@ pub fn damage(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
             "bytesTotal": scrub.bytes_total,
         },
     })))
+}
+
+/// `/api/v1/status/store`: the identity of the store, which a data directory made anew does not share.
+pub fn store(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let id = store::store_id(app.vfs.as_ref(), &app.config.data_dir)?;
+    Ok(Answer::success(json!({ "id": id })))
 }
 
 /// `/api/v1/status/flags`
@@ -124,6 +139,38 @@ pub fn config(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         .map(|(name, text)| format!("{name:?} = {text:?}\n"))
         .collect();
     Ok(Answer::success(json!({ "yaml": lines })))
+}
+
+/// `/api/v1/targets`: Quipu scrapes none.
+pub fn no_targets(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let targets = json!({ "activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {} });
+    Ok(Answer::success(targets))
+}
+
+/// `/api/v1/targets/metadata`, `/api/v1/notifications`: empty lists.
+pub fn empty_list(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!([])))
+}
+
+/// `/api/v1/scrape_pools`: there are none.
+pub fn no_scrape_pools(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!({ "scrapePools": [] })))
+}
+
+/// `/api/v1/alertmanagers`: Quipu sends no alerts.
+pub fn no_alertmanagers(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    let none = json!({ "activeAlertmanagers": [], "droppedAlertmanagers": [] });
+    Ok(Answer::success(none))
+}
+
+/// `/api/v1/status/walreplay`: the log was replayed before the first request.
+pub fn wal_replay(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!({ "min": 0, "max": 0, "current": 0, "state": "done" })))
+}
+
+/// `/api/v1/status/tsdb/blocks`: parts are no blocks of Prometheus.
+pub fn no_blocks(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!({ "blocks": [] })))
 }
 
 /// `/api/v1/rules`: there are none; Grafana asks.

@@ -28,9 +28,10 @@ pub fn tags(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let partial = Partial::of(app, request)?;
     let mut found = tag_names(app, request, &partial, &[])?;
     if let Some(filter) = request.params.filled("filter") {
-        let regex = regex::Regex::new(&format!("^(?:{filter})"))
-            .map_err(|_| selection::invalid("filter", &"no regular expression; escape with \\"))?;
-        found.retain(|tag| regex.is_match(tag));
+        let regexp = re2::Expression::parse(filter, false)
+            .and_then(|parsed| parsed.compile_prefix(re2::Limits::new(promql::REGEX_SIZE_MAX)))
+            .map_err(|error| selection::invalid("filter", &error))?;
+        found.retain(|tag| regexp.is_match(tag));
     }
     cut(&mut found, selection::limit(request)?);
     partial.finish(app, answers::tags(found))

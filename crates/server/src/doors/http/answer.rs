@@ -12,6 +12,9 @@ const WHOLE_SIZE_MAX: usize = 32 << 10;
 /// Writes an answer piece by piece; called once, on a worker thread.
 pub type StreamFn = Box<dyn FnOnce(&mut dyn Write) -> io::Result<()> + Send>;
 
+/// Header that is decided when the head is sent.
+pub type LateHeader = Box<dyn Fn() -> Option<(&'static str, &'static str)> + Send>;
+
 /// The content of an answer.
 pub enum Content {
     /// All of it.
@@ -30,6 +33,8 @@ pub struct Answer {
     pub content_type: &'static str,
     /// Further headers.
     pub headers: Vec<(&'static str, String)>,
+    /// One that is decided when the head of a stream is sent.
+    pub late_header: Option<LateHeader>,
     /// The body.
     pub content: Content,
 }
@@ -50,7 +55,8 @@ impl Answer {
 
     /// A body of known bytes.
     pub fn bytes(status: StatusCode, content_type: &'static str, bytes: Vec<u8>) -> Answer {
-        Answer { status, content_type, headers: Vec::new(), content: Content::Bytes(bytes) }
+        let content = Content::Bytes(bytes);
+        Answer { status, content_type, headers: Vec::new(), late_header: None, content }
     }
 
     /// 200 with plain text.
@@ -70,8 +76,8 @@ impl Answer {
 
     /// 200 with a body that is written as it is made.
     pub fn stream(content_type: &'static str, write: StreamFn) -> Answer {
-        let content = Content::Stream(write);
-        Answer { status: StatusCode::OK, content_type, headers: Vec::new(), content }
+        let (status, content) = (StatusCode::OK, Content::Stream(write));
+        Answer { status, content_type, headers: Vec::new(), late_header: None, content }
     }
 
     /// 200 with what `write` writes: whole if that is short, else as it is made. It is called twice then.

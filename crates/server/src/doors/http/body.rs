@@ -1,7 +1,7 @@
 //! Bodies: receiving them within bounds of size and time, and sending them whole or in pieces.
 
 use super::connection::Outgoing;
-use crate::admission::BodyMemory;
+use crate::admission::{BYTES_PER_SECOND_MIN, BodyMemory, Pace};
 use crate::buffers::Buffers;
 use crate::config::HttpConfig;
 use crate::failure::{Failure, Kind};
@@ -12,13 +12,14 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use model::sample::NANOS_PER_SECOND;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{AcqRel, Release};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, timeout_at};
 
-/// A body that is slower than this has the time of `http.body-timeout`.
-const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 /// How much of a refused body is read so that its sender gets to see the refusal.
 const DRAIN_SIZE_MAX: usize = 16 << 20;
 /// And for how long.
@@ -52,13 +53,21 @@ pub async fn receive(
     // An announced length is a promise, not a fact: memory is taken as bytes arrive, in doubling steps.
     bytes.reserve((announced as usize).min(1 << 20));
     let mut deadline = Instant::now() + http.body_timeout;
-    while let Some(data) = next_data(incoming, deadline, bytes.len(), http).await? {
+    let mut pace = Pace::start();
+    loop {
+        let data = tokio::select! {
+            biased;
+            data = next_data(incoming, deadline, bytes.len(), http) => data?,
+            () = memory.reclaim(pace) => return Err(reclaimed(bytes.len())),
+        };
+        let Some(data) = data else { break };
         let size = bytes.len() + data.len();
         if size_max < size {
             return Err(too_large(size as u64, size_max));
         }
         share.grow(size).await?;
         bytes.extend_from_slice(&data);
+        pace.receive(data.len());
         // Never more than that from now: who was fast must not stop and hold memory that others
         // wait for.
         let earned = data.len() as u64 * NANOS_PER_SECOND as u64 / BYTES_PER_SECOND_MIN;
@@ -105,6 +114,14 @@ fn too_slow(received: usize, http: &HttpConfig) -> Failure {
     Failure::new(Kind::TooSlow, message).hit(Limit::BodyTimeout)
 }
 
+fn reclaimed(received: usize) -> Failure {
+    let message = format!(
+        "body incomplete: {received} bytes came, less than 64 KiB a second, and other requests wait \
+         for memory (max-bodies-size)"
+    );
+    Failure::new(Kind::TooSlow, message).hit(Limit::BodyTimeout)
+}
+
 /// Reads on for a moment what nobody wants, so that closing the socket does not destroy the answer.
 pub async fn drain(incoming: &mut Incoming) {
     let deadline = Instant::now() + DRAIN_TIME_MAX;
@@ -140,7 +157,26 @@ enum Content {
     /// Here, until they are handed over.
     Whole(Option<Bytes>),
     /// With who makes them.
-    Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>),
+    Pieces(mpsc::Receiver<Result<Bytes, BrokenOff>>, Completion),
+}
+
+/// Says that the last piece of a body was sent. A body whose pieces end without it breaks off, so that
+/// no client takes a part for the whole.
+#[derive(Clone, Default)]
+pub struct Completion(Arc<AtomicBool>);
+
+impl Completion {
+    /// To be called before the channel of the pieces closes.
+    pub fn set(&self) {
+        self.0.store(true, Release);
+    }
+
+    /// Ends the body; with an error unless the last piece was sent.
+    fn end(&self) -> Option<Result<Bytes, BrokenOff>> {
+        // The error is reported once.
+        let is_complete = self.0.swap(true, AcqRel);
+        (!is_complete).then(|| Err(BrokenOff("its source ended early".to_string())))
+    }
 }
 
 impl ReplyBody {
@@ -151,8 +187,11 @@ impl ReplyBody {
     }
 
     /// A body that arrives in pieces.
-    pub fn pieces(receiver: mpsc::Receiver<Result<Bytes, BrokenOff>>) -> ReplyBody {
-        ReplyBody { content: Content::Pieces(receiver), outgoing: None }
+    pub fn pieces(
+        receiver: mpsc::Receiver<Result<Bytes, BrokenOff>>,
+        completion: Completion,
+    ) -> ReplyBody {
+        ReplyBody { content: Content::Pieces(receiver, completion), outgoing: None }
     }
 
     /// The same, telling the connection how it goes.
@@ -172,9 +211,9 @@ impl Body for ReplyBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         let polled = match &mut self.content {
             Content::Whole(bytes) => Poll::Ready(bytes.take().map(|bytes| Ok(Frame::data(bytes)))),
-            Content::Pieces(receiver) => {
-                receiver.poll_recv(context).map(|piece| piece.map(|p| p.map(Frame::data)))
-            }
+            Content::Pieces(receiver, completion) => receiver.poll_recv(context).map(|piece| {
+                piece.or_else(|| completion.end()).map(|piece| piece.map(Frame::data))
+            }),
         };
         if let Some(outgoing) = &self.outgoing {
             match polled {
@@ -194,7 +233,7 @@ impl Body for ReplyBody {
             Content::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Content::Pieces(_) => SizeHint::default(),
+            Content::Pieces(..) => SizeHint::default(),
         }
     }
 }

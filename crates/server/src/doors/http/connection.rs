@@ -9,6 +9,7 @@
 //! The write time is measured for each answer by itself: of those on one connection of HTTP/2 a client
 //! may take some and leave others, and say something now and then.
 
+use super::request_target::TargetScanner;
 use crate::config::HttpConfig;
 use crate::listeners::connections::{AtWork, Connection};
 use std::io;
@@ -29,6 +30,8 @@ pub struct HttpConnection {
     is_http2: AtomicBool,
     /// Whether any byte has arrived.
     has_spoken: AtomicBool,
+    /// Whether the last request with credentials had the right ones.
+    is_authenticated: AtomicBool,
     /// The answers that wait for the client, by number, and since when.
     untaken: Mutex<Vec<(u64, u64)>>,
     /// The number of the next answer.
@@ -86,6 +89,7 @@ impl HttpConnection {
             head_since_ms: AtomicU64::new(0),
             is_http2: AtomicBool::new(false),
             has_spoken: AtomicBool::new(false),
+            is_authenticated: AtomicBool::new(false),
             untaken: Mutex::default(),
             next_answer: AtomicU64::new(0),
         }
@@ -97,6 +101,16 @@ impl HttpConnection {
         let outgoing = Outgoing { connection: self.clone(), number, _at_work: at_work };
         outgoing.wait_for_client();
         outgoing
+    }
+
+    /// Whether the last request with credentials had the right ones.
+    pub fn is_authenticated(&self) -> bool {
+        self.is_authenticated.load(Relaxed)
+    }
+
+    /// Notes whether credentials were right.
+    pub fn set_authenticated(&self, is_authenticated: bool) {
+        self.is_authenticated.store(is_authenticated, Relaxed);
     }
 
     fn untaken(&self) -> std::sync::MutexGuard<'_, Vec<(u64, u64)>> {
@@ -111,6 +125,12 @@ impl HttpConnection {
         if !self.connection.is_busy() && self.head_since_ms.load(Relaxed) == 0 {
             self.head_since_ms.store(now_ms, Relaxed);
         }
+    }
+
+    /// Whether the next byte is the first one of a request.
+    fn is_between_requests(&self) -> bool {
+        let is_head = self.head_since_ms.load(Relaxed) != 0;
+        !self.connection.is_busy() && !is_head && !self.is_http2.load(Relaxed)
     }
 
     /// Marks a request as under way until the returned value is dropped.
@@ -144,16 +164,21 @@ impl HttpConnection {
     }
 }
 
-/// A socket that tells its connection when bytes move.
+/// A socket that tells its connection when bytes move, and escapes targets of requests.
 pub struct Watched<S> {
     stream: S,
     connection: Arc<HttpConnection>,
+    /// The request line that is being read.
+    scanner: TargetScanner,
+    /// Bytes with escapes that had no room in the reader's buffer.
+    pending: std::collections::VecDeque<u8>,
 }
 
 impl<S> Watched<S> {
     /// Watches `stream`.
     pub fn new(stream: S, connection: Arc<HttpConnection>) -> Watched<S> {
-        Watched { stream, connection }
+        let (scanner, pending) = (TargetScanner::Method(0), Default::default());
+        Watched { stream, connection, scanner, pending }
     }
 
     fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -170,12 +195,37 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.pending.is_empty() {
+            self.fill(buffer);
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
+        if self.connection.is_between_requests() {
+            self.scanner = TargetScanner::Method(0);
+        }
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
         if before < buffer.filled().len() {
-            self.connection.was_read(&buffer.filled()[before..]);
+            let bytes = &buffer.filled()[before..];
+            self.connection.was_read(bytes);
+            if self.scanner != TargetScanner::Done
+                && let Some(escaped) = self.scanner.scan(bytes)
+            {
+                buffer.set_filled(before);
+                self.pending.extend(escaped);
+                self.fill(buffer);
+            }
         }
         result
+    }
+}
+
+impl<S> Watched<S> {
+    /// Hands over pending bytes, as many as there is room for.
+    fn fill(&mut self, buffer: &mut ReadBuf<'_>) {
+        let count = self.pending.len().min(buffer.remaining());
+        for byte in self.pending.drain(..count) {
+            buffer.put_slice(&[byte]);
+        }
     }
 }
 

@@ -4,27 +4,47 @@
 use super::Http;
 use super::answer::Wording;
 use super::arrived::Arrived;
+use super::connection::HttpConnection;
 use super::router::Access;
 use crate::auth::Credentials;
 use crate::failure::{Failure, Kind};
+use crate::telemetry::Limit;
 use base64::Engine as _;
 use hyper::header::{AUTHORIZATION, HeaderMap};
+use tokio::time::sleep;
 
-/// Whether the request may come in.
+/// Whether the request may come in. The answer to wrong credentials waits as [`LoginLimiter`] says.
+///
+/// [`LoginLimiter`]: crate::login_limiter::LoginLimiter
 ///
 /// # Errors
-/// [`Kind::Unauthorized`] with wrong or missing credentials.
-pub(super) fn check_credentials(http: &Http, arrived: &Arrived) -> Result<(), Failure> {
-    if arrived.route.access == Access::Open {
+/// [`Kind::Unauthorized`] with wrong or missing credentials, [`Kind::Busy`] after too many wrong ones.
+pub(super) async fn check_credentials(
+    http: &Http,
+    connection: &HttpConnection,
+    arrived: &Arrived,
+) -> Result<(), Failure> {
+    let credentials = &http.app.config.credentials;
+    if arrived.route.access == Access::Open || !credentials.are_required() {
         return Ok(());
     }
     let speaks_influx = matches!(arrived.route.wording, Wording::InfluxV1 | Wording::InfluxV2);
     let parameter = |name| arrived.params.get(name).filter(|_| speaks_influx);
-    let credentials = &http.app.config.credentials;
+    let has_some = arrived.headers.contains_key(AUTHORIZATION) || parameter("p").is_some();
+    let logins = &http.app.logins;
+    if has_some && !connection.is_authenticated() && !logins.may_try(arrived.peer) {
+        let message = "too many failed attempts to authenticate from this address";
+        return Err(Failure::busy(message).hit(Limit::FailedLogins));
+    }
     if allow(credentials, &arrived.headers, parameter("u"), parameter("p")) {
+        connection.set_authenticated(true);
         return Ok(());
     }
     http.counters.unauthorized.add(1);
+    if has_some {
+        connection.set_authenticated(false);
+        sleep(logins.fail(arrived.peer)).await;
+    }
     let message = match arrived.route.wording {
         Wording::InfluxV1 => "authorization failed",
         _ => "wrong or missing credentials",

@@ -14,6 +14,9 @@ use super::arrived::Arrived;
 use super::body::{ReplyBody, drain, receive};
 use super::connection::HttpConnection;
 use super::credentials::check_credentials;
+use super::form_body::Form;
+use super::label_filters::label_filters;
+use super::parameters::check_parameters;
 use super::request::{Params, Request};
 use super::router::{self, BriefDoor, Class, Route};
 use super::site::{check_host, check_site};
@@ -46,15 +49,19 @@ pub async fn exchange(
     let (head, mut incoming) = request.into_parts();
     let cancelled = Arc::new(AtomicBool::new(false));
     let gone = GoneGuard(Some((http.clone(), cancelled.clone())));
-    let path = head.uri.path();
+    let path = router::without_empty_start(head.uri.path());
     let (index, wording, result) = match router::find(http.routes, &head.method, path) {
         Ok((index, captured)) => {
             let route = &http.routes[index];
+            let mut params = Params::parse(head.uri.query().unwrap_or(""));
+            if router::is_metricsql(path) {
+                params.push_first("dialect", "metricsql");
+            }
             let arrived = Arrived {
                 route,
                 method: head.method,
                 captured: captured.to_string(),
-                params: Params::parse(head.uri.query().unwrap_or("")),
+                params,
                 version: head.version,
                 authority: head.uri.authority().cloned(),
                 headers: head.headers,
@@ -62,7 +69,7 @@ pub async fn exchange(
                 peer: connection.connection.peer,
                 cancelled,
             };
-            (index, route.wording, serve(&http, arrived, &mut incoming).await)
+            (index, route.wording, serve(&http, &connection, arrived, &mut incoming).await)
         }
         Err(failure) => (http.routes.len(), router::wording_of(path), Err(failure)),
     };
@@ -112,13 +119,14 @@ fn failure_answer(app: &App, wording: Wording, failure: &Failure) -> Response<Re
 
 async fn serve(
     http: &Arc<Http>,
+    connection: &HttpConnection,
     mut arrived: Arrived,
     incoming: &mut Incoming,
 ) -> Result<Response<ReplyBody>, Failure> {
     let (app, route) = (&http.app, arrived.route);
     check_host(&app.config.http.hosts, &arrived)?;
     check_site(&arrived)?;
-    check_credentials(http, &arrived)?;
+    check_credentials(http, connection, &arrived).await?;
     let received = if incoming.is_end_stream() {
         None
     } else {
@@ -131,20 +139,24 @@ async fn serve(
     };
     let (mut body, share) = received.map_or((Vec::new(), None), |r| (r.bytes, r.share));
     let content_type = arrived.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let is_form = content_type.is_some_and(|t| t.starts_with("application/x-www-form-urlencoded"));
-    if is_form && route.class != Class::Insert {
-        arrived.params.append(&body)?;
+    if let Some(form) = content_type.and_then(Form::of).filter(|_| route.class != Class::Insert) {
+        form.append(&body, &mut arrived.params)?;
         app.buffers.give_back(std::mem::take(&mut body));
     }
+    check_escapes(route, &mut arrived.params)?;
+    check_parameters(&arrived)?;
+    let filters = label_filters(route, &arrived.params)?;
     let permit = match route.class {
         Class::Insert => Some(app.inserts.enter().await?),
         Class::Query => Some(app.queries.enter().await?),
-        Class::Control | Class::Order | Class::Inline => None,
+        Class::Control => Some(app.controls.enter().await?),
+        Class::Order | Class::Inline => None,
     };
     let request = Request {
         method: arrived.method,
         captured: arrived.captured,
         params: arrived.params,
+        filters,
         headers: arrived.headers,
         body,
         now: app.vfs.now(),
@@ -156,13 +168,31 @@ async fn serve(
         let answer = (route.door)(app, &request)?;
         return Ok(failure_response(answer));
     }
-    run(http, route, request, Held { _permit: permit, _share: share }).await
+    run(http, route, request, Held { permit, share }).await
+}
+
+/// Parameters of Prometheus' queries. It does not see one with a malformed escape.
+const QUERY_PARAMETERS: &[&str] =
+    &["query", "time", "start", "end", "step", "limit", "timeout", "lookback_delta", "stats"];
+
+/// Handles malformed escapes as Prometheus does: handlers of queries do not see the parameter, others
+/// refuse the request. Other products' paths take it as it stands.
+fn check_escapes(route: &Route, params: &mut Params) -> Result<(), Failure> {
+    let Some(fault) = params.fault().filter(|_| route.wording == Wording::Prometheus) else {
+        return Ok(());
+    };
+    let is_query = route.pattern.starts_with("/api/v1/query");
+    if !is_query || !params.malformed_names().all(|name| QUERY_PARAMETERS.contains(&name)) {
+        return Err(Failure::bad_input(format!("error parsing form values: {fault}")));
+    }
+    params.drop_malformed();
+    Ok(())
 }
 
 /// What a request holds until its answer is complete.
 struct Held {
-    _permit: Option<Permit>,
-    _share: Option<OwnedSemaphorePermit>,
+    permit: Option<Permit>,
+    share: Option<OwnedSemaphorePermit>,
 }
 
 /// Runs the door on a worker thread and waits for the head of its answer.
@@ -178,8 +208,10 @@ async fn run(
         wording: route.wording,
         write_timeout: http.app.config.http.write_timeout,
         runtime: Handle::current(),
+        permit: held.permit,
         head: sender,
     });
+    let share = held.share;
     if let Some(answer) = route.brief.and_then(|brief| attempt(brief, http, route, &request)) {
         let Some(sending) = sending.take() else { unreachable!("just made") };
         finish(http, sending.send(answer));
@@ -196,7 +228,7 @@ async fn run(
         // After a panic the head's sender is still here; dropped, it makes `run` answer 500.
         drop(sending);
         http.app.buffers.give_back(request.body);
-        drop(held);
+        drop(share);
     });
     head.await.map_err(|_| lost())
 }
@@ -259,9 +291,9 @@ fn encoding(route: &Route, request: &Request) -> Encoding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::Opened;
+    use crate::app::{ClosedParts, Opened};
     use crate::config::{Config, Settings};
-    use crate::doors::http::router::Access;
+    use crate::doors::http::router::{Access, Confinement};
     use crate::legacy::Legacy;
     use hyper::Method;
     use hyper::header::HeaderMap;
@@ -278,6 +310,7 @@ mod tests {
         methods: &[Method::GET],
         class: Class::Control,
         access: Access::Read,
+        confinement: Confinement::Harmless,
         wording: Wording::Prometheus,
         door: panicking,
         brief: None,
@@ -288,7 +321,7 @@ mod tests {
         let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
         let store = Store::open(vfs.clone(), directory, config.store.clone()).expect("a store");
         let address = config.http_address();
-        let opened = Opened { store, kv: None, tables: None };
+        let opened = Opened { store, kv: None, tables: None, closed: ClosedParts::default() };
         let legacy = Arc::new(Legacy::new(&config.legacy).expect("none"));
         let app = Arc::new(App::new(config, opened, legacy, vfs, address));
         Arc::new(Http::new(app, ROUTES))
@@ -302,6 +335,7 @@ mod tests {
             method: Method::GET,
             captured: String::new(),
             params: Params::default(),
+            filters: Arc::default(),
             headers: HeaderMap::new(),
             body: Vec::new(),
             now: 0,
@@ -311,7 +345,7 @@ mod tests {
         };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         for _ in 0..2 {
-            let held = Held { _permit: None, _share: None };
+            let held = Held { permit: None, share: None };
             let failure = runtime.block_on(run(&http, &ROUTES[0], request(), held));
             assert_eq!(failure.err().map(|f| f.kind), Some(Kind::Internal));
         }

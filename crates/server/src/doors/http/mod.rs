@@ -3,15 +3,19 @@
 pub mod sockets;
 
 pub mod connection;
+mod request_target;
 
 mod arrived;
 pub mod exchange;
 
 pub mod credentials;
+pub mod label_filters;
+mod parameters;
 pub mod router;
 pub mod site;
 
 pub mod body;
+mod form_body;
 pub mod request;
 pub mod unpack;
 

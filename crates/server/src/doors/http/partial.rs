@@ -3,39 +3,56 @@
 //! ```text
 //! door ─ noting ─► store ─ rot ─► Missing ─┬─ JSON of Prometheus' API: warnings, "isPartial":true
 //!                                          ├─ every format, when it is known before the body: a header
+//!                                          ├─ exports, when it is found later: a body that breaks off
 //!                                          ├─ always: a counter (the store's log line names the file)
 //!                                          └─ denied: 503, or a body that breaks off
 //! ```
 
 use super::answer::Answer;
+use super::label_filters::LabelFilters;
 use super::request::Request;
 use super::selection::{self, has_switch};
 use crate::app::App;
 use crate::failure::{Failure, Kind};
+use model::TimeRange;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use store::{Asks, Damage, DamagePlace, Missing, Questions};
 use wire::prom_json::Notes;
 
 /// The header of an answer of which something is missing.
-const HEADER: &str = "x-quipu-partial";
+pub const HEADER: &str = "x-quipu-partial";
+
+/// Prefix of the error for a denied partial answer.
+pub const DENIED: &str = "partial answers are denied";
 
 /// What one answer lacks, and what is done about that.
 pub struct Partial {
     missing: Arc<Missing>,
     is_denied: bool,
     asks: Asks,
+    filters: LabelFilters,
+    head: AtomicU8,
 }
 
-/// Whether answers that are not whole are denied: by `deny_partial_response`, else by the flag
-/// query.deny-partial.
+/// Head of a streamed answer: not sent, sent without the header of a partial answer.
+const NOT_SENT: u8 = 0;
+const SENT_AS_WHOLE: u8 = 1;
+/// The client knows that something may be missing: by the header, by the body, or as it asked for that.
+const TOLD: u8 = 2;
+
+/// Whether answers that are not whole are denied: by `deny_partial_response` of VictoriaMetrics or
+/// `partial_response` of Thanos, else by the flag query.deny-partial.
 ///
 /// # Errors
 /// 400 for a parameter that is neither yes nor no.
 pub fn is_denied(app: &App, request: &Request) -> Result<bool, Failure> {
-    match request.params.filled("deny_partial_response") {
-        None => Ok(app.config.query.denies_partial),
-        Some(_) => has_switch(request, "deny_partial_response"),
+    let given = |name: &str| request.params.filled(name).is_some();
+    match (given("deny_partial_response"), given("partial_response")) {
+        (true, _) => has_switch(request, "deny_partial_response"),
+        (false, true) => Ok(!has_switch(request, "partial_response")?),
+        (false, false) => Ok(app.config.query.denies_partial),
     }
 }
 
@@ -51,12 +68,19 @@ impl Partial {
     /// As [`is_denied`].
     pub fn of(app: &App, request: &Request) -> Result<Partial, Failure> {
         let asks = selection::asks(request)?;
-        Ok(Partial { missing: Missing::new(), is_denied: is_denied(app, request)?, asks })
+        let (is_denied, filters) = (is_denied(app, request)?, request.filters.clone());
+        let says = ["deny_partial_response", "partial_response"];
+        let is_said = says.iter().any(|name| request.params.filled(name).is_some());
+        let head = AtomicU8::new(if is_said { TOLD } else { NOT_SENT });
+        Ok(Partial { missing: Missing::new(), is_denied, asks, filters, head })
     }
 
-    /// The store, for an answer whose gaps are collected here.
+    /// The store, for an answer whose gaps are collected here and that is confined to the series
+    /// which match the request's label filters.
     pub fn noting<'a>(&'a self, app: &'a App) -> Questions<'a> {
-        app.store.noting(&self.missing).asking(self.asks)
+        let (list_size_max, _) = selection::memory_max(app);
+        let noting = app.store.noting(&self.missing).asking(self.asks);
+        noting.confined_to(&self.filters).listing_at_most(list_size_max)
     }
 
     /// Fails when something is missing and that is denied.
@@ -68,15 +92,50 @@ impl Partial {
             return Ok(());
         }
         let text = self.missing.sentences().join("; ");
-        Err(denial(format!("partial answers are denied (query.deny-partial): {text}")))
+        Err(denial(format!("{DENIED} (query.deny-partial): {text}")))
     }
 
-    /// The same for who is writing already: the body breaks off.
+    /// The same for who is writing already: the body breaks off. It does so, too, where the head said that
+    /// the answer is whole.
     ///
     /// # Errors
-    /// What [`Partial::check`] says.
+    /// What [`Partial::check`] says, and what is missing.
     pub fn check_stream(&self) -> io::Result<()> {
-        self.check().map_err(io::Error::other)
+        self.check().map_err(io::Error::other)?;
+        if self.missing.is_empty() || self.head.load(Ordering::Acquire) != SENT_AS_WHOLE {
+            return Ok(());
+        }
+        let text = self.missing.sentences().join("; ");
+        Err(io::Error::other(denial(format!(
+            "found while the answer was sent: {text}. Ask again: damage that is known is in the header \
+             {HEADER}"
+        ))))
+    }
+
+    /// A stream whose head has the header where something is missing by then, or where damage is known
+    /// that touches the time of the answer.
+    pub fn mark_stream(self: &Arc<Self>, app: &App, range: &TimeRange, answer: Answer) -> Answer {
+        let touches = |one: &Damage| {
+            let is_of_samples = !matches!(one.place, DamagePlace::SideFile | DamagePlace::Log);
+            is_of_samples && one.samples != Some(0) && !one.span.intersect(range).is_empty()
+        };
+        // Where partial answers are denied the body breaks off.
+        let is_known = !self.is_denied && app.store.damage().iter().any(touches);
+        let partial = Arc::clone(self);
+        let decide = move || {
+            let is_partial = is_known || !partial.missing.is_empty();
+            let head = if is_partial { TOLD } else { SENT_AS_WHOLE };
+            // A client that already knows that the answer is partial stays marked so.
+            let _ =
+                partial.head.compare_exchange(NOT_SENT, head, Ordering::AcqRel, Ordering::Acquire);
+            is_partial.then_some((HEADER, "true"))
+        };
+        Answer { late_header: Some(Box::new(decide)), ..answer }
+    }
+
+    /// To be called where the body of a stream says at its end what is missing.
+    pub fn tell_in_body(&self) {
+        self.head.store(TOLD, Ordering::Release);
     }
 
     /// Adds what is missing to the notes of an answer in JSON.
@@ -87,9 +146,11 @@ impl Partial {
         }
     }
 
-    /// Notes that a file which belongs to no partition is damaged, if it is.
+    /// Notes that a file which belongs to no partition is damaged, if it is and nothing has its content.
     pub fn note_side_file(&self, app: &App, file: &str) {
-        let is_it = |one: &&Damage| one.place == DamagePlace::SideFile && one.file == file;
+        let is_it = |one: &&Damage| {
+            one.place == DamagePlace::SideFile && one.file == file && one.samples != Some(0)
+        };
         app.store.damage().iter().filter(is_it).for_each(|damage| self.missing.note(damage));
     }
 

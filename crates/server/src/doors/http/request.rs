@@ -1,9 +1,10 @@
 //! A request as doors see it: parameters decoded, body whole, clock read once.
 
+use super::label_filters::LabelFilters;
 use crate::failure::Failure;
 use crate::telemetry::Limit;
 use hyper::Method;
-use hyper::header::{HeaderMap, HeaderName};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use model::Timestamp;
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -19,6 +20,11 @@ pub const FORM_PARAMETERS_MAX: usize = 64 << 10;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {
     pairs: Vec<(String, String)>,
+    /// Number of pairs of the query string; the others are of a form.
+    url_count: usize,
+    /// Pairs that Go's parser refuses, with the words of the first one.
+    malformed: Vec<usize>,
+    fault: Option<String>,
 }
 
 impl Params {
@@ -27,6 +33,7 @@ impl Params {
     pub fn parse(text: &str) -> Params {
         let mut params = Params::default();
         params.push_all(text.as_bytes());
+        params.url_count = params.pairs.len();
         params
     }
 
@@ -48,7 +55,41 @@ impl Params {
         for piece in bytes.split(|byte| *byte == b'&').filter(|piece| !piece.is_empty()) {
             let equals = piece.iter().position(|byte| *byte == b'=').unwrap_or(piece.len());
             let value = piece.get(equals + 1..).unwrap_or_default();
+            if let Some(fault) = fault_of(piece) {
+                self.malformed.push(self.pairs.len());
+                self.fault.get_or_insert(fault);
+            }
             self.pairs.push((decode_form(&piece[..equals]), decode_form(value)));
+        }
+    }
+
+    /// Adds a parameter of a form in parts.
+    pub(super) fn push_part(&mut self, name: &str, value: &str) {
+        self.pairs.push((name.to_string(), value.to_string()));
+    }
+
+    /// Adds a parameter that stands for the path of the request, before all others.
+    pub(super) fn push_first(&mut self, name: &str, value: &str) {
+        self.pairs.insert(0, (name.to_string(), value.to_string()));
+        self.url_count += 1;
+        self.malformed.iter_mut().for_each(|idx| *idx += 1);
+    }
+
+    /// The reason why some text is no parameter, in the words of Go's parser.
+    pub(super) fn fault(&self) -> Option<&str> {
+        self.fault.as_deref()
+    }
+
+    /// Names of malformed parameters.
+    pub(super) fn malformed_names(&self) -> impl Iterator<Item = &str> {
+        self.malformed.iter().map(|idx| self.pairs[*idx].0.as_str())
+    }
+
+    /// Removes what is no parameter.
+    pub(super) fn drop_malformed(&mut self) {
+        for idx in std::mem::take(&mut self.malformed).into_iter().rev() {
+            self.pairs.remove(idx);
+            self.url_count -= usize::from(idx < self.url_count);
         }
     }
 
@@ -62,10 +103,36 @@ impl Params {
         self.all(name).find(|value| !value.is_empty())
     }
 
+    /// Every value of `name`: those of the query string, and those of a form.
+    pub fn by_source<'a>(&'a self, name: &'a str) -> [impl Iterator<Item = &'a str>; 2] {
+        let (url, form) = self.pairs.split_at(self.url_count);
+        [url, form].map(|pairs| {
+            pairs.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+        })
+    }
+
     /// Every value of `name`.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> {
         self.pairs.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// The reason why Go's parser takes no parameter from a piece, if it does not.
+fn fault_of(piece: &[u8]) -> Option<String> {
+    if !piece.iter().any(|byte| matches!(byte, b'%' | b';')) {
+        return None;
+    }
+    if piece.contains(&b';') {
+        return Some("invalid semicolon separator in query".to_string());
+    }
+    let is_malformed = |at: &usize| {
+        let pair = (piece.get(at + 1), piece.get(at + 2));
+        let is_pair = matches!(pair, (Some(high), Some(low)) if hex_pair(*high, *low).is_some());
+        piece[*at] == b'%' && !is_pair
+    };
+    let at = (0..piece.len()).find(is_malformed)?;
+    let text = String::from_utf8_lossy(&piece[at..piece.len().min(at + 3)]).into_owned();
+    Some(format!("invalid URL escape {text:?}"))
 }
 
 fn decode_form(bytes: &[u8]) -> String {
@@ -127,6 +194,8 @@ pub struct Request {
     pub captured: String,
     /// Query string and form.
     pub params: Params,
+    /// Label filters that confine the request.
+    pub filters: LabelFilters,
     /// All headers.
     pub headers: HeaderMap,
     /// The body as sent; empty when it was a form.
@@ -146,6 +215,16 @@ impl Request {
     pub fn header(&self, name: HeaderName) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
     }
+
+    /// Whether the body has this media type. Case and parameters do not count.
+    pub fn has_media_type(&self, name: &str) -> bool {
+        media_type(self.header(CONTENT_TYPE)).eq_ignore_ascii_case(name)
+    }
+}
+
+/// A `Content-Type` without its parameters.
+pub(super) fn media_type(content_type: &str) -> &str {
+    content_type.split(';').next().unwrap_or("").trim()
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ pub enum Class {
     Insert,
     /// Reads samples or label sets: the gate of queries.
     Query,
-    /// Short work on a worker thread, never waiting.
+    /// Short work on a worker thread: the gate of controls.
     Control,
-    /// The same, that changes or makes something.
+    /// Changes or makes something, on a worker thread.
     Order,
     /// Answered at once from memory.
     Inline,
@@ -31,6 +31,19 @@ pub enum Access {
     Read,
     /// Who has credentials, and no page of another site.
     Change,
+}
+
+/// Handling of label filters, with which a proxy confines a tenant to its own series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confinement {
+    /// It shows and changes series that match alone.
+    Applied,
+    /// It stores series, to which `extra_label` adds labels.
+    AddsLabels,
+    /// It tells nothing of series: the filters change nothing.
+    Harmless,
+    /// It refuses them by name.
+    Refused,
 }
 
 /// Does the work of one route.
@@ -50,6 +63,8 @@ pub struct Route {
     pub class: Class,
     /// Who may come.
     pub access: Access,
+    /// Handling of label filters.
+    pub confinement: Confinement,
     /// How failures are worded.
     pub wording: Wording,
     /// What does the work.
@@ -93,7 +108,26 @@ pub fn wording_of(path: &str) -> Wording {
     }
 }
 
+/// A path without all but one of the slashes that it begins with: clients join an address that ends in
+/// one with a path that begins with one.
+pub fn without_empty_start(path: &str) -> &str {
+    match path.starts_with("//") {
+        true => &path[path.len() - path.trim_start_matches('/').len() - 1..],
+        false => path,
+    }
+}
+
+/// Prefix of paths whose queries and selectors are in MetricsQL: for clients such as vmalert, which are
+/// given an address and no parameter.
+const METRICSQL_PREFIX: &str = "/metricsql";
+
+/// Whether a path says that queries are in MetricsQL.
+pub fn is_metricsql(path: &str) -> bool {
+    path.strip_prefix(METRICSQL_PREFIX).is_some_and(|rest| rest.starts_with('/'))
+}
+
 fn without_prefix(path: &str) -> &str {
+    let path = path.strip_prefix(METRICSQL_PREFIX).filter(|_| is_metricsql(path)).unwrap_or(path);
     match path.strip_prefix("/prometheus").or_else(|| path.strip_prefix("/graphite")) {
         Some("") => "/",
         Some(rest) if rest.starts_with('/') => rest,

@@ -5,7 +5,7 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::selector::matchers_of;
 use model::{Matcher, TimeRange, Timestamp};
-use promql::{Dialect, Expr, ParseError};
+use promql::{Dialect, Expr, ParseError, PatternChecker};
 use std::time::{Duration, Instant};
 use store::{Asks, SelectLimits};
 use wire::params;
@@ -17,8 +17,8 @@ const SELECTORS_MAX: usize = 1000;
 ///
 /// # Errors
 /// 400 with the parser's words for text that is no selector.
-pub fn matcher_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
-    parse_sets(request, promql::parse)
+pub fn matcher_sets(app: &App, request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    parse_sets(app, request, promql::parse_among)
 }
 
 /// The same for doors that list what there is: a selector may match every series, as clients of
@@ -26,37 +26,73 @@ pub fn matcher_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
 ///
 /// # Errors
 /// As [`matcher_sets`].
-pub fn listing_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
-    parse_sets(request, promql::parse_listing)
+pub fn listing_sets(app: &App, request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    parse_sets(app, request, promql::parse_listing_among)
 }
 
 /// What makes a tree of a text.
-type ParseFn = fn(&str) -> Result<Expr, ParseError>;
+type ParseFn = fn(&str, &mut PatternChecker) -> Result<Expr, ParseError>;
 
-fn parse_sets(request: &Request, parse: ParseFn) -> Result<Vec<Vec<Matcher>>, Failure> {
+fn parse_sets(app: &App, request: &Request, parse: ParseFn) -> Result<Vec<Vec<Matcher>>, Failure> {
+    let dialect = dialect(app, request)?;
     let texts: Vec<&str> =
         request.params.all("match[]").chain(request.params.all("match")).collect();
     if SELECTORS_MAX < texts.len() {
         let message = format!("{} match[] parameters, the limit is {SELECTORS_MAX}", texts.len());
         return Err(Failure::bad_input(message));
     }
-    texts.into_iter().map(|text| parse_selector(text, parse)).collect()
+    let (mut patterns, mut sets) = (PatternChecker::default(), Vec::new());
+    for text in texts {
+        match dialect {
+            Dialect::PromQl => sets.push(parse_selector(text, parse, &mut patterns)?),
+            Dialect::MetricsQl => {
+                for alternative in metricsql_alternatives(text)? {
+                    sets.push(parse_selector(&alternative, parse, &mut patterns)?);
+                }
+            }
+        }
+        if SELECTORS_MAX < sets.len() {
+            let message =
+                format!("match[] of {} selectors, the limit is {SELECTORS_MAX}", sets.len());
+            return Err(Failure::bad_input(message));
+        }
+    }
+    Ok(sets)
+}
+
+/// The alternatives of a selector of MetricsQL, `{a="1" or a="2"}`, as selectors of PromQL.
+fn metricsql_alternatives(text: &str) -> Result<Vec<String>, Failure> {
+    let refuse = |reason| Failure::bad_input(format!("invalid parameter \"match[]\": {reason}"));
+    let expr = promql::metricsql::parse(text).map_err(|error| refuse(error.to_string()))?;
+    let promql::metricsql::Expr::Selector(selector) = expr else {
+        return Err(refuse(format!("{text:?} is no series selector")));
+    };
+    let print = |set: &Vec<Matcher>| {
+        let filters: Vec<String> = set
+            .iter()
+            .map(|one| {
+                format!("{}{}{}", promql::quote(&one.name), one.op, promql::quote(&one.value))
+            })
+            .collect();
+        format!("{{{}}}", filters.join(","))
+    };
+    Ok(selector.sets.iter().map(print).collect())
 }
 
 /// The same, of which there must be one.
 ///
 /// # Errors
 /// As [`matcher_sets`].
-pub fn required_matcher_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
-    required(matcher_sets(request)?)
+pub fn required_matcher_sets(app: &App, request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    required(matcher_sets(app, request)?)
 }
 
 /// The same of [`listing_sets`].
 ///
 /// # Errors
 /// As [`matcher_sets`].
-pub fn required_listing_sets(request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
-    required(listing_sets(request)?)
+pub fn required_listing_sets(app: &App, request: &Request) -> Result<Vec<Vec<Matcher>>, Failure> {
+    required(listing_sets(app, request)?)
 }
 
 fn required(sets: Vec<Vec<Matcher>>) -> Result<Vec<Vec<Matcher>>, Failure> {
@@ -66,9 +102,13 @@ fn required(sets: Vec<Vec<Matcher>>) -> Result<Vec<Vec<Matcher>>, Failure> {
     Ok(sets)
 }
 
-fn parse_selector(text: &str, parse: ParseFn) -> Result<Vec<Matcher>, Failure> {
+fn parse_selector(
+    text: &str,
+    parse: ParseFn,
+    patterns: &mut PatternChecker,
+) -> Result<Vec<Matcher>, Failure> {
     let refuse = |reason| Failure::bad_input(format!("invalid parameter \"match[]\": {reason}"));
-    let expr = parse(text).map_err(|error| refuse(error.to_string()))?;
+    let expr = parse(text, patterns).map_err(|error| refuse(error.to_string()))?;
     matchers_of(expr).ok_or_else(|| refuse(format!("{text:?} is no series selector")))
 }
 
@@ -125,9 +165,17 @@ pub fn time_range(request: &Request) -> Result<TimeRange, Failure> {
 /// # Errors
 /// 400 for text that is no number.
 pub fn limit(request: &Request) -> Result<Option<usize>, Failure> {
-    let Some(text) = request.params.filled("limit") else { return Ok(None) };
-    let limit: usize = text.parse().map_err(|_| invalid("limit", &"must be a whole number"))?;
-    Ok(Some(limit).filter(|limit| *limit != 0))
+    count(request, "limit")
+}
+
+/// A parameter that bounds how many there are, as [`limit`].
+///
+/// # Errors
+/// As [`limit`].
+pub fn count(request: &Request, name: &str) -> Result<Option<usize>, Failure> {
+    let Some(text) = request.params.filled(name) else { return Ok(None) };
+    let count: usize = text.parse().map_err(|_| invalid(name, &"must be a whole number"))?;
+    Ok(Some(count).filter(|count| *count != 0))
 }
 
 /// When to give up: after query.timeout, or earlier when `timeout` asks for less.
@@ -146,13 +194,26 @@ pub fn deadline(app: &App, request: &Request) -> Result<Instant, Failure> {
     Ok(request.started + timeout)
 }
 
-/// Bounds on a selection.
+/// Bounds on a selection that may take as long as its client reads, and ends when the client has closed
+/// its connection.
+///
+/// # Errors
+/// As [`deadline`].
+pub fn limits_without_deadline(app: &App, request: &Request) -> Result<SelectLimits, Failure> {
+    Ok(SelectLimits { deadline: None, ..limits(app, request)? })
+}
+
+/// Bounds on a selection. It also ends once the client has closed its connection.
 ///
 /// # Errors
 /// As [`deadline`].
 pub fn limits(app: &App, request: &Request) -> Result<SelectLimits, Failure> {
-    let deadline = Some(deadline(app, request)?);
-    Ok(SelectLimits { series_max: app.config.query.series_max, deadline, cost_max: u64::MAX })
+    Ok(SelectLimits {
+        series_max: app.config.query.series_max,
+        deadline: Some(deadline(app, request)?),
+        cancelled: Some(request.cancelled.clone()),
+        cost_max: u64::MAX,
+    })
 }
 
 /// Bytes that a query may hold, and the limit that says so.

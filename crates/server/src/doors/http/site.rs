@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! a form or a fetch to 127.0.0.1        can change, cannot read    the Origin is not ours: refused
+//! a link, an image or a script          sends GET without Origin   GET changes nothing
 //! a name that now means 127.0.0.1       could do both              the Host is not ours: refused
 //! ```
 
@@ -65,11 +66,14 @@ pub(super) fn check_site(arrived: &Arrived) -> Result<(), Failure> {
 /// # Errors
 /// As `check_site`.
 pub fn check_headers(headers: &HeaderMap, target: Option<&str>) -> Result<(), Failure> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     let host = target.or_else(|| text(HOST.as_str())).unwrap_or("");
     let is_foreign_origin = text(ORIGIN.as_str())
         .is_some_and(|origin| origin.split_once("://").is_none_or(|(_, site)| site != host));
-    if is_foreign_origin || text("sec-fetch-site") == Some("cross-site") {
+    // "same-site" is a page of another port or name of this machine; programs send no such header.
+    let is_foreign_site =
+        text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    if is_foreign_origin || is_foreign_site {
         let message = "a page of another site must not change this database";
         return Err(Failure::new(Kind::Forbidden, message));
     }

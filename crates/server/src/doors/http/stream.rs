@@ -7,8 +7,9 @@
 //! The head is sent with the first full piece, so an error before that still gets its own status,
 //! and a short answer gets a `Content-Length`.
 
-use super::answer::{Answer, Content, Wording};
-use super::body::{BrokenOff, ReplyBody};
+use super::answer::{Answer, Content, LateHeader, StreamFn, Wording};
+use super::body::{BrokenOff, Completion, ReplyBody};
+use crate::admission::Permit;
 use crate::failure::Failure;
 use bytes::Bytes;
 use flate2::Compression;
@@ -29,6 +30,9 @@ const PIECES_MAX: usize = 4;
 /// Answers smaller than this are not worth compressing.
 const GZIP_SIZE_MIN: usize = 1024;
 
+/// A client that takes no bytes for this long waits without a place among running requests.
+const PATIENCE: Duration = Duration::from_millis(100);
+
 /// Whether answers may be compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
@@ -48,6 +52,8 @@ pub struct Sending {
     pub write_timeout: Duration,
     /// Where the waiting is done.
     pub runtime: Handle,
+    /// The place among running requests; held until the answer is handed over.
+    pub permit: Option<Permit>,
     /// Takes the head, with all or the start of the body.
     pub head: oneshot::Sender<Response<ReplyBody>>,
 }
@@ -68,7 +74,7 @@ pub enum Sent {
 impl Sending {
     /// Sends the answer; returns when its last piece is handed over.
     pub fn send(self, answer: Answer) -> Sent {
-        let Answer { status, content_type, headers, content } = answer;
+        let Answer { status, content_type, headers, late_header, content } = answer;
         let mut response = head(status, content_type, &headers);
         match content {
             Content::Static(bytes) => self.whole(response, Bytes::from_static(bytes)),
@@ -81,7 +87,7 @@ impl Sending {
                 }
                 self.whole(response, bytes.into())
             }
-            Content::Stream(write) => self.stream(response, write),
+            Content::Stream(write) => self.stream(response, late_header, write),
         }
     }
 
@@ -89,7 +95,12 @@ impl Sending {
         deliver(self.head, head.map(|()| ReplyBody::whole(bytes)))
     }
 
-    fn stream(self, mut response: Response<()>, write: super::answer::StreamFn) -> Sent {
+    fn stream(
+        self,
+        mut response: Response<()>,
+        late_header: Option<LateHeader>,
+        write: StreamFn,
+    ) -> Sent {
         let encoding = self.encoding;
         if encoding == Encoding::Gzip {
             mark_gzip(response.headers_mut());
@@ -97,9 +108,12 @@ impl Sending {
         let mut pieces = Pieces {
             buffer: Vec::new(),
             waiting: Some((self.head, response)),
+            late_header,
             sender: None,
+            completion: Completion::default(),
             write_timeout: self.write_timeout,
             runtime: self.runtime,
+            permit: self.permit,
             outcome: Sent::Complete,
         };
         let result = match encoding {
@@ -165,9 +179,13 @@ struct Pieces {
     buffer: Vec<u8>,
     /// The head, until the first piece goes.
     waiting: Option<(oneshot::Sender<Response<ReplyBody>>, Response<()>)>,
+    late_header: Option<LateHeader>,
     sender: Option<mpsc::Sender<Result<Bytes, BrokenOff>>>,
+    /// Tells the body that its last piece was sent.
+    completion: Completion,
     write_timeout: Duration,
     runtime: Handle,
+    permit: Option<Permit>,
     outcome: Sent,
 }
 
@@ -187,10 +205,12 @@ impl Write for Pieces {
 
 impl Pieces {
     fn send_piece(&mut self) -> io::Result<()> {
-        if let Some((head, response)) = self.waiting.take() {
+        if let Some((head, mut response)) = self.waiting.take() {
+            self.add_late_header(&mut response);
             let (sender, receiver) = mpsc::channel(PIECES_MAX);
             self.sender = Some(sender);
-            if deliver(head, response.map(|()| ReplyBody::pieces(receiver))) != Sent::Complete {
+            let body = ReplyBody::pieces(receiver, self.completion.clone());
+            if deliver(head, response.map(|()| body)) != Sent::Complete {
                 return Err(self.stop(Sent::ClientGone));
             }
         }
@@ -203,11 +223,10 @@ impl Pieces {
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(self.stop(Sent::ClientGone)),
             Err(mpsc::error::TrySendError::Full(piece)) => piece,
         };
-        let result = self.runtime.block_on(sender.send_timeout(piece, self.write_timeout));
-        match result {
-            Ok(()) => Ok(()),
-            Err(mpsc::error::SendTimeoutError::Timeout(_)) => Err(self.stop(Sent::ClientStuck)),
-            Err(mpsc::error::SendTimeoutError::Closed(_)) => Err(self.stop(Sent::ClientGone)),
+        let waited = wait_for_client(sender, piece, self.permit.as_mut(), self.write_timeout);
+        match self.runtime.block_on(waited) {
+            Sent::Complete => Ok(()),
+            outcome => Err(self.stop(outcome)),
         }
     }
 
@@ -218,10 +237,19 @@ impl Pieces {
         io::Error::new(io::ErrorKind::BrokenPipe, "the client takes no more")
     }
 
+    fn add_late_header(&self, response: &mut Response<()>) {
+        if let Some((name, value)) = self.late_header.as_ref().and_then(|decide| decide()) {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+    }
+
     fn end(mut self, result: io::Result<()>, wording: Wording) -> Sent {
-        if let Some((head, response)) = self.waiting.take() {
+        if let Some((head, mut response)) = self.waiting.take() {
             return match result {
-                Ok(()) => deliver(head, response.map(|()| ReplyBody::whole(self.buffer.into()))),
+                Ok(()) => {
+                    self.add_late_header(&mut response);
+                    deliver(head, response.map(|()| ReplyBody::whole(self.buffer.into())))
+                }
                 Err(error) => {
                     let answer = wording.answer(&Failure::from(error));
                     deliver(head, failure_response(answer))
@@ -232,12 +260,44 @@ impl Pieces {
             true => Ok(()),
             false => self.send_piece(),
         });
+        if result.is_ok() {
+            self.completion.set();
+        }
         if let (Err(error), Some(sender)) = (result, &self.sender) {
             self.outcome = Sent::BrokenOff;
             let broken = Err(BrokenOff(error.to_string()));
             let _ = self.runtime.block_on(sender.send_timeout(broken, self.write_timeout));
         }
         self.outcome
+    }
+}
+
+/// Hands a piece to a client that reads slowly. While it reads nothing, its place among running
+/// requests is free for others.
+async fn wait_for_client(
+    sender: &mpsc::Sender<Result<Bytes, BrokenOff>>,
+    piece: Result<Bytes, BrokenOff>,
+    mut permit: Option<&mut Permit>,
+    write_timeout: Duration,
+) -> Sent {
+    let piece = match sender.send_timeout(piece, PATIENCE.min(write_timeout)).await {
+        Ok(()) => return Sent::Complete,
+        Err(mpsc::error::SendTimeoutError::Closed(_)) => return Sent::ClientGone,
+        Err(mpsc::error::SendTimeoutError::Timeout(piece)) => piece,
+    };
+    if let Some(permit) = permit.as_mut() {
+        // Without room for one more suspended request this one keeps its place.
+        permit.suspend();
+    }
+    match sender.send_timeout(piece, write_timeout).await {
+        Ok(()) => {}
+        Err(mpsc::error::SendTimeoutError::Closed(_)) => return Sent::ClientGone,
+        Err(mpsc::error::SendTimeoutError::Timeout(_)) => return Sent::ClientStuck,
+    }
+    let Some(permit) = permit else { return Sent::Complete };
+    match permit.resume().await {
+        Ok(()) => Sent::Complete,
+        Err(_) => Sent::BrokenOff,
     }
 }
 

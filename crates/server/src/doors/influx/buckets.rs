@@ -2,6 +2,7 @@
 //! InfluxQL, which refuses what would take another measurement's samples along.
 
 use super::handshakes::bucket_json;
+use super::policies::database_and_policy;
 use super::query::{Bounds, run};
 use crate::app::App;
 use crate::doors::http::answer::Answer;
@@ -32,12 +33,12 @@ fn text<'v>(json: &'v Value, name: &str) -> Result<&'v str, Failure> {
 fn run_one(
     app: &Arc<App>,
     request: &Request,
-    database: &str,
+    named: (&str, &str),
     statements: &[Statement],
 ) -> Result<(), Failure> {
     let partial = Partial::of(app, request)?;
     let bounds = Bounds::of(app, request)?;
-    let answers = run(app, request, (database, statements), (&partial, &bounds))?;
+    let answers = run(app, request, (named, statements), (&partial, &bounds))?;
     match answers.into_iter().find_map(|answer| answer.error) {
         Some(error) => Err(Failure::bad_input(error)),
         None => Ok(()),
@@ -59,10 +60,10 @@ pub fn create(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
             "a bucket's name has no slash and no zero byte: {name:?}"
         )));
     }
-    if super::query::databases(app, request)?.iter().any(|other| other == name) {
+    if super::query::buckets(app, request)?.iter().any(|other| other == name) {
         return Err(Failure::bad_input(format!("bucket with name {name} already exists")));
     }
-    run_one(app, request, name, &parsed(&format!("CREATE DATABASE {}", identifier(name)))?)?;
+    run_one(app, request, (name, ""), &parsed(&format!("CREATE DATABASE {}", identifier(name)))?)?;
     let body = format!("{}\n", bucket_json(name)).into_bytes();
     Ok(Answer::bytes(StatusCode::CREATED, "application/json", body))
 }
@@ -72,9 +73,12 @@ pub fn delete(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let json = json(app, request)?;
     let named = request.params.filled("bucket").or_else(|| request.params.filled("bucketID"));
     let named = named.ok_or_else(|| Failure::bad_input("the request has no \"bucket\""))?;
-    let all = super::query::databases(app, request)?;
-    let database = database_of(&all, named)
+    let all = super::query::buckets(app, request)?;
+    let bucket = bucket_of(app, &all, named)
         .ok_or_else(|| Failure::not_found(format!("bucket {named:?} not found")))?;
+    let (database, policy) = database_and_policy(bucket);
+    let policies = app.policies.get(database);
+    let policy = policy.unwrap_or(&policies.default);
     let time = |name: &str| {
         let text = text(&json, name)?;
         let words = || Failure::bad_input(format!("invalid {name}: {text:?} is no RFC 3339"));
@@ -93,16 +97,19 @@ pub fn delete(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         }
     };
     let statement = statement(predicate, (start, stop)).map_err(Failure::bad_input)?;
-    run_one(app, request, database, &parsed(&statement)?)?;
+    run_one(app, request, (database, policy), &parsed(&statement)?)?;
     Ok(Answer::no_content())
 }
 
-/// The database of a bucket: by its name, by `name/policy` as lines and Flux say it, else by its number.
-fn database_of<'d>(all: &'d [String], bucket: &str) -> Option<&'d String> {
-    let plain = bucket.split_once('/').map_or(bucket, |(database, _)| database);
-    let named = |name: &str| all.iter().find(|other| *other == name);
+/// The bucket of a request: by its name, or by its number. The default policy may be named, too.
+fn bucket_of<'b>(app: &App, all: &'b [String], bucket: &'b str) -> Option<&'b str> {
+    let named = || {
+        let (database, policy) = database_and_policy(bucket);
+        let is_there = all.iter().any(|other| other == database);
+        (is_there && app.policies.stored_name(database, policy).is_ok()).then_some(bucket)
+    };
     let numbered = || all.iter().find(|name| flux::bucket_id(name) == bucket);
-    named(bucket).or_else(|| named(plain)).or_else(numbered)
+    named().or_else(|| numbered().map(String::as_str))
 }
 
 fn identifier(name: &str) -> String {
@@ -196,17 +203,6 @@ mod tests {
         let found = statement(predicate, (1, 2));
         let found = found.as_deref().map_err(String::as_str);
         assert_eq!(found, expected, "{predicate}");
-    }
-
-    #[test]
-    fn a_bucket_is_found_by_its_name_before_its_number() {
-        let id = flux::bucket_id("x");
-        let all = ["x".to_string(), "y".to_string(), id.clone()];
-        let found = |bucket: &str| database_of(&all, bucket).map(String::as_str);
-        assert_eq!(found("y/autogen"), Some("y"));
-        assert_eq!(found(&id), Some(id.as_str()));
-        assert_eq!(found(&flux::bucket_id("y")), Some("y"));
-        assert_eq!(found("z"), None);
     }
 
     #[test]

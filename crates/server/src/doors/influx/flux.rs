@@ -14,7 +14,6 @@ use crate::doors::http::request::Request;
 use crate::doors::http::{selection, unpack};
 use crate::failure::{Failure, Kind};
 use flux::{Dialect, Error, ErrorKind, Limits, Query};
-use hyper::header::CONTENT_TYPE;
 use serde_json::Value;
 use std::io::Write;
 use std::sync::Arc;
@@ -40,6 +39,8 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     body.give_back(app);
     let Asked { text, dialect, json, now } = asked?;
     let partial = Partial::of(app, request)?;
+    // It has the strings, and the types of fields.
+    partial.note_side_file(app, "metadata");
     let limits = selection::limits(app, request)?;
     let deadline = limits.deadline;
     let source = StoreSource { app, questions: partial.noting(app).showing_all(), limits };
@@ -67,7 +68,7 @@ fn asked(request: &Request, body: &[u8]) -> Result<Asked, Failure> {
         let text = std::str::from_utf8(body);
         text.map(str::to_string).map_err(|_| Failure::bad_input("the query is not UTF-8"))
     };
-    if request.header(CONTENT_TYPE).starts_with("application/vnd.flux") {
+    if request.has_media_type("application/vnd.flux") {
         let dialect = Dialect::default();
         return Ok(Asked { text: as_text()?, dialect, json: Value::Null, now: request.now });
     }

@@ -1,10 +1,11 @@
 //! What InfluxDB's clients ask before they do anything: signs of life, buckets, organisations.
 
-use super::query::databases;
+use super::query;
 use super::write::VERSION;
 use crate::app::App;
 use crate::doors::http::answer::Answer;
 use crate::doors::http::request::Request;
+use crate::doors::http::selection;
 use crate::failure::Failure;
 use model::sample::NANOS_PER_SECOND;
 use serde_json::json;
@@ -38,11 +39,22 @@ pub fn ready(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::json(&json!({ "status": "ready", "started": started, "up": format!("{up}s") })))
 }
 
-/// `/api/v2/buckets`: the databases.
+/// `/api/v2/buckets?name=...&id=...&after=...&offset=...&limit=...`: databases and their policies.
 pub fn buckets(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let wanted = request.params.filled("name");
-    let all = databases(app, request)?.into_iter();
-    let named = all.filter(|name| wanted.is_none_or(|wanted| wanted == name));
+    let given = |parameter: &str| request.params.filled(parameter);
+    let (wanted, id, after) = (given("name"), given("id"), given("after"));
+    let limit = selection::limit(request)?.unwrap_or(usize::MAX);
+    let offset = selection::count(request, "offset")?.unwrap_or(0);
+    let mut all = query::buckets(app, request)?;
+    if let Some(after) = after {
+        let place = all.iter().position(|name| flux::bucket_id(name) == after);
+        all.drain(..place.map_or(all.len(), |place| place + 1));
+    }
+    let is_named = |name: &String| {
+        wanted.is_none_or(|wanted| wanted == name)
+            && id.is_none_or(|id| flux::bucket_id(name) == id)
+    };
+    let named = all.into_iter().filter(is_named).skip(offset).take(limit);
     let list: Vec<serde_json::Value> = named.map(|name| bucket_json(&name)).collect();
     Ok(Answer::json(&json!({ "links": { "self": "/api/v2/buckets" }, "buckets": list })))
 }

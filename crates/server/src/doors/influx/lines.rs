@@ -95,6 +95,7 @@ impl Lines {
         let counters = Arc::new(LineCounters::default());
         app.telemetry.register(counters.clone());
         let keys = InfluxKeys::new(ExtraLabels::default())
+            .with_names(app.measurements.names_of(""))
             .with_texts(app.texts.for_lines())
             .with_long_integers();
         Lines { app, counters, keys, refused: Pace::new(), not_taken: Pace::new() }

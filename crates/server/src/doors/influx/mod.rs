@@ -16,6 +16,7 @@ pub mod write;
 
 mod datagrams;
 mod lines;
+mod policies;
 mod streams;
 
 use crate::app::App;

@@ -12,7 +12,7 @@
 //! ```
 
 use super::lines::{Block, Lines};
-use crate::admission::BodyShare;
+use crate::admission::{BYTES_PER_SECOND_MIN, BodyMemory, BodyShare, Pace};
 use crate::app::App;
 use crate::failure::Failure;
 use crate::listeners::accept::{Door, Stop};
@@ -34,8 +34,6 @@ const READ_SIZE: usize = 16 << 10;
 const BLOCK_SIZE_MAX: usize = 1 << 20;
 /// Bytes that are still read from a connection when the server ends: more than the system holds.
 const LAST_SIZE_MAX: usize = 64 << 20;
-/// A large line gets one more second for each of these many bytes received.
-const BYTES_PER_SECOND_MIN: u64 = 64 << 10;
 /// Between two times that lines are tried, at most.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
@@ -80,6 +78,7 @@ impl Door for Streams {
             searched: 0,
             share: app.body_memory.share(),
             large_since: None,
+            pace: Pace::start(),
             has_spoken: false,
             connection,
             stop,
@@ -105,6 +104,8 @@ enum Ended {
     LongLine,
     /// A large line did not end in time.
     SlowLine,
+    /// A large line came slowly while others waited for memory.
+    Reclaimed,
     /// It speaks HTTP.
     Foreign,
     /// The store did not take the lines for too long.
@@ -122,6 +123,8 @@ struct Client<'a, S> {
     share: BodyShare<'a>,
     /// Since when there is a line that takes a share.
     large_since: Option<Instant>,
+    /// Receive rate of a line that holds memory.
+    pace: Pace,
     /// Whether its first line was seen.
     has_spoken: bool,
     connection: Arc<Connection>,
@@ -149,9 +152,14 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
         let silent_at = self.streams.idle_timeout.map(|time| Instant::now() + time);
         if READ_SIZE <= self.buffer.len() {
             self.large_since.get_or_insert_with(Instant::now);
+        } else {
+            self.pace = Pace::start();
         }
         let slow_at = self.slow_at();
+        let late = self.large_since.map(|_| self.pace);
+        let before = self.buffer.len();
         let Client { streams, stream, buffer, share, connection, stop, .. } = self;
+        let memory = &streams.lines.app.body_memory;
         let read = async {
             make_room(streams, buffer, share).await?;
             stream.read_buf(buffer).await.map_err(Ended::Broken)
@@ -162,12 +170,15 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
             _ = stop.wait_for(|is_stopping| *is_stopping) => return Err(Ended::ByServer),
             () = until(silent_at) => return Err(Ended::Silent),
             () = until(slow_at) => return Err(Ended::SlowLine),
+            () = reclaim(memory, late) => return Err(Ended::Reclaimed),
         };
         self.connection.touch();
-        match read {
-            0 => Err(Ended::ByClient),
-            _ => self.read_ready().await,
+        if read == 0 {
+            return Err(Ended::ByClient);
         }
+        let ready = self.read_ready().await;
+        self.pace.receive(self.buffer.len() - before);
+        ready
     }
 
     /// When a line that takes memory which others wait for must have ended.
@@ -331,6 +342,14 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
                     self.buffer.len()
                 );
             }
+            Ended::Reclaimed => {
+                telemetry.limit_hit(Limit::BodyTimeout);
+                tracing::warn!(
+                    "closed the connection of {peer}: a line of {} bytes came at less than 64 KiB a \
+                     second while others waited for memory (max-bodies-size)",
+                    self.buffer.len()
+                );
+            }
             Ended::Foreign => {
                 tracing::warn!(
                     "closed the connection of {peer}: it speaks HTTP, not line protocol"
@@ -355,6 +374,14 @@ impl<S: AsyncRead + Unpin> Client<'_, S> {
 async fn until(at: Option<Instant>) {
     match at {
         Some(at) => sleep_until(at).await,
+        None => pending().await,
+    }
+}
+
+/// Completes when memory must be given back; never without a line that holds some.
+async fn reclaim(memory: &BodyMemory, pace: Option<Pace>) {
+    match pace {
+        Some(pace) => memory.reclaim(pace).await,
         None => pending().await,
     }
 }

@@ -3,6 +3,7 @@
 //! Lines become what those of the older paths become, and questions are asked as at `/query`; only
 //! parameters, the forms of rows and the words of errors are those of the third generation.
 
+use super::policies::{database_and_policy, stored_name};
 use super::query::{Bounds, run};
 use super::write::{BadLines, Order, write as write_lines};
 use crate::app::App;
@@ -13,7 +14,6 @@ use crate::doors::http::{insert, unpack};
 use crate::failure::Failure;
 use crate::ingest::Outcome;
 use hyper::StatusCode;
-use hyper::header::CONTENT_TYPE;
 use influxql::{Answer as Rows, Parameters, Series, Value};
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, Write};
@@ -56,7 +56,9 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         Some(false) => BadLines::RefuseAll,
         _ => BadLines::LeftOut,
     };
-    let (database, escapes) = (Some(database), Escapes::default());
+    let (database, policy) = database_and_policy(database);
+    let database = stored_name(app, Some(database), policy)?;
+    let escapes = Escapes::default();
     let order = Order { database, precision, durability, bad_lines: bad, escapes };
     let told =
         |body: &[u8], outcome: &Outcome| bad_lines(body, &outcome.errors, &outcome.rejections);
@@ -90,7 +92,7 @@ struct Asked {
 
 fn asked(app: &App, request: &Request) -> Result<Asked, Failure> {
     let mut json = Json::Null;
-    if request.header(CONTENT_TYPE).starts_with("application/json") && !request.body.is_empty() {
+    if request.has_media_type("application/json") && !request.body.is_empty() {
         let body = unpack::body(app, request)?;
         json = serde_json::from_slice(&body)
             .map_err(|error| Failure::bad_input(format!("invalid JSON: {error}")))?;
@@ -127,7 +129,9 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     }
     let partial = Partial::of(app, request)?;
     let bounds = Bounds::of(app, request)?;
-    let answers = run(app, request, (&database, &statements), (&partial, &bounds))?;
+    let (database, policy) = database_and_policy(&database);
+    let named = (database, policy.unwrap_or_default());
+    let answers = run(app, request, (named, &statements), (&partial, &bounds))?;
     let rows = answers.into_iter().next().unwrap_or_default();
     if let Some(error) = rows.error {
         return Err(Failure::bad_input(error));
@@ -191,7 +195,7 @@ fn first_column(series: &Series) -> &'static str {
 }
 
 fn is_databases(series: &Series) -> bool {
-    series.name == "databases" && series.columns == ["name"]
+    series.name == "databases" && *series.columns == ["name"]
 }
 
 /// The columns of all series: the measurement, time, tags, and whatever else there is.
@@ -354,7 +358,7 @@ mod tests {
         vec![Series {
             name: "cpu".to_string(),
             tags: vec![("host".to_string(), "a,b".to_string())],
-            columns: vec!["time".to_string(), "v".to_string()],
+            columns: ["time", "v"].map(str::to_string).into(),
             rows: vec![
                 vec![Value::Time(1_500_000_000), Value::Float(2.0)],
                 vec![Value::Time(2_000_000_000), Value::Null],

@@ -3,7 +3,8 @@
 //! A request without an error is 204. Bad lines are told in InfluxDB's words with 400, after the
 //! good ones were stored; clients that drop the batch then lose only what was bad.
 
-use super::query::{NAMELESS_DATABASE, table_name};
+use super::policies::{database_and_policy, name_of_policy, stored_name};
+use super::query::table_name;
 use crate::app::App;
 use crate::doors::http::answer::{Answer, JSON};
 use crate::doors::http::insert::{durability, extra_labels};
@@ -24,7 +25,8 @@ pub(super) const VERSION: &str = "1.8.10";
 
 /// `POST /write?db=...&precision=...`
 pub fn write_v1(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let order = Order::of(app, request, request.params.filled("db"))?;
+    let policy = request.params.filled("rp");
+    let order = Order::of(app, request, (request.params.filled("db"), policy))?;
     let (outcome, text) = write(app, request, &order, told)?;
     if outcome.is_complete() {
         return Ok(Answer::no_content().with_header("x-influxdb-version", VERSION));
@@ -39,10 +41,9 @@ pub fn write_v1(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 
 /// `POST /api/v2/write?bucket=...&precision=...`
 pub fn write_v2(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    // A bucket that maps a 1.x database is called `database/retention-policy`.
     let bucket = request.params.filled("bucket").or(request.params.filled("db"));
-    let database = bucket.map(|name| name.split_once('/').map_or(name, |(database, _)| database));
-    let order = Order::of(app, request, database)?;
+    let (database, policy) = bucket.map(database_and_policy).unzip();
+    let order = Order::of(app, request, (database, policy.flatten()))?;
     let (outcome, text) = write(app, request, &order, told)?;
     if outcome.is_complete() {
         return Ok(Answer::no_content());
@@ -64,26 +65,28 @@ pub(super) enum BadLines {
 }
 
 /// How the lines of a request are stored.
-pub(super) struct Order<'a> {
-    pub database: Option<&'a str>,
+pub(super) struct Order {
+    /// Name under which the samples of the database and the policy are.
+    pub database: Option<String>,
     pub precision: Precision,
     pub durability: Durability,
     pub bad_lines: BadLines,
     pub escapes: Escapes,
 }
 
-impl<'a> Order<'a> {
+impl Order {
     /// As the parameters of the first two generations say it.
     pub fn of(
         app: &App,
         request: &Request,
-        database: Option<&'a str>,
-    ) -> Result<Order<'a>, Failure> {
+        (database, policy): (Option<&str>, Option<&str>),
+    ) -> Result<Order, Failure> {
         let word = request.params.get("precision").unwrap_or("");
         let precision = Precision::parse(word).ok_or_else(|| {
             Failure::bad_input(format!("invalid precision {word:?} (use n, u, ms, s, m or h)"))
         })?;
         let durability = durability(app, request)?;
+        let database = stored_name(app, database, policy)?;
         let (bad_lines, escapes) = (BadLines::LeftOut, Escapes::default());
         Ok(Order { database, precision, durability, bad_lines, escapes })
     }
@@ -102,7 +105,7 @@ fn told(body: &[u8], outcome: &Outcome) -> String {
 pub(super) fn write<T>(
     app: &App,
     request: &Request,
-    order: &Order<'_>,
+    order: &Order,
     told: impl FnOnce(&[u8], &Outcome) -> T,
 ) -> Result<(Outcome, T), Failure> {
     let body = unpack::body(app, request)?;
@@ -113,15 +116,15 @@ pub(super) fn write<T>(
     Ok((outcome, words))
 }
 
-/// Stores lines that a statement made, with names escaped by `%`; a line that is refused is a failure.
+/// Stores lines that a statement made, with names escaped by `%`, under the name of a database and a
+/// policy; a line that is refused is a failure.
 pub(super) fn write_made(
     app: &App,
     request: &Request,
-    database: &str,
+    database: Option<String>,
     lines: &str,
 ) -> Result<(), Failure> {
     let (precision, durability) = (Precision::Nanosecond, durability(app, request)?);
-    let database = Some(database).filter(|name| *name != NAMELESS_DATABASE);
     let (bad_lines, escapes) = (BadLines::RefuseAll, Escapes::Percent);
     let order = Order { database, precision, durability, bad_lines, escapes };
     let outcome = store_lines(app, request, &order, lines.as_bytes())?;
@@ -132,20 +135,49 @@ pub(super) fn write_made(
     }
 }
 
+/// Fails where an extra label says another database than the request, or the samples of a policy: fields
+/// would be noted in one database and samples stored in another.
+fn check_extra_database(
+    app: &App,
+    database: Option<&str>,
+    labelled: Option<&str>,
+) -> Result<(), Failure> {
+    let Some(labelled) = labelled.filter(|labelled| database != Some(*labelled)) else {
+        return Ok(());
+    };
+    if let Some(database) = database {
+        let label = &app.config.insert.database_label;
+        return Err(Failure::bad_input(format!(
+            "extra_label {label}={labelled} contradicts the database {database} of the request: say one \
+             of them"
+        )));
+    }
+    match app.policies.owner(labelled) {
+        Some((owner, policy)) => Err(Failure::bad_input(name_of_policy(labelled, &owner, &policy))),
+        None => Ok(()),
+    }
+}
+
 fn store_lines(
     app: &App,
     request: &Request,
-    order: &Order<'_>,
+    order: &Order,
     body: &[u8],
 ) -> Result<Outcome, Failure> {
-    let Order { database, precision, durability, bad_lines, escapes } = *order;
+    let Order { precision, durability, bad_lines, escapes, .. } = *order;
+    let database = order.database.as_deref();
     let label = &app.config.insert.database_label;
     let first = match database {
         Some(name) if !label.is_empty() => vec![(label.clone(), name.to_string())],
         _ => Vec::new(),
     };
-    let table = table_name(app, database.unwrap_or(""));
-    let keys = InfluxKeys::new(extra_labels(request, first)?).with_escapes(escapes);
+    let extra = extra_labels(request, first)?.moving_aside(label);
+    let labelled = extra.iter().find(|(name, _)| *name == label.as_str());
+    let labelled = labelled.map(|(_, value)| value.to_string());
+    check_extra_database(app, database, labelled.as_deref())?;
+    let table = table_name(app, labelled.as_deref().or(database).unwrap_or(""));
+    let keys = InfluxKeys::new(extra).with_escapes(escapes);
+    let keys = keys.with_names(app.measurements.names_of(table));
     let keys = keys.with_texts(app.texts.for_lines()).with_long_integers();
     let options = Options { precision, now: request.now };
     let hasher = app.store.hasher();

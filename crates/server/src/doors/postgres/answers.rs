@@ -2,6 +2,7 @@
 
 use super::cancels::Cancelled;
 use super::copy::CopyError;
+use super::place::Place;
 use super::rows;
 use futures::{Stream, StreamExt as _, stream};
 use pgwire::api::Type;
@@ -19,7 +20,11 @@ use sql::datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int32Type,
 use sql::{Answer, Batches, SqlError, shown};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// A client that takes no rows for this long leaves its place among the running queries.
+const CLIENT_PATIENCE: Duration = Duration::from_millis(100);
 
 /// An error of PostgreSQL.
 pub fn error(code: &str, message: impl Into<String>) -> PgWireError {
@@ -127,39 +132,71 @@ pub struct Ends {
     pub timeout: Duration,
 }
 
-/// Rows as a client wants them; `permit` is held until the last.
-pub fn response<P: Send + 'static>(
+/// Rows as a client wants them. The place among the running queries is held until the last, but not
+/// while the client reads nothing.
+pub fn response(
     answer: Answer,
     format: &Format,
     ends: Ends,
-    permit: P,
+    place: Arc<Place>,
 ) -> PgWireResult<Response> {
     let fields = Arc::new(fields(&answer.schema, format)?);
     let encoded = fields.clone();
-    let batches = until(answer.batches, ends).map(move |batch| (batch, encoded.clone()));
+    let batches = until(answer.batches, ends, place).map(move |batch| (batch, encoded.clone()));
     let rows = batches.flat_map(|(batch, fields)| stream::iter(rows_of(batch, fields)));
-    let held = rows.map(move |row| {
-        let _ = &permit;
-        row
-    });
-    Ok(Response::Query(QueryResponse::new(fields, held)))
+    Ok(Response::Query(QueryResponse::new(fields, rows)))
 }
 
-/// The same batches, with an error where it has to end.
-pub fn until(batches: Batches, ends: Ends) -> impl Stream<Item = PgWireResult<RecordBatch>> + Send {
-    stream::unfold(Some((batches, ends)), |state| async move {
-        let (mut batches, ends) = state?;
+/// Leaves a place a moment after it was made, unless it is dropped before.
+struct DelayedLeave(JoinHandle<()>);
+
+impl DelayedLeave {
+    fn new(place: &Arc<Place>) -> DelayedLeave {
+        let place = place.clone();
+        DelayedLeave(tokio::spawn(async move {
+            sleep(CLIENT_PATIENCE).await;
+            place.leave();
+        }))
+    }
+}
+
+impl Drop for DelayedLeave {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The batches, with an error where the statement has to end. A client that takes the rows of a batch
+/// slowly leaves its place to others until it asks for the next batch.
+pub fn until(
+    batches: Batches,
+    ends: Ends,
+    place: Arc<Place>,
+) -> impl Stream<Item = PgWireResult<RecordBatch>> + Send {
+    stream::unfold(Some((batches, ends, place, None)), |state| async move {
+        let (mut batches, ends, place, leave) = state?;
+        drop::<Option<DelayedLeave>>(leave);
         let next = tokio::select! {
             biased;
             () = ends.cancelled.heard() => Some(Err(PgWireError::QueryCanceled)),
             () = sleep_until(ends.deadline) => Some(Err(timed_out(ends.timeout))),
-            next = batches.next() => next.map(|batch| batch.map_err(of_sql)),
+            next = next_batch(&mut batches, &place) => next,
         };
         match next? {
-            Ok(batch) => Some((Ok(batch), Some((batches, ends)))),
+            Ok(batch) => {
+                let leave = Some(DelayedLeave::new(&place));
+                Some((Ok(batch), Some((batches, ends, place, leave))))
+            }
             Err(failure) => Some((Err(failure), None)),
         }
     })
+}
+
+async fn next_batch(batches: &mut Batches, place: &Place) -> Option<PgWireResult<RecordBatch>> {
+    if let Err(failure) = place.take_unless(|| batches.is_asleep()).await {
+        return Some(Err(error("53000", failure.to_string())));
+    }
+    batches.next().await.map(|batch| batch.map_err(of_sql))
 }
 
 /// That a statement took too long.

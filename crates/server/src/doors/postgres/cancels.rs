@@ -6,26 +6,46 @@ use pgwire::messages::startup::SecretKey;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use subtle::ConstantTimeEq as _;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// How a connection's statement hears that it is to end. It is heard whether or not anybody waits just
 /// then: between two batches of rows nobody does.
-#[derive(Default)]
-pub struct Cancelled(Notify);
+pub struct Cancelled {
+    requested: Notify,
+    /// Whether the client has closed the connection, which ends all its statements.
+    is_gone: watch::Sender<bool>,
+}
+
+impl Default for Cancelled {
+    fn default() -> Cancelled {
+        Cancelled { requested: Notify::new(), is_gone: watch::Sender::new(false) }
+    }
+}
 
 impl Cancelled {
     /// A statement begins: what was cancelled before it is not it.
     pub fn begin(&self) {
-        let _ = self.0.notified().now_or_never();
+        let _ = self.requested.notified().now_or_never();
     }
 
     /// Waits until the statement is cancelled.
     pub async fn heard(&self) {
-        self.0.notified().await;
+        let mut is_gone = self.is_gone.subscribe();
+        tokio::select! {
+            biased;
+            () = self.requested.notified() => {}
+            // The sender is here.
+            _ = is_gone.wait_for(|is_gone| *is_gone) => {}
+        }
+    }
+
+    /// Cancels this statement and those that follow: their client has gone.
+    pub fn client_is_gone(&self) {
+        self.is_gone.send_replace(true);
     }
 
     fn tell(&self) {
-        self.0.notify_one();
+        self.requested.notify_one();
     }
 }
 
@@ -86,5 +106,8 @@ mod tests {
         cancels.forget(&cancelled);
         cancels.cancel(7, &SecretKey::I32(1));
         assert!(cancelled.heard().now_or_never().is_none());
+        cancelled.client_is_gone();
+        cancelled.begin();
+        assert!(cancelled.heard().now_or_never().is_some());
     }
 }

@@ -6,7 +6,7 @@
 
 use super::Postgres;
 use super::answers::fatal;
-use super::frames::Bounded;
+use super::frames::{Bounded, EndWatch};
 use super::handlers::Handlers;
 use crate::listeners::accept::{Door, Stop};
 use crate::listeners::connections::Connection;
@@ -15,8 +15,10 @@ use pgwire::api::{ClientInfo as _, DefaultClient, PgWireConnectionState};
 use pgwire::error::{ErrorInfo, PgWireError};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use pgwire::tokio::server::{PgWireMessageServerCodec, process_error, process_message};
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,8 +29,17 @@ use tokio_util::codec::{Framed, FramedParts};
 /// What asks for TLS, and for encryption by GSS, where a version of the protocol would stand.
 const TLS_REQUEST: u32 = 80_877_103;
 const GSS_REQUEST: u32 = 80_877_104;
+/// Request code for canceling a statement of another connection.
+const CANCEL_REQUEST: u32 = 80_877_102;
+/// Bytes of a client's first message, as PostgreSQL takes it.
+const STARTUP_SIZE_MAX: usize = 10_000;
+/// `FATAL 28000`, as a message.
+const NO_TLS: &[u8] = b"E\0\0\0\x67SFATAL\0VFATAL\0C28000\0Mthis server takes encrypted connections only: use sslmode=require or better\0\0";
 /// Such requests of one connection.
 const REQUESTS_MAX: usize = 3;
+
+/// How long a statement runs before the server looks whether its client is still there.
+const UNWATCHED: Duration = Duration::from_millis(500);
 
 /// Bytes of messages that wait to be written together.
 const WRITE_SIZE: usize = 64 << 10;
@@ -87,12 +98,35 @@ impl Postgres {
                     stream.write_all(b"N").await?;
                     stream.flush().await?;
                 }
+                (First::Other(bytes), Some(_)) if !self.may_be_clear(&bytes) => {
+                    return self.refuse_cleartext(stream, &bytes).await;
+                }
                 (First::Other(bytes), _) => {
                     return self.listen(stream, bytes, (false, connection), stop).await;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether a first message may come without TLS where it is on. A request to cancel has a secret
+    /// of its own, and old clients never encrypt it.
+    fn may_be_clear(&self, first: &[u8]) -> bool {
+        self.app.config.allows_cleartext || number(first, 4) == CANCEL_REQUEST
+    }
+
+    /// Ends a connection that does not ask for TLS, once its first message is read.
+    async fn refuse_cleartext<S>(&self, mut stream: S, first: &[u8]) -> io::Result<()>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let size = number(first, 0) as usize;
+        let rest = size.saturating_sub(first.len()).min(STARTUP_SIZE_MAX);
+        // An answer before the message has come is lost with the connection.
+        let mut unread = vec![0; rest];
+        let _ = timeout(self.handshake_timeout, stream.read_exact(&mut unread)).await;
+        stream.write_all(NO_TLS).await?;
+        stream.shutdown().await
     }
 
     /// Answers messages until the client goes, or has to.
@@ -110,12 +144,13 @@ impl Postgres {
         let client = DefaultClient::new(peer, is_secure);
         let mut stream = Bounded::new(stream, self.app.config.http.write_timeout);
         stream.follow(&begun)?;
+        let end = stream.end_watch();
         let mut parts = FramedParts::new(stream, PgWireMessageServerCodec::new(client));
         parts.read_buf.extend_from_slice(&begun);
         let mut messages: Messages<S> = Framed::from_parts(parts);
         messages.set_backpressure_boundary(WRITE_SIZE);
         messages.set_state(PgWireConnectionState::AwaitingStartup);
-        let handlers = Handlers::new(self.clone());
+        let handlers = Handlers::new(self.clone(), is_secure);
         loop {
             let is_new = is_new(messages.state());
             let patience = if is_new { Some(self.handshake_timeout) } else { self.idle };
@@ -148,8 +183,16 @@ impl Postgres {
                 Some(Err(failure)) => return say_last(&mut messages, failure).await,
             };
             let work = connection.begin();
-            handlers.answer(message, &mut messages).await?;
+            let goes_on = tokio::select! {
+                biased;
+                goes_on = handlers.answer(message, &mut messages) => goes_on?,
+                never = cancel_at_end(&end, &handlers) => match never {},
+            };
             drop(work);
+            handlers.query.rest();
+            if goes_on.is_break() {
+                return Ok(());
+            }
         }
     }
 }
@@ -159,6 +202,14 @@ fn is_new(state: PgWireConnectionState) -> bool {
         state,
         PgWireConnectionState::AwaitingStartup | PgWireConnectionState::AuthenticationInProgress
     )
+}
+
+/// Cancels what a connection does once its client has closed it.
+async fn cancel_at_end<S: AsyncRead>(end: &EndWatch<S>, handlers: &Handlers) -> Infallible {
+    sleep(UNWATCHED).await;
+    end.ended().await;
+    handlers.query.cancelled.client_is_gone();
+    std::future::pending().await
 }
 
 async fn stopping(stop: &mut Stop) {
@@ -173,8 +224,21 @@ async fn patient(time: Option<Duration>) {
     }
 }
 
-fn is_fatal(failure: &PgWireError) -> bool {
-    matches!(failure, PgWireError::UserError(info) if info.is_fatal())
+/// Whether a message may come in a state of the connection. Before authentication has finished, only
+/// what authentication consists of may; afterwards, none of that.
+fn is_allowed(state: PgWireConnectionState, message: &PgWireFrontendMessage) -> bool {
+    use PgWireFrontendMessage::{CancelRequest, PasswordMessageFamily, SslNegotiation, Startup};
+    match state {
+        PgWireConnectionState::AwaitingSslRequest => false,
+        PgWireConnectionState::AwaitingStartup => matches!(message, Startup(_) | CancelRequest(_)),
+        PgWireConnectionState::AuthenticationInProgress => {
+            matches!(message, PasswordMessageFamily(_))
+        }
+        _ => !matches!(
+            message,
+            Startup(_) | CancelRequest(_) | PasswordMessageFamily(_) | SslNegotiation(_)
+        ),
+    }
 }
 
 async fn say_last<S>(messages: &mut Messages<S>, failure: PgWireError) -> io::Result<()>
@@ -196,15 +260,26 @@ impl Handlers {
         process_error(messages, why, is_extended).await
     }
 
+    /// Answers a message. After `Break` the connection has ended: nothing more of it is read.
     async fn answer<S>(
         &self,
         message: PgWireFrontendMessage,
         messages: &mut Messages<S>,
-    ) -> io::Result<()>
+    ) -> io::Result<ControlFlow<()>>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
     {
-        let is_extended = match messages.state() {
+        let state = messages.state();
+        if !is_allowed(state, &message) {
+            let words = match is_new(state) {
+                true => "expected a message of the authentication, got another one",
+                false => "a message of the authentication came after its end",
+            };
+            say_last(messages, fatal("08P01", words)).await?;
+            return Ok(ControlFlow::Break(()));
+        }
+        let is_cancel = matches!(message, PgWireFrontendMessage::CancelRequest(_));
+        let is_extended = match state {
             PgWireConnectionState::CopyInProgress(is_extended) => is_extended,
             _ => message.is_extended_query(),
         };
@@ -212,14 +287,26 @@ impl Handlers {
         let (extended, cancel) = (self.query.clone(), self.query.clone());
         let answered =
             process_message(message, messages, startup, query, extended, copy, cancel).await;
-        match answered {
-            Ok(()) => Ok(()),
-            Err(PgWireError::IoError(failure)) => Err(failure),
-            // Nothing is ready for a query after this.
-            Err(failure) if is_fatal(&failure) => say_last(messages, failure).await,
-            Err(failure) => process_error(messages, failure, is_extended).await,
+        let info: ErrorInfo = match answered {
+            Ok(()) if is_cancel => return Ok(ControlFlow::Break(())),
+            Ok(()) => return Ok(ControlFlow::Continue(())),
+            Err(PgWireError::IoError(failure)) => return Err(failure),
+            Err(failure) => failure.into(),
+        };
+        // `process_error` would make a connection ready for queries that has not authenticated.
+        if is_new(state) || info.is_fatal() {
+            let info = as_fatal(info);
+            say_last(messages, PgWireError::UserError(Box::new(info))).await?;
+            return Ok(ControlFlow::Break(()));
         }
+        process_error(messages, PgWireError::UserError(Box::new(info)), is_extended).await?;
+        Ok(ControlFlow::Continue(()))
     }
+}
+
+fn as_fatal(mut info: ErrorInfo) -> ErrorInfo {
+    info.severity = "FATAL".to_string();
+    info
 }
 
 /// What a connection begins with.
@@ -233,11 +320,15 @@ enum First {
 async fn first_message<S: AsyncRead + Unpin>(stream: &mut S) -> io::Result<First> {
     let mut bytes = vec![0; 8];
     stream.read_exact(&mut bytes).await?;
-    let number =
-        |at: usize| bytes[at..at + 4].iter().fold(0u32, |all, one| all << 8 | u32::from(*one));
-    Ok(match (number(0), number(4)) {
+    Ok(match (number(&bytes, 0), number(&bytes, 4)) {
         (8, TLS_REQUEST) => First::Tls,
         (8, GSS_REQUEST) => First::Gss,
         _ => First::Other(bytes),
     })
+}
+
+/// The number of four bytes that begins there; 0 where there are fewer.
+fn number(bytes: &[u8], at: usize) -> u32 {
+    let four = bytes.get(at..at + 4).unwrap_or_default();
+    four.iter().fold(0, |all, one| all << 8 | u32::from(*one))
 }

@@ -3,7 +3,7 @@
 use super::answers::{error, of_copy};
 use super::copy::{Copied, CopyError, Copying};
 use super::handlers::Queries;
-use super::table_copies::Filling;
+use crate::admission::{BodyMemory, Pace};
 use crate::app::App;
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _};
@@ -28,14 +28,15 @@ impl Queries {
     pub async fn copy_is_over(&self) -> PgWireError {
         let ends = self.session().ok().and_then(|session| {
             let state = session.state();
-            let of_rows = || state.filling.as_ref().map(Filling::ends);
-            state.copying.as_ref().map(Copying::ends).or_else(of_rows)
+            let of_rows = || state.filling.as_ref().map(|rows| (rows.ends(), rows.pace()));
+            state.copying.as_ref().map(|lines| (lines.ends(), lines.pace())).or_else(of_rows)
         });
-        let Some(ends) = ends else { return std::future::pending().await };
+        let Some((ends, pace)) = ends else { return std::future::pending().await };
         let why = tokio::select! {
             biased;
             () = self.cancelled.heard() => PgWireError::QueryCanceled,
             why = late(ends) => why,
+            why = reclaimed(&self.door.app.body_memory, pace) => why,
         };
         let _ = self.forget_rows();
         let _ = self.take_copying();
@@ -124,6 +125,15 @@ async fn late(ends: Option<(Instant, Duration)>) -> PgWireError {
         }
         None => std::future::pending().await,
     }
+}
+
+/// Completes when a `COPY` must give up memory that others wait for; never if it holds none.
+async fn reclaimed(memory: &BodyMemory, pace: Option<Pace>) -> PgWireError {
+    let Some(pace) = pace else { return std::future::pending().await };
+    memory.reclaim(pace).await;
+    let message = "canceling COPY: less than 64 KiB a second came, and other requests wait for the \
+                   memory that it holds (max-bodies-size)";
+    error("53200", message)
 }
 
 /// Whether there is time left.

@@ -10,7 +10,7 @@
 //! lines before it.
 
 use super::looked::Looked;
-use crate::admission::BodyMemory;
+use crate::admission::{BodyMemory, Pace, SHARE_UNIT};
 use crate::app::App;
 use crate::failure::{Failure, Kind};
 use crate::ingest::Outcome;
@@ -113,6 +113,8 @@ pub struct Copying {
     lines: Lines,
     outcome: Outcome,
     received: usize,
+    /// Receive rate.
+    pace: Pace,
     rejected: u64,
     /// Keys that were found to be good, by their hashes.
     checked: HashSet<u128>,
@@ -176,7 +178,7 @@ impl Lines {
     async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<(), Failure> {
         let size = self.bytes.len() + piece.len();
         if self.bytes.capacity() < size {
-            let capacity = size.max(2 * self.bytes.capacity()).next_multiple_of(PIECE_SIZE);
+            let capacity = size.max(2 * self.bytes.capacity()).next_multiple_of(SHARE_UNIT);
             self.hold(capacity, memory).await?;
             self.bytes.reserve_exact(capacity - self.bytes.len());
         }
@@ -212,6 +214,8 @@ impl Lines {
         take: &mut dyn FnMut(Decoded<'_>) -> Result<(), CopyError>,
     ) -> Result<(), CopyError> {
         let Lines { now, format, .. } = *self;
+        // Readers of exports in JSON lines skip times that are no whole milliseconds.
+        let now = now - now.rem_euclid(model::sample::NANOS_PER_MILLI);
         let options = Options { format, now, created: Created::Samples };
         let hasher = app.store.hasher();
         let body = &self.bytes[..end];
@@ -295,6 +299,7 @@ impl Copying {
             lines,
             outcome: Outcome::default(),
             received: 0,
+            pace: Pace::start(),
             rejected: 0,
             checked: HashSet::new(),
             looked: Looked::default(),
@@ -314,6 +319,11 @@ impl Copying {
         self.ends
     }
 
+    /// Receive rate, if the COPY holds memory.
+    pub fn pace(&self) -> Option<Pace> {
+        (self.lines.held_size != 0).then_some(self.pace)
+    }
+
     /// Takes a piece. Returns whether there is so much that [`Copying::read`] should follow.
     ///
     /// # Errors
@@ -321,6 +331,7 @@ impl Copying {
     /// memory for it.
     pub async fn push(&mut self, piece: &[u8], memory: &BodyMemory) -> Result<bool, CopyError> {
         self.received += piece.len();
+        self.pace.receive(piece.len());
         let is_file = matches!(self.came, Came::Parquet);
         if is_file && WHOLE_SIZE_MAX < self.unread.len() + piece.len() {
             let words = format!("a Parquet file of more than {WHOLE_SIZE_MAX} bytes");
@@ -336,7 +347,7 @@ impl Copying {
         // Of a file all stays until the end, in a vector that doubles.
         let unread = (self.unread.len() + piece.len()) * if is_file { 2 } else { 1 };
         let beside = waiting_size + unread;
-        self.lines.beside = beside.next_multiple_of(PIECE_SIZE);
+        self.lines.beside = beside.next_multiple_of(SHARE_UNIT);
         let held = self.lines.hold(self.lines.bytes.capacity(), memory).await;
         held.map_err(|failure| failed(&failure))?;
         self.unread.extend_from_slice(piece);
@@ -418,7 +429,7 @@ impl Copying {
             return Err(self.too_much(words, Some(hint)));
         }
         if self.reader.is_none() {
-            self.lines.beside = self.looked.size().next_multiple_of(PIECE_SIZE);
+            self.lines.beside = self.looked.size().next_multiple_of(SHARE_UNIT);
             let held = self.lines.hold(self.lines.bytes.capacity(), memory).await;
             held.map_err(|failure| failed(&failure))?;
         }

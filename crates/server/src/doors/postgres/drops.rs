@@ -57,8 +57,7 @@ impl Queries {
 /// before, too.
 fn delete(app: &App, set: Vec<Matcher>) -> Result<bool, Failure> {
     let (sets, range) = ([set], TimeRange::ALL);
-    let limits = SelectLimits { series_max: usize::MAX, deadline: None, cost_max: u64::MAX };
-    let labels = app.store.strict().own().label_names(&sets, range, &limits)?;
+    let labels = app.store.strict().own().label_names(&sets, range, &SelectLimits::UNLIMITED)?;
     let series = app.store.delete(&sets, range)?;
     tracing::info!(series, "deleted samples on request");
     Ok(!labels.is_empty())

@@ -1,15 +1,18 @@
 //! The size of messages, looked at before anybody keeps them: a client cannot make the server hold a
-//! gigabyte by saying that one comes; and how long a client may leave unread what is written to it.
+//! gigabyte by saying that one comes; how long a client may leave unread what is written to it; and
+//! whether it has closed the connection while it waits for an answer.
 //!
 //! ```text
 //! startup: [size u32][...]      later: [type u8][size u32][...]     sizes count themselves
 //! ```
 
+use std::future::poll_fn;
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, ReadHalf, WriteHalf};
 use tokio::time::{Sleep, sleep};
 
 /// Bytes of a message.
@@ -18,19 +21,88 @@ pub const SIZE_MAX: u32 = 16 << 20;
 /// A stream whose messages are not too large, it fails at the first one that is; and whose other end
 /// reads: it fails where that takes nothing for too long.
 pub struct Bounded<S> {
-    stream: S,
+    reader: Arc<Mutex<ReadAhead<S>>>,
+    writer: WriteHalf<S>,
     frames: Frames,
     write_timeout: Duration,
     /// Runs while the other end takes nothing.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Bounded<S> {
+impl<S: AsyncRead + AsyncWrite> Bounded<S> {
     /// Of a stream whose next message begins a connection.
     pub fn new(stream: S, write_timeout: Duration) -> Bounded<S> {
-        Bounded { stream, frames: Frames::default(), write_timeout, stalled: None }
+        let (reader, writer) = tokio::io::split(stream);
+        let reader =
+            Arc::new(Mutex::new(ReadAhead { reader, bytes: Vec::new(), has_ended: false }));
+        Bounded { reader, writer, frames: Frames::default(), write_timeout, stalled: None }
     }
 
+    /// Watches for the end of the stream while nobody reads it.
+    pub fn end_watch(&self) -> EndWatch<S> {
+        EndWatch(self.reader.clone())
+    }
+}
+
+/// Bytes of later messages that are kept while an answer is made.
+const AHEAD_SIZE_MAX: usize = 8 << 10;
+
+/// The reading half of a stream. Bytes that a watch for its end has read come first.
+struct ReadAhead<S> {
+    reader: ReadHalf<S>,
+    bytes: Vec<u8>,
+    has_ended: bool,
+}
+
+impl<S: AsyncRead> ReadAhead<S> {
+    fn poll_read(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<()>> {
+        if self.bytes.is_empty() {
+            return match self.has_ended {
+                true => Poll::Ready(Ok(())),
+                false => Pin::new(&mut self.reader).poll_read(context, buffer),
+            };
+        }
+        let some = self.bytes.len().min(buffer.remaining());
+        buffer.put_slice(&self.bytes[..some]);
+        self.bytes.drain(..some);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads ahead until the stream ends. Pending for good once a client has sent more than is kept.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut some = [0; 1024];
+        while !self.has_ended {
+            if AHEAD_SIZE_MAX <= self.bytes.len() {
+                return Poll::Pending;
+            }
+            let mut buffer = ReadBuf::new(&mut some);
+            let read = ready!(Pin::new(&mut self.reader).poll_read(context, &mut buffer));
+            self.has_ended = read.is_err() || buffer.filled().is_empty();
+            self.bytes.extend_from_slice(buffer.filled());
+        }
+        Poll::Ready(())
+    }
+}
+
+fn lock<S>(reader: &Mutex<ReadAhead<S>>) -> MutexGuard<'_, ReadAhead<S>> {
+    reader.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells when the other end of a stream has closed it. To be used only while nobody reads the stream.
+pub struct EndWatch<S>(Arc<Mutex<ReadAhead<S>>>);
+
+impl<S: AsyncRead> EndWatch<S> {
+    /// Waits until the stream has ended. Messages that come before its end are kept.
+    pub async fn ended(&self) {
+        poll_fn(|context| lock(&self.0).poll_end(context)).await;
+    }
+}
+
+impl<S> Bounded<S> {
     /// Heeds bytes that were read before it was made.
     ///
     /// # Errors
@@ -104,7 +176,7 @@ impl Frames {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+impl<S: AsyncRead> AsyncRead for Bounded<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -112,7 +184,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
     ) -> Poll<Result<()>> {
         let before = buffer.filled().len();
         let this = &mut *self;
-        let polled = Pin::new(&mut this.stream).poll_read(context, buffer);
+        let polled = lock(&this.reader).poll_read(context, buffer);
         if let Poll::Ready(Ok(())) = &polled {
             let came = buffer.filled().get(before..).unwrap_or_default();
             if let Err(error) = this.frames.follow(came) {
@@ -123,23 +195,23 @@ impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+impl<S: AsyncWrite> AsyncWrite for Bounded<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let polled = Pin::new(&mut self.writer).poll_write(context, bytes);
         self.judge(polled, context)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_flush(context);
+        let polled = Pin::new(&mut self.writer).poll_flush(context);
         self.judge(polled, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        let polled = Pin::new(&mut self.stream).poll_shutdown(context);
+        let polled = Pin::new(&mut self.writer).poll_shutdown(context);
         self.judge(polled, context)
     }
 }
@@ -147,6 +219,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     #[test]
@@ -162,6 +235,41 @@ mod tests {
             assert!(frames.follow(&[0xff, 0xff, 0xff]).is_err());
         }
         assert!(Frames::default().follow(&[0, 0, 0, 3]).is_err());
+    }
+
+    #[test]
+    fn watch_sees_the_end_and_loses_no_bytes() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let message = [b"\0\0\x27\x14".as_slice(), &[b'x'; 10_000]].concat();
+            let (near, mut far) = tokio::io::duplex(64);
+            let mut bounded = Bounded::new(near, Duration::from_secs(60));
+            let watch = bounded.end_watch();
+            far.write_all(&message[..60]).await.unwrap();
+            assert!(watch.ended().now_or_never().is_none());
+            far.write_all(&message[60..120]).await.unwrap();
+            assert!(watch.ended().now_or_never().is_none());
+            let mut read = vec![0; message.len()];
+            let (sent, came) =
+                tokio::join!(far.write_all(&message[120..]), bounded.read_exact(&mut read));
+            assert!(sent.is_ok() && came.is_ok() && read == message);
+            drop(far);
+            watch.ended().await;
+            assert_eq!(bounded.read(&mut read).await.unwrap(), 0);
+        });
+    }
+
+    #[test]
+    fn watch_keeps_no_more_than_its_limit() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(async {
+            let (near, mut far) = tokio::io::duplex(1 << 20);
+            let bounded = Bounded::new(near, Duration::from_secs(60));
+            far.write_all(&vec![0; 1 << 19]).await.unwrap();
+            drop(far);
+            assert!(bounded.end_watch().ended().now_or_never().is_none());
+            assert!(lock(&bounded.reader).bytes.len() < 2 * AHEAD_SIZE_MAX);
+        });
     }
 
     #[test]

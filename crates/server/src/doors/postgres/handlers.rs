@@ -3,10 +3,10 @@
 use super::Postgres;
 use super::answers::{self, Ends, error, of_sql};
 use super::cancels::Cancelled;
+use super::place::Place;
 use super::prepared::{Parser, Prepared, Purpose};
 use super::session::Session;
 use super::welcome::Welcome;
-use crate::admission::Permit;
 use async_trait::async_trait;
 use pgwire::api::cancel::CancelHandler;
 use pgwire::api::portal::Format;
@@ -30,10 +30,10 @@ pub struct Handlers {
 }
 
 impl Handlers {
-    /// Of a connection that has just begun.
-    pub fn new(door: Arc<Postgres>) -> Handlers {
+    /// Creates the handlers of a new connection, with or without TLS.
+    pub fn new(door: Arc<Postgres>, is_secure: bool) -> Handlers {
         let (parser, cancelled) = (Arc::default(), Arc::default());
-        let startup = Welcome::new(&door, &parser, &cancelled);
+        let startup = Welcome::new(&door, is_secure, &parser, &cancelled);
         Handlers { startup, query: Arc::new(Queries { door, parser, cancelled }) }
     }
 }
@@ -112,16 +112,20 @@ impl Queries {
         }
     }
 
-    /// The connection's place among the running queries: one for all its portals, which would wait
-    /// for each other else.
-    async fn place(&self) -> PgWireResult<Arc<Permit>> {
-        if let Some(place) = self.session()?.state().place.upgrade() {
-            return Ok(place);
-        }
-        let entered = self.door.app.queries.enter().await;
-        let place = Arc::new(entered.map_err(|failure| error("53000", failure.to_string()))?);
-        self.session()?.state().place = Arc::downgrade(&place);
+    /// Takes the connection's place among the running queries; its portals go on.
+    async fn place(&self) -> PgWireResult<Arc<Place>> {
+        let session = self.session()?;
+        let place = session.place(&self.door.app);
+        place.take().await.map_err(|failure| error("53000", failure.to_string()))?;
+        session.sql.resume();
         Ok(place)
+    }
+
+    /// The connection waits for its client: others may have its place.
+    pub fn rest(&self) {
+        if let Ok(session) = self.session() {
+            session.rest();
+        }
     }
 
     /// Runs what is planned; its rows come as they are made.
@@ -146,7 +150,7 @@ impl Queries {
         &self,
         statement: sql::Statement,
         parameters: Vec<ScalarValue>,
-    ) -> PgWireResult<(Answer, Ends, Arc<Permit>)> {
+    ) -> PgWireResult<(Answer, Ends, Arc<Place>)> {
         let running = self.session()?.sql.run(statement, parameters);
         self.until_its_end(running, None).await
     }
@@ -160,7 +164,7 @@ impl Queries {
         &self,
         running: impl Future<Output = Result<T, SqlError>>,
         fate: Option<&Fate>,
-    ) -> PgWireResult<(T, Ends, Arc<Permit>)> {
+    ) -> PgWireResult<(T, Ends, Arc<Place>)> {
         let app = &self.door.app;
         let own = self.session()?.settings().statement_timeout();
         let time = app.config.query.timeout.min(own.unwrap_or(Duration::MAX));

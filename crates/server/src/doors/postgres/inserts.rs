@@ -41,13 +41,13 @@ impl Queries {
         let came = Came::Inserted(target.columns.format());
         let mut copying = self.copying(self.session()?, asked, came)?;
         let (answer, ends, permit) = self.run(statement, parameters).await?;
-        let mut batches = pin!(until(answer.batches, ends));
+        let mut batches = pin!(until(answer.batches, ends, permit.clone()));
         while let Some(batch) = batches.next().await {
             let lines = lines_of(&target.columns, batch?).await?;
             copying = self.push(copying, &lines).await?;
         }
         // Storing is no query.
-        drop(permit);
+        permit.leave();
         let copied = self.finish(copying, status).await?;
         let rows = usize::try_from(copied.samples).unwrap_or(usize::MAX);
         Ok(Tag::new("INSERT").with_oid(0).with_rows(rows))

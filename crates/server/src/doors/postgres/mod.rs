@@ -25,6 +25,7 @@ mod labels;
 mod looked;
 mod parameters;
 mod parquet;
+mod place;
 mod policies;
 mod prepared;
 mod rows;
@@ -84,6 +85,9 @@ pub fn open(
             return Vec::new();
         }
     };
+    if let Err(error) = database.finish_drops() {
+        tracing::error!("cannot delete the samples of a dropped table: {error}");
+    }
     tracing::info!("PostgreSQL's clients are served at {} (--postgres-listen)", bound.address);
     let door = Arc::new(Postgres {
         app: app.clone(),

@@ -51,7 +51,7 @@ impl Queries {
         let count = i16::try_from(columns).map_err(|_| error("54011", "too many columns"))?;
         let begin = CopyOutResponse::new(1, count, vec![1; columns]);
         client.feed(PgWireBackendMessage::CopyOutResponse(begin)).await?;
-        let mut rows = pin!(until(answer.batches, ends));
+        let mut rows = pin!(until(answer.batches, ends, permit.clone()));
         loop {
             let (next, has_more) = write_next(writer, rows.as_mut()).await?;
             writer = next;
@@ -63,7 +63,7 @@ impl Queries {
         }
         let count = writer.rows();
         let bytes = blocking(move || writer.finish()).await?;
-        drop(permit);
+        permit.leave();
         send(client, &bytes).await?;
         client.feed(PgWireBackendMessage::CopyDone(CopyDone::new())).await?;
         done(client, count).await
@@ -87,7 +87,7 @@ impl Queries {
             self.files()?.create(name, existing).map_err(|failure| of_sql(of_disk(&failure)))?;
         let mut writer = RowsWriter::new(&statement.schema(), file).map_err(of_sql)?;
         let (answer, ends, permit) = self.run(statement, Vec::new()).await?;
-        let mut rows = pin!(until(answer.batches, ends));
+        let mut rows = pin!(until(answer.batches, ends, permit.clone()));
         loop {
             let (next, has_more) = write_next(writer, rows.as_mut()).await?;
             writer = next;
@@ -102,7 +102,7 @@ impl Queries {
             file.finish().map_err(|failure| of_disk(&failure))
         };
         blocking(finish).await?;
-        drop(permit);
+        permit.leave();
         done(client, count).await
     }
 

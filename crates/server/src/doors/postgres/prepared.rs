@@ -22,6 +22,10 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// Plans that a connection keeps.
 const PLANS_MAX: usize = 32;
 
+/// Bytes of a text of which many plans are kept: a plan takes a hundred times as much. Of longer ones the last
+/// is kept.
+const SHORT_TEXT_SIZE: usize = 16 << 10;
+
 /// A statement that is kept.
 #[derive(Clone, Debug)]
 pub enum Prepared {
@@ -137,7 +141,7 @@ impl Parser {
     /// # Errors
     /// When it has not begun.
     pub fn session(&self) -> PgWireResult<&Arc<Session>> {
-        self.session.get().ok_or_else(|| fatal("08P01", "no startup message came"))
+        self.session.get().ok_or_else(|| fatal("08P01", "the connection has not authenticated"))
     }
 
     /// Plans a statement that was prepared.
@@ -263,6 +267,9 @@ impl Parser {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if PLANS_MAX <= plans.len() {
             plans.clear();
+        }
+        if SHORT_TEXT_SIZE < key.text.len() {
+            plans.retain(|known, _| known.text.len() <= SHORT_TEXT_SIZE);
         }
         plans.insert(key, plan);
     }

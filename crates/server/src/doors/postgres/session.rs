@@ -3,9 +3,13 @@
 use super::Postgres;
 use super::copy::Copying;
 use super::kept::Kept;
+use super::place::Place;
 use super::settings::{Scope, Settings, VERSION};
 use super::table_copies::Filling;
-use crate::admission::Permit;
+use super::welcome::Authenticated;
+use crate::app::App;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use sql::{Facts, Session as SqlSession, SqlError, Template};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -25,11 +29,17 @@ pub struct Client {
     pub settings: Mutex<Settings>,
     /// The number by which the connection may be cancelled, once it has one.
     pub pid: Arc<AtomicI32>,
+    /// Permit to run a query.
+    pub place: Mutex<Weak<Place>>,
 }
 
 impl Client {
     fn settings(&self) -> MutexGuard<'_, Settings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place(&self) -> Option<Arc<Place>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
 }
 
@@ -59,6 +69,26 @@ impl Facts for Client {
         let scope = if is_local { Scope::Transaction } else { Scope::Session };
         self.settings().set_for(scope, name, value)
     }
+
+    fn leave_place(&self) {
+        if let Some(place) = self.place() {
+            place.leave();
+        }
+    }
+
+    fn take_place(&self) -> BoxFuture<'static, Result<(), SqlError>> {
+        let place = self.place();
+        async move {
+            match place {
+                Some(place) => {
+                    let taken = place.take().await;
+                    taken.map_err(|failure| SqlError::new("53000", failure.to_string()))
+                }
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
 }
 
 /// Those parts that change.
@@ -74,13 +104,11 @@ pub struct State {
     pub has_copied: bool,
     /// Whether several statements of one text are being done.
     pub is_text_one: bool,
-    /// Its place among the running queries, one for all portals.
-    pub place: Weak<Permit>,
 }
 
 impl Session {
-    /// Of a client that has just come.
-    pub fn new(door: &Postgres, client: Client) -> Arc<Session> {
+    /// Creates the session of a client that has authenticated.
+    pub fn new(door: &Postgres, client: Client, _: Authenticated) -> Arc<Session> {
         let client = Arc::new(client);
         client.settings().begin_session();
         let facts: Arc<dyn Facts> = client.clone();
@@ -91,6 +119,24 @@ impl Session {
     /// Its settings. Not to be held while anybody is waited for.
     pub fn settings(&self) -> MutexGuard<'_, Settings> {
         self.client.settings()
+    }
+
+    /// The connection's place among the running queries, taken or not.
+    pub fn place(&self, app: &Arc<App>) -> Arc<Place> {
+        let mut known = self.client.place.lock().unwrap_or_else(PoisonError::into_inner);
+        known.upgrade().unwrap_or_else(|| {
+            let place = Arc::new(Place::new(app));
+            *known = Arc::downgrade(&place);
+            place
+        })
+    }
+
+    /// Stops what its portals do until one of them is asked for rows, and gives their place to others.
+    pub fn rest(&self) {
+        if let Some(place) = self.client.place() {
+            self.sql.pause();
+            place.leave();
+        }
     }
 
     /// Its state. Not to be held while anybody is waited for.

@@ -20,6 +20,8 @@ const SALTED_SIZE: usize = 32;
 pub struct Startup {
     /// None where nobody is asked.
     passwords: Option<Arc<Passwords>>,
+    /// The certificate that TLS shows, as PEM, to which SCRAM binds; none without TLS.
+    certificate: Option<Vec<u8>>,
 }
 
 impl Startup {
@@ -27,20 +29,42 @@ impl Startup {
     pub fn new(app: &App) -> Startup {
         let credentials = &app.config.credentials;
         if !credentials.are_required() {
-            return Startup { passwords: None };
+            return Startup { passwords: None, certificate: None };
         }
         let random = |size: usize| -> Vec<u8> {
             let numbers = std::iter::repeat_with(|| app.vfs.random().to_le_bytes());
             numbers.flatten().take(size).collect()
         };
         let passwords = Passwords::new(credentials, random(SALT_SIZE), random(SALTED_SIZE));
-        Startup { passwords: Some(Arc::new(passwords)) }
+        let passwords = Arc::new(passwords);
+        let certificate = certificate(app, &passwords);
+        Startup { passwords: Some(passwords), certificate }
     }
 
-    /// What a client that comes has to prove; none where it has not.
-    pub fn challenge(&self) -> Option<ScramAuth> {
+    /// Authentication that a client must pass; none without credentials. Over TLS the proof may be bound to
+    /// the certificate (SCRAM-SHA-256-PLUS), so that a man in the middle cannot relay it.
+    pub fn challenge(&self, is_secure: bool) -> Option<ScramAuth> {
         let passwords = self.passwords.clone()?;
-        Some(ScramAuth::new(passwords))
+        let mut scram = ScramAuth::new(passwords);
+        if let Some(certificate) = self.certificate.as_ref().filter(|_| is_secure)
+            && let Err(error) = scram.configure_certificate(certificate)
+        {
+            tracing::debug!(%error, "no channel binding");
+        }
+        Some(scram)
+    }
+}
+
+/// The certificate, if proofs can be bound to it.
+fn certificate(app: &App, passwords: &Arc<Passwords>) -> Option<Vec<u8>> {
+    let (path, _) = app.config.tls.as_ref()?;
+    let pem = std::fs::read(path).ok()?;
+    match ScramAuth::new(passwords.clone()).configure_certificate(&pem) {
+        Ok(()) => Some(pem),
+        Err(error) => {
+            tracing::warn!(%error, "PostgreSQL's clients get no channel binding (SCRAM-SHA-256-PLUS)");
+            None
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use super::answers::{error, of_copy, of_sql};
 use super::copies::in_time;
 use super::copy::{CopyError, failed};
 use super::handlers::Queries;
+use crate::admission::{Pace, SHARE_UNIT};
 use pgwire::error::PgWireResult;
 use sql::copy::CopyIn;
 use sql::copy_values::RowError;
@@ -13,8 +14,6 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
-/// Bytes of memory that are asked for at a time.
-const PIECE_SIZE: usize = 1 << 20;
 /// Bytes that are read at once; with more others would wait.
 const AT_ONCE_SIZE_MAX: usize = 64 << 10;
 
@@ -26,6 +25,8 @@ pub struct Filling {
     /// Its share of the memory that all connections have for what they receive.
     held: Option<OwnedSemaphorePermit>,
     held_size: usize,
+    /// Receive rate.
+    pace: Pace,
     /// When its time is over, and how long that was.
     ends: Option<(Instant, Duration)>,
 }
@@ -34,7 +35,7 @@ impl Filling {
     /// One that has just begun, and may take so long.
     pub fn new(asked: CopyIn, into: RowsInto, time: Option<Duration>) -> Filling {
         let ends = time.and_then(|time| Instant::now().checked_add(time).map(|at| (at, time)));
-        Filling { asked, into, rejected: 0, held: None, held_size: 0, ends }
+        Filling { asked, into, rejected: 0, held: None, held_size: 0, pace: Pace::start(), ends }
     }
 
     /// When its time is over, and how long that was.
@@ -42,8 +43,14 @@ impl Filling {
         self.ends
     }
 
+    /// Receive rate, if the COPY holds memory.
+    pub fn pace(&self) -> Option<Pace> {
+        (self.held_size != 0).then_some(self.pace)
+    }
+
     /// Takes a piece.
     fn push(&mut self, piece: &[u8]) -> Result<(), CopyError> {
+        self.pace.receive(piece.len());
         let pushed = self.into.push(piece, self.asked.skips_errors);
         let rejected = pushed.map_err(|failure| self.failed(failure))?;
         self.reject(rejected)
@@ -91,7 +98,7 @@ impl Queries {
     /// Of a bad row, and when there is no memory for more; what came is forgotten then.
     pub async fn push_rows(&self, piece: &[u8]) -> PgWireResult<()> {
         let Some(mut filling) = self.session()?.state().filling.take() else { return Ok(()) };
-        let size = (filling.into.size() + piece.len()).next_multiple_of(PIECE_SIZE);
+        let size = (filling.into.size() + piece.len()).next_multiple_of(SHARE_UNIT);
         if filling.held_size < size {
             let mut share = self.door.app.body_memory.share();
             let grown = share.grow(size - filling.held_size).await;

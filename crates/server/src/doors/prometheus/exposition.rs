@@ -34,7 +34,9 @@ pub fn store(
     labels: Vec<(String, String)>,
 ) -> Result<Option<Answer>, Failure> {
     let durability = durability(app, request)?;
-    let keys = ExpositionKeys::new(extra_labels(request, labels)?);
+    let of_path = labels.iter().map(|(name, _)| name.clone()).collect();
+    let extra = extra_labels(request, labels)?.moving_others_aside(of_path);
+    let keys = ExpositionKeys::new(extra);
     let options = exposition::Options {
         format: Format::of_content_type(request.header(CONTENT_TYPE)),
         now: default_time(request)?,
@@ -57,9 +59,12 @@ pub fn store(
     Ok(insert::told(&outcome))
 }
 
-/// `?timestamp=` in milliseconds, else now.
+/// `?timestamp=` in milliseconds, else now in whole milliseconds: readers of exports in JSON lines
+/// skip others.
 fn default_time(request: &Request) -> Result<i64, Failure> {
-    let Some(text) = request.params.filled("timestamp") else { return Ok(request.now) };
+    let Some(text) = request.params.filled("timestamp") else {
+        return Ok(request.now - request.now.rem_euclid(NANOS_PER_MILLI));
+    };
     let nanos = text.parse::<i64>().ok().and_then(|millis| millis.checked_mul(NANOS_PER_MILLI));
     nanos.ok_or_else(|| {
         Failure::bad_input(format!("timestamp {text:?} is no count of milliseconds"))

@@ -16,6 +16,7 @@ use engine::{
 use hyper::StatusCode;
 use model::sample::NANOS_PER_MILLI;
 use promql::Dialect;
+use promql::metricsql::{Expr, FunctionKind};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,7 +182,10 @@ fn metricsql_options(request: &Request) -> Result<MetricsQlOptions, Failure> {
         let nanos = params::parse_duration(text).map_err(|error| invalid(name, &error))?;
         Ok(Some(nanos / NANOS_PER_MILLI).filter(|ms| 0 < *ms))
     };
-    let lookback_ms = duration_ms("max_lookback")?;
+    let lookback_ms = match duration_ms("max_lookback")? {
+        None => duration_ms("lookback_delta")?,
+        given => given,
+    };
     Ok(MetricsQlOptions {
         step_ms: duration_ms("step")?.or(lookback_ms).unwrap_or(METRICSQL_STEP_MS),
         lookback_ms,
@@ -193,15 +197,21 @@ fn text(request: &Request) -> &str {
     request.params.get("query").unwrap_or("")
 }
 
+/// `lookback_delta` of Prometheus, else `max_lookback` of VictoriaMetrics.
+fn lookback_ms(request: &Request) -> Result<Option<i64>, Failure> {
+    for name in ["lookback_delta", "max_lookback"] {
+        if let Some(text) = request.params.filled(name) {
+            let nanos = params::parse_duration(text).map_err(|error| invalid(name, &error))?;
+            // 0 asks for the default, as in Prometheus.
+            return Ok(Some(nanos / NANOS_PER_MILLI).filter(|ms| *ms != 0));
+        }
+    }
+    Ok(None)
+}
+
 fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
     let config = &app.config.query;
-    let lookback_ms = match request.params.filled("lookback_delta") {
-        None => config.lookback.as_millis() as i64,
-        Some(text) => {
-            params::parse_duration(text).map_err(|error| invalid("lookback_delta", &error))?
-                / NANOS_PER_MILLI
-        }
-    };
+    let lookback_ms = lookback_ms(request)?.unwrap_or(config.lookback.as_millis() as i64);
     let name_removal = match request.params.filled("name_removal") {
         None | Some("at_once") => NameRemoval::AtOnce,
         Some("late") => NameRemoval::Late,
@@ -210,7 +220,10 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             return Err(invalid("name_removal", &"use at_once, late or keep_over_time"));
         }
     };
-    let dialect = selection::dialect(app, request)?;
+    let dialect = match selection::dialect(app, request)? {
+        Dialect::PromQl if is_metricsql_call(request) => Dialect::MetricsQl,
+        dialect => dialect,
+    };
     let (memory_bytes_max, memory_limit) = selection::memory_max(app);
     Ok(QueryOptions {
         dialect,
@@ -235,10 +248,35 @@ fn options(app: &App, request: &Request) -> Result<QueryOptions, Failure> {
             false => Partial::Answer,
         },
         asks: selection::asks(request)?,
+        filters: request.filters.clone(),
         step_stats: step_stats(request),
         start_timestamps: config.start_timestamps,
         ..QueryOptions::default()
     })
+}
+
+/// Whether a query that names no dialect is one call of a function that MetricsQL alone has, on a
+/// selector: PromQL has no meaning for it. vmalert restores its state with `default_rollup(..)`.
+fn is_metricsql_call(request: &Request) -> bool {
+    let text = text(request).trim_start();
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let function = promql::metricsql::find_function(name);
+    if promql::find_function(name).is_some()
+        || function.is_none_or(|function| function.kind == FunctionKind::Aggregate)
+        || !rest.trim_start().starts_with('(')
+        || request.params.filled("dialect").is_some()
+        || promql::parse(text).is_ok()
+    {
+        return false;
+    }
+    let is_plain = |argument: &Expr| match argument {
+        Expr::Number(_) | Expr::String(_) | Expr::Duration(_) | Expr::Selector(_) => true,
+        Expr::Rollup(rollup) => matches!(rollup.expr, Expr::Selector(_)) && rollup.at.is_none(),
+        _ => false,
+    };
+    let parsed = promql::metricsql::parse_without_templates(text);
+    matches!(parsed, Ok(Expr::Call(call)) if call.arguments.iter().all(is_plain))
 }
 
 /// The failure that an error of the engine is to the client; limits are counted by their name.

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! One message is whole in memory, so query.max-samples and query.max-memory bound it. A stream
-//! holds a series at a time and the labels of all, as readers merge it with their own sorted series.
+//! holds a series at a time, and the selections and the labels of all, which query.max-memory bounds, as readers merge it with their own sorted series.
 //! The format has no place for what could not be read: a header says it, where it is known before the
 //! body, and a counter.
 
@@ -65,12 +65,12 @@ fn samples(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer
     for query in queries {
         budget.bytes = MESSAGE_COPIES * message.size() as u64;
         let selected = select(app, query, &limits, &mut budget, &partial)?;
-        let labels_size = budget.bytes - MESSAGE_COPIES * message.size() as u64;
+        let selected_size = budget.bytes - MESSAGE_COPIES * message.size() as u64;
         let mut failure = None;
         let read = selected.read(&mut |labels, mixed| {
             message.mixed_series(labels, mixed);
             budget.samples += mixed.len() as u64;
-            budget.bytes = labels_size + MESSAGE_COPIES * message.size() as u64;
+            budget.bytes = selected_size + MESSAGE_COPIES * message.size() as u64;
             let allowed = match request.cancelled.load(Relaxed) {
                 true => Err(gone()),
                 false => budget.check(),
@@ -93,12 +93,12 @@ fn gone() -> Failure {
 }
 
 fn chunks(app: &Arc<App>, request: &Request, queries: &[ReadQuery]) -> Result<Answer, Failure> {
-    // A stream may take as long as its client reads; only the selection is bounded, by its series.
-    let limits = SelectLimits { deadline: None, ..selection::limits(app, request)? };
+    let limits = selection::limits(app, request)?;
     // All selections come first, so that what is wrong with one still has a status.
     let mut budget = Budget::new(app);
     let partial = Arc::new(Partial::of(app, request)?);
-    let select = |query| select(app, query, &limits, &mut budget, &partial);
+    // A stream may take as long as its client reads; only its selections have a deadline.
+    let select = |query| Ok(select(app, query, &limits, &mut budget, &partial)?.without_deadline());
     let selected: Result<Vec<Selected>, Failure> = queries.iter().map(select).collect();
     let selected = selected?;
     partial.check()?;
@@ -132,6 +132,8 @@ fn select(
 ) -> Result<Selected, Failure> {
     let sets = std::slice::from_ref(&query.matchers);
     let selection = partial.noting(app).select(sets, query.range, limits)?;
+    budget.bytes += selection.memory_size() as u64;
+    budget.check()?;
     let mut series = Vec::with_capacity(selection.len());
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = selection.len().min(start + SERIES_PER_READ);
@@ -149,6 +151,10 @@ fn select(
 type SeriesSink<'a> = dyn FnMut(&Labels, &Mixed<'_>) -> io::Result<()> + 'a;
 
 impl Selected {
+    fn without_deadline(self) -> Selected {
+        Selected { selection: self.selection.without_deadline(), ..self }
+    }
+
     /// Hands on every series that has samples, in the order of labels, until the sink fails.
     fn read(&self, sink: &mut SeriesSink<'_>) -> io::Result<()> {
         let mut rest = self.series.as_slice();

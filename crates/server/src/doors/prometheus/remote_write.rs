@@ -101,11 +101,13 @@ fn version(content_type: &str) -> Result<Version, Failure> {
         Failure::new(Kind::UnknownEncoding, message).advised(remedy)
     };
     let mut parts = content_type.split(';').map(str::trim);
-    match parts.next() {
-        Some("" | "application/x-protobuf") => {}
-        _ => return Err(unknown()),
+    let media_type = parts.next().unwrap_or("");
+    if !media_type.is_empty() && !media_type.eq_ignore_ascii_case("application/x-protobuf") {
+        return Err(unknown());
     }
-    match parts.find_map(|part| part.strip_prefix("proto=")) {
+    let mut parameters = parts.filter_map(|part| part.split_once('='));
+    let proto = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("proto"));
+    match proto.map(|(_, value)| value.trim().trim_matches('"')) {
         None => Ok(Version::V1),
         Some(proto) if proto == v1::PROTO => Ok(Version::V1),
         Some(proto) if proto == v2::PROTO => Ok(Version::V2),
@@ -114,7 +116,7 @@ fn version(content_type: &str) -> Result<Version, Failure> {
 }
 
 fn check_encoding(encoding: &str) -> Result<(), Failure> {
-    match encoding {
+    match encoding.trim().to_ascii_lowercase().as_str() {
         "" | "snappy" | "zstd" => Ok(()),
         other => {
             let message = format!("content encoding {other:?} is not known");

@@ -7,15 +7,20 @@ use crate::doors::http::request::{Request, decode_percent};
 use crate::doors::http::selection;
 use crate::failure::Failure;
 use model::Metadata;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::borrow::Cow;
-use std::io::Write;
+use std::io::{self, Write};
+use std::iter::{from_fn, once};
 use std::sync::Arc;
+use store::Store;
 use wire::prom_json::{List, Notes};
+
+/// Metrics whose texts are read at one time.
+const METADATA_PAGE: usize = 256;
 
 /// `/api/v1/series`
 pub fn series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let sets = selection::required_listing_sets(request)?;
+    let sets = selection::required_listing_sets(app, request)?;
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
     let partial = Partial::of(app, request)?;
@@ -28,7 +33,7 @@ pub fn series(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 
 /// `/api/v1/labels`
 pub fn labels(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
-    let sets = selection::listing_sets(request)?;
+    let sets = selection::listing_sets(app, request)?;
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
     let partial = Partial::of(app, request)?;
@@ -42,7 +47,7 @@ pub fn labels(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
 pub fn label_values(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let name = decode_percent(request.captured.as_bytes());
     let name = unescape_name(&name);
-    let sets = selection::listing_sets(request)?;
+    let sets = selection::listing_sets(app, request)?;
     let range = selection::time_range(request)?;
     let limit = selection::limit(request)?;
     let limits = selection::limits(app, request)?;
@@ -107,21 +112,51 @@ fn list<T: Send + 'static>(
     )
 }
 
-/// `/api/v1/metadata?metric=...&limit=...`
+/// `/api/v1/metadata?metric=...&limit=...&limit_per_metric=...`
 pub fn metadata(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let limit = selection::limit(request)?.unwrap_or(usize::MAX);
-    let found = app.store.metadata(request.params.filled("metric"), limit);
-    let mut by_metric = Map::new();
-    for Metadata { metric, kind, help, unit } in found {
-        let one = json!({ "type": kind.as_str(), "help": help, "unit": unit });
-        match by_metric.entry(metric).or_insert_with(|| json!([])) {
-            Value::Array(list) => list.push(one),
-            _ => unreachable!("only arrays are inserted"),
-        }
-    }
+    // A metric has one.
+    selection::count(request, "limit_per_metric")?;
     let partial = Partial::of(app, request)?;
     partial.note_side_file(app, "metadata");
-    partial.success(app, Value::Object(by_metric))
+    let mut notes = Notes::default();
+    partial.note(&mut notes);
+    let metric = request.params.filled("metric").map(str::to_string);
+    let store = app.store.clone();
+    let write = move |out: &mut dyn Write| match metric {
+        Some(metric) => write_metadata(out, &notes, once(store.metadata(Some(&metric), limit))),
+        None => write_metadata(out, &notes, metadata_pages(&store, limit)),
+    };
+    partial.finish(app, Answer::stream(JSON, Box::new(write)))
+}
+
+/// Metrics in order of their names, [`METADATA_PAGE`] at a time: their texts may be long.
+fn metadata_pages(store: &Store, limit: usize) -> impl Iterator<Item = Vec<Metadata>> + '_ {
+    let (mut last, mut left) = (String::new(), limit);
+    from_fn(move || {
+        let page = store.metadata_after(&last, METADATA_PAGE.min(left));
+        last = page.last()?.metric.clone();
+        left -= page.len();
+        Some(page)
+    })
+}
+
+fn write_metadata(
+    out: &mut dyn Write,
+    notes: &Notes,
+    pages: impl Iterator<Item = Vec<Metadata>>,
+) -> io::Result<()> {
+    out.write_all(b"{\"status\":\"success\",\"data\":{")?;
+    let mut separator = "";
+    for Metadata { metric, kind, help, unit } in pages.flatten() {
+        let one = json!([{ "type": kind.as_str(), "help": help, "unit": unit }]);
+        write!(out, "{separator}{}:{one}", json!(metric))?;
+        separator = ",";
+    }
+    match notes.is_partial {
+        false => out.write_all(b"}}"),
+        true => write!(out, "}},\"isPartial\":true,\"warnings\":{}}}", json!(notes.warnings)),
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,14 @@
 //! A client as others see it: where to leave bytes for it, what it is doing, and how to close it.
 
+use super::client_memory::{ClientMemory, SharedMessage};
 use super::tracking::Tracking;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed,
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 /// Bytes that may wait for a client that does not read, of messages that it did not ask for one by
@@ -14,10 +17,64 @@ const OUTBOX_SIZE_MAX: usize = 32 << 20;
 /// The last command of a client that has said none.
 pub const NO_COMMAND: usize = usize::MAX;
 
+/// Messages from this size on are shared by all clients that get them.
+const SHARED_SIZE_MIN: usize = 16 << 10;
+
+/// Bytes for a client.
+#[derive(Debug)]
+pub enum Piece {
+    /// Bytes for this client alone.
+    Own(Vec<u8>),
+    /// Bytes that several clients share.
+    Shared(Arc<SharedMessage>),
+}
+
+impl Deref for Piece {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Piece::Own(bytes) => bytes,
+            Piece::Shared(message) => message,
+        }
+    }
+}
+
+/// Bytes that wait for a client.
+#[derive(Debug, Default)]
+struct Pending {
+    pieces: VecDeque<Piece>,
+    /// Bytes of all pieces, and of those that are the client's own.
+    size: usize,
+    own_size: usize,
+}
+
+impl Pending {
+    fn push(&mut self, bytes: &[u8]) {
+        match self.pieces.back_mut() {
+            Some(Piece::Own(own)) => own.extend_from_slice(bytes),
+            _ => self.pieces.push_back(Piece::Own(bytes.to_vec())),
+        }
+        self.size += bytes.len();
+        self.own_size += bytes.len();
+    }
+
+    fn push_shared(&mut self, message: &Arc<SharedMessage>) {
+        if message.len() < SHARED_SIZE_MIN {
+            return self.push(message);
+        }
+        self.size += message.len();
+        self.pieces.push_back(Piece::Shared(message.clone()));
+    }
+}
+
 /// Where bytes are left for a client by others than its own connection.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    bytes: Mutex<Vec<u8>>,
+    pending: Mutex<Pending>,
+    memory: Arc<ClientMemory>,
+    /// Whether the client is closed for its buffers: nothing more is sent.
+    is_evicted: AtomicBool,
     /// Whether something was left or it was closed since that was last asked; read once a command.
     has_news: AtomicBool,
     is_closed: AtomicBool,
@@ -26,18 +83,45 @@ pub struct Outbox {
 }
 
 impl Outbox {
+    /// Creates an empty one, whose bytes count among all clients'.
+    pub fn new(memory: Arc<ClientMemory>) -> Outbox {
+        Outbox {
+            pending: Mutex::default(),
+            memory,
+            is_evicted: AtomicBool::new(false),
+            has_news: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            wake: Notify::new(),
+        }
+    }
+
     /// Leaves bytes.
     pub fn leave(&self, bytes: &[u8]) {
-        let mut left = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        if OUTBOX_SIZE_MAX < left.len() + bytes.len() {
-            left.clear();
+        self.leave_with(bytes.len(), |pending| pending.push(bytes));
+    }
+
+    /// Leaves a message that other clients get, too.
+    pub fn leave_shared(&self, message: &Arc<SharedMessage>) {
+        self.leave_with(message.len(), |pending| pending.push_shared(message));
+    }
+
+    fn leave_with(&self, size: usize, push: impl FnOnce(&mut Pending)) {
+        let mut pending = self.pending();
+        let before = pending.own_size;
+        if OUTBOX_SIZE_MAX < pending.size + size {
+            *pending = Pending::default();
             self.is_closed.store(true, Relaxed);
         } else {
-            left.extend_from_slice(bytes);
+            push(&mut pending);
         }
+        self.memory.replace(before, pending.own_size);
         self.has_news.store(true, Relaxed);
-        drop(left);
+        drop(pending);
         self.wake.notify_one();
+    }
+
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether something was left or it was closed since this was last asked, by anybody whom a
@@ -47,13 +131,26 @@ impl Outbox {
     }
 
     /// Takes what was left.
-    pub fn take(&self) -> Vec<u8> {
-        std::mem::take(&mut *self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn take(&self) -> VecDeque<Piece> {
+        let taken = std::mem::take(&mut *self.pending());
+        self.memory.replace(taken.own_size, 0);
+        taken.pieces
     }
 
     /// Bytes that wait.
     pub fn len(&self) -> usize {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.pending().size
+    }
+
+    /// Has the connection closed at once: its buffers are too large.
+    pub fn evict(&self) {
+        self.is_evicted.store(true, Relaxed);
+        self.close();
+    }
+
+    /// Whether nothing more is to be sent.
+    pub fn is_evicted(&self) -> bool {
+        self.is_evicted.load(Relaxed)
     }
 
     /// Has the connection closed once what was left is sent.
@@ -66,6 +163,12 @@ impl Outbox {
     /// Whether it is to be closed.
     pub fn is_closed(&self) -> bool {
         self.is_closed.load(Relaxed)
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.take();
     }
 }
 
@@ -96,6 +199,8 @@ pub struct State {
     pub is_primary: AtomicBool,
     /// Bytes that it has sent and that are not executed yet.
     pub query_size: AtomicUsize,
+    /// Bytes of its buffers, as they count among all clients'.
+    pub buffered: AtomicUsize,
     /// Bytes that it sent.
     pub received: AtomicU64,
     /// Bytes that it got.
@@ -119,6 +224,7 @@ impl Default for State {
             is_replica: AtomicBool::new(false),
             is_primary: AtomicBool::new(false),
             query_size: AtomicUsize::new(0),
+            buffered: AtomicUsize::new(0),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             commands: AtomicU64::new(0),
@@ -175,6 +281,11 @@ impl Client {
         state.channels.load(Relaxed)
             + state.patterns.load(Relaxed)
             + state.shard_channels.load(Relaxed)
+    }
+
+    /// Bytes of its buffers and of what waits for it.
+    pub fn buffered(&self) -> usize {
+        self.state.buffered.load(Relaxed) + self.outbox.len()
     }
 
     /// The class of clients that it belongs to.

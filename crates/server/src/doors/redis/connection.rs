@@ -4,33 +4,37 @@
 //! read ─► as many commands as are whole, under one lock ─► commit ─► (on disk, if always) ─► write
 //! ```
 //! A batch ends early when its answers grow large: nothing more is executed for a client that does
-//! not read. It pauses, and gives the keys back, where a value must be read from disk (`fetching`).
+//! not read. It pauses, and gives the keys back, where a value must be read from disk (`fetching`) or a
+//! command needs memory that is not there yet (`room`).
+
+mod partial;
+mod writing;
 
 use super::acl::User;
 use super::ahead::{AHEAD_MAX, Ahead, Behind};
-use super::client::{Client, Outbox, State};
-use super::commands::Flow;
-use super::commands::Saving;
+use super::client::{Client, Outbox, Piece, State};
+use super::client_memory::{CLIENTS_SHARE, Charge, ClientMemory};
+use super::commands::{Flow, Saving};
 use super::durable::Durable;
 use super::fetching::{self, Arrived, Flights};
 use super::hub::Hub;
-use super::input::{Input, KEPT_SIZE_MAX, READ_SIZE};
-use super::out::Out;
+use super::input::Input;
+use super::out::{self, Out};
+use super::replication::Replication;
 use super::replication::primary::Serving;
-use super::replication::{Hello, Replication};
+use super::room::{Room, RoomWait};
 use super::scripting::Scripting;
-use super::sending;
 use super::session::{ReplyMode, Session};
 use crate::app::App;
 use crate::listeners::accept::{Door, Stop};
 use crate::listeners::connections::Connection;
 use kv::keyspace::Fetch;
 use kv::{Keyspace, Kv, KvDurability, Reply as _};
-use std::collections::HashSet;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until};
@@ -45,6 +49,10 @@ const ARGUMENTS_MAX: usize = 1 << 20;
 const UNKNOWN_BULK_SIZE_MAX: usize = 16 << 10;
 /// Arguments of such a command.
 const UNKNOWN_ARGUMENTS_MAX: usize = 10;
+
+/// Refuses a client. The path stays in the log: the client is not authenticated.
+const CREDENTIALS_FAULT: &[u8] =
+    b"-ERR a file of users or passwords is damaged: no client is served. The server's log names it\r\n";
 
 /// The door.
 pub struct Redis {
@@ -72,6 +80,11 @@ pub struct Redis {
     pub flights: Arc<Flights>,
     /// Replicas, and this server as one.
     pub replication: Arc<Replication>,
+    /// Buffers of all clients.
+    pub client_memory: Arc<ClientMemory>,
+    room: Room,
+    /// Damage to a file of credentials, in words. Every client is refused then.
+    pub credentials_fault: OnceLock<String>,
     hub: Mutex<Hub>,
     /// The hub while a script runs.
     lent_hub: Mutex<Hub>,
@@ -90,14 +103,19 @@ impl Redis {
         let name = || (0..5).map(|_| format!("{:08x}", app.vfs.random() as u32)).collect();
         let (run_id, replication_id): (String, String) = (name(), name());
         let idle_ms = idle_timeout.map_or(0, |time| time.as_millis() as u64);
+        let clients_max = app.config.memory_limit / CLIENTS_SHARE;
+        let clients_max = usize::try_from(clients_max).unwrap_or(usize::MAX);
+        out::limit_answers(clients_max);
+        let client_memory = Arc::new(ClientMemory::new(clients_max));
         let redis = Redis {
             started_ms: kv.now_ms(),
-            hub: Mutex::new(Hub::new(replication_id)),
+            credentials_fault: OnceLock::new(),
+            hub: Mutex::new(Hub::new(replication_id, client_memory.clone())),
             scripting: Scripting::default(),
             durable: Durable::default(),
             flights: Arc::default(),
             replication: Arc::default(),
-            lent_hub: Mutex::new(Hub::new(String::new())),
+            lent_hub: Mutex::new(Hub::default()),
             is_hub_lent: AtomicBool::new(false),
             idle_timeout_ms: AtomicU64::new(idle_ms),
             app,
@@ -106,6 +124,8 @@ impl Redis {
             connections_max,
             run_id,
             saving: Arc::default(),
+            client_memory,
+            room: Room::default(),
         };
         redis.saving.at_s.store(redis.started_ms / 1000, Relaxed);
         redis.begin_settings();
@@ -167,7 +187,7 @@ impl Redis {
     pub fn enter_always(&self, peer: Option<SocketAddr>) -> Session {
         let now_ms = self.kv.now_ms();
         let mut hub = self.hub();
-        let (outbox, is_dirty) = (Arc::<Outbox>::default(), Arc::<AtomicBool>::default());
+        let outbox = Arc::new(Outbox::new(self.client_memory.clone()));
         let state = Arc::<State>::default();
         state.active_ms.store(now_ms, Relaxed);
         let user = hub.acl.user(b"default").cloned();
@@ -177,9 +197,9 @@ impl Redis {
             id,
             peer,
             local: self.address,
-            outbox: outbox.clone(),
-            is_dirty: is_dirty.clone(),
-            state: state.clone(),
+            outbox,
+            is_dirty: Arc::default(),
+            state,
             version: 2,
             name: Vec::new(),
             lib_name: Vec::new(),
@@ -191,33 +211,10 @@ impl Redis {
             is_kept: false,
             is_traceless: false,
         };
+        let mut session = Session::of(&client, user, hub.acl.generation);
+        session.is_known = self.lets_in(&session.user);
         hub.clients.insert(id, client);
-        Session {
-            id,
-            peer,
-            db: 0,
-            is_known: self.lets_in(&user),
-            user,
-            user_generation: hub.acl.generation,
-            state,
-            out: Out::new(2),
-            outbox,
-            transaction: None,
-            is_dirty,
-            is_watching: false,
-            is_traceless: false,
-            channels: HashSet::new(),
-            patterns: HashSet::new(),
-            shard_channels: HashSet::new(),
-            reply: ReplyMode::On,
-            has_written_samples: false,
-            is_script: false,
-            counted_error: Vec::new(),
-            hello: Hello::default(),
-            is_primary: false,
-            primary_read: 0,
-            work: None,
-        }
+        session
     }
 
     /// Forgets a client.
@@ -230,15 +227,19 @@ impl Redis {
 impl Door for Redis {
     const NO_ROOM: &'static [u8] = b"-ERR max number of clients reached\r\n";
 
-    async fn serve<S>(self: Arc<Self>, stream: S, connection: Arc<Connection>, stop: Stop)
+    async fn serve<S>(self: Arc<Self>, mut stream: S, connection: Arc<Connection>, stop: Stop)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let mut stream = stream;
+        if self.credentials_fault.get().is_some() {
+            let _ = stream.write_all(CREDENTIALS_FAULT).await;
+            return;
+        }
         let Some(session) = self.enter(connection.peer) else {
             let _ = stream.write_all(Self::NO_ROOM).await;
             return;
         };
+        let charge = Charge::new(self.client_memory.clone(), session.state.clone());
         let mut served = Served {
             redis: &self,
             stream,
@@ -252,6 +253,10 @@ impl Door for Redis {
             fetches: Vec::new(),
             arrived: Arrived::default(),
             fetch_rounds: 0,
+            room_wait: RoomWait::default(),
+            unsent: VecDeque::new(),
+            charge,
+            partial_since: None,
         };
         served.serve().await;
         let session = served.session;
@@ -269,6 +274,8 @@ enum Next {
     Execute,
     /// There is more to execute once some values are read from disk.
     Fetch,
+    /// Continues once there is memory for the next command.
+    Room,
     /// It is a replica's from now on.
     Replicate,
     /// It ends.
@@ -305,6 +312,14 @@ struct Served<'a, S> {
     arrived: Arrived,
     /// How often that was done for the one that comes next.
     fetch_rounds: u32,
+    /// State of the wait for memory of the next command.
+    room_wait: RoomWait,
+    /// Messages before the answers that gather in the session.
+    unsent: VecDeque<Piece>,
+    /// Buffers of the connection, as they count among all clients'.
+    charge: Charge,
+    /// When the connection began to wait for the rest of a command.
+    partial_since: Option<Instant>,
 }
 
 /// What became of a batch, or of the part of it that was done under one lock.
@@ -319,11 +334,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
     async fn serve(&mut self) {
         loop {
             let next = if self.is_waiting { Next::Read } else { self.execute().await };
+            self.note_partial(next);
+            self.count_buffers();
+            self.session.wait_after_wrong_password(&mut self.stop).await;
             let Ok(heard) = self.write().await else { return };
             match next {
                 Next::End => return,
                 Next::Replicate => return self.replicate().await,
-                Next::Execute | Next::Read | Next::Fetch => {}
+                Next::Execute | Next::Read | Next::Fetch | Next::Room => {}
             }
             let may_go_on = !self.is_waiting && !self.is_paused;
             if next == Next::Execute || (0 < heard && may_go_on) {
@@ -335,6 +353,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 let _ = self.write().await;
                 return;
             }
+            self.count_buffers();
         }
     }
 
@@ -426,12 +445,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         self.session.out.error(&format!("MISCONF the log failed: {reason}"));
     }
 
-    /// Whether the client has sent more than it may; while it waits nobody else looks.
-    fn is_overfull(&self) -> bool {
-        let size = self.input.len();
-        READ_SIZE < size && self.redis.hub().settings.hot.query_size_max < size
-    }
-
     /// When to stop waiting: for a key, or for a client that says nothing.
     fn deadline(&self) -> Option<Instant> {
         let at = |until_ms: i64| {
@@ -448,17 +461,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
             let blocked = hub.blocked.get(&self.session.id)?;
             return blocked.wait.deadline_ms.map(at);
         }
+        let partial = self.partial_deadline();
         let idle_ms = self.redis.idle_timeout_ms.load(Relaxed);
         if idle_ms == 0 || 0 < self.session.subscription_count() {
-            return None;
+            return partial;
         }
         let active_ms = self.session.state.active_ms.load(Relaxed);
-        Some(at(active_ms.saturating_add(i64::try_from(idle_ms).unwrap_or(i64::MAX))))
+        let idle = at(active_ms.saturating_add(i64::try_from(idle_ms).unwrap_or(i64::MAX)));
+        Some(partial.map_or(idle, |partial| partial.min(idle)))
     }
 
     /// A command has waited in vain, or the client has said nothing for too long.
     fn time_is_up(&mut self) -> bool {
         if !self.is_waiting {
+            self.say_if_late();
             return false;
         }
         let mut keys = self.redis.kv.lock();
@@ -500,8 +516,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
 
     /// The same for who has the hub, so that nobody leaves anything meanwhile.
     fn take_outbox_in(&mut self, hub: &Hub) -> bool {
-        let left = self.session.outbox.take();
-        self.session.out.0.bytes_mut().extend_from_slice(&left);
+        for piece in self.session.outbox.take() {
+            self.add_piece(piece);
+        }
         self.is_waiting = self.is_waiting && hub.blocked.contains_key(&self.session.id);
         !self.session.outbox.is_closed()
     }
@@ -530,7 +547,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         }
         self.is_paused = false;
         let _at_work = self.connection.begin();
-        let start = self.session.out.0.bytes().len();
+        let start = (self.unsent.len(), self.session.out.0.bytes().len());
         let mut durable_at = None;
         let batch = loop {
             let batch = self.execute_locked();
@@ -542,8 +559,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 redis.kv.make_room();
             }
             durable_at = batch.durable_at.as_ref().ok().copied().flatten().or(durable_at);
-            if batch.next != Next::Fetch || batch.durable_at.is_err() {
+            if !matches!(batch.next, Next::Fetch | Next::Room) || batch.durable_at.is_err() {
                 break batch;
+            }
+            if batch.next == Next::Room {
+                self.wait_for_room().await;
+                continue;
             }
             self.arrived = fetching::read(&redis.flights, std::mem::take(&mut self.fetches)).await;
             if self.arrived.fetches.is_empty() && !self.arrived.is_to_repeat {
@@ -559,7 +580,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         };
         if !durable {
             // Nothing of the batch may look as if it were kept.
-            self.session.out.0.bytes_mut().truncate(start);
+            self.drop_answers(start);
             self.say_that_the_log_failed();
             return Next::End;
         }
@@ -571,14 +592,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
     fn execute_locked(&mut self) -> Batch {
         let redis = self.redis;
         let mut keys = redis.kv.lock();
-        let now_ms = redis.kv.now_ms();
-        keys.set_now(now_ms);
+        let now_ms = self.session.set_clock(redis.app.vfs.now(), &mut keys);
         keys.settle(&mut std::mem::take(&mut self.arrived).fetches);
         let mut hub = redis.hub();
         self.note_batch(&mut hub, now_ms);
         // What others left before comes before the answers: nothing comes behind `UNSUBSCRIBE`.
         self.take_outbox_in(&hub);
+        let ceiling = redis.room.ceiling(&redis.app.memory, &redis.client_memory, &keys);
+        keys.set_ceiling(ceiling);
         let next = self.execute_all(&mut keys, &mut hub);
+        keys.set_ceiling(usize::MAX);
         drop(hub);
         let committed = redis.kv.commit(&mut keys);
         let is_always = redis.kv.durability() == KvDurability::Always;
@@ -641,6 +664,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 break Next::Fetch;
             }
             self.fetch_rounds = 0;
+            if self.room_wait.has_to_wait(keys, &args) {
+                at = start;
+                break Next::Room;
+            }
             let flow = self.redis.execute(&mut self.session, keys, hub, &args);
             self.ahead.drop_first();
             at = end;
@@ -673,8 +700,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         }
     }
 
-    /// Reads the commands that come next, from `at` on or where that last stopped, and fetches from
-    /// memory what they will look up. What comes next for the connection if there is none.
+    /// Reads the next commands and prefetches what they look up; what comes next if there is none.
     fn read_ahead(&mut self, at: &mut usize, keys: &Keyspace, hub: &Hub) -> Result<(), Next> {
         let limits = self.limits(hub);
         // Who says who they are has other limits behind that.
@@ -738,53 +764,5 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         };
         self.done_up_to(at);
         next
-    }
-
-    /// Sends what has gathered. Returns how many bytes came meanwhile, from a client that does not
-    /// read.
-    async fn write(&mut self) -> std::io::Result<usize> {
-        if self.session.out.0.bytes().is_empty() {
-            return Ok(0);
-        }
-        let (redis, is_known) = (self.redis, self.session.is_known);
-        // Who has not said who they are has none of the door's memory for that.
-        let room_for = || match is_known {
-            true => redis.hub().settings.hot.query_size_max,
-            false => 0,
-        };
-        let (mut stopped, outbox) = (self.stop.clone(), self.session.outbox.clone());
-        let was_closed = outbox.is_closed();
-        let bytes = self.session.out.0.bytes_mut();
-        self.session.state.sent.fetch_add(bytes.len() as u64, Relaxed);
-        let closed = async {
-            // One who is closed while it does not read gets no more.
-            loop {
-                outbox.wake.notified().await;
-                if outbox.is_closed() && !was_closed {
-                    return;
-                }
-            }
-        };
-        let sent = tokio::select! {
-            biased;
-            sent = sending::send(&mut self.stream, bytes, &mut self.input, room_for) => sent,
-            () = closed => Err(std::io::ErrorKind::ConnectionAborted.into()),
-            _ = self.connection.evicted.notified() => Err(std::io::ErrorKind::TimedOut.into()),
-            _ = stopped.wait_for(|is_stopping| *is_stopping) => {
-                Err(std::io::ErrorKind::ConnectionAborted.into())
-            }
-        };
-        if 0 < outbox.len() || outbox.is_closed() {
-            outbox.wake.notify_one();
-        }
-        bytes.clear();
-        if KEPT_SIZE_MAX < bytes.capacity() {
-            *bytes = Vec::new();
-        }
-        self.connection.touch();
-        if let Ok(heard) = &sent {
-            self.session.state.received.fetch_add(*heard as u64, Relaxed);
-        }
-        sent
     }
 }

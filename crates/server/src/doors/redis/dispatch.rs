@@ -10,6 +10,7 @@ use super::out::Out;
 use super::registry::Place;
 use super::replication::feed;
 use super::replication::link::Stage;
+use super::replication::obeying::spares_series;
 use super::scripting;
 use super::session::{Needs, ReplyMode, Session};
 use super::settings::Settings;
@@ -139,12 +140,21 @@ impl Redis {
         if needs.writes && 0 < hub.settings.hot.replicas_min && !session.is_primary {
             self.check_replicas(&hub.settings, keys.now_ms())?;
         }
-        if let (Some(reason), true) = (self.kv.failure(), needs.writes) {
-            return Err(CommandError::new(format!(
-                "MISCONF Quipu takes no writes until it is restarted, for its log failed: {reason}"
-            )));
+        if needs.writes
+            && let Some(reason) = self.refusal_for(session.is_primary)
+        {
+            return Err(CommandError::new(format!("MISCONF Quipu takes no writes: {reason}")));
         }
         Ok(known)
+    }
+
+    /// Why a command that writes is refused. A replica does what its primary did, which has limits of
+    /// its own, as long as the log takes it.
+    pub fn refusal_for(&self, is_primary: bool) -> Option<String> {
+        match is_primary {
+            true => self.kv.failure(),
+            false => self.kv.write_refusal(),
+        }
     }
 
     /// Whether as many replicas follow closely as `min-replicas-to-write` wants.
@@ -175,6 +185,12 @@ impl Redis {
     /// # Errors
     /// When it changes keys, or wants keys that are not whole.
     pub fn check_on_replica(&self, settings: &Settings, needs: Needs) -> Result<(), CommandError> {
+        if needs.writes && !self.replication.link.state().fault.is_empty() {
+            return Err(CommandError::new(
+                "READONLY the file replica-of is damaged: see INFO replication. REPLICAOF NO ONE or \
+                 REPLICAOF HOST PORT writes it anew",
+            ));
+        }
         if needs.writes && settings.is_on("replica-read-only") {
             return Err(CommandError::new("READONLY You can't write against a read only replica."));
         }
@@ -336,12 +352,16 @@ impl Redis {
         let (info, number) = (known.info(), known.0.number);
         let before = session.out.0.bytes().len();
         let is_first = info.group == Group::Scripting;
+        let started = Instant::now();
+        if mode == Mode::Client {
+            // Time stands still within a transaction or a script.
+            keys.set_now(session.clock.ms_at(started));
+        }
         if is_first && !hub.monitors.is_empty() {
             show_monitors(session, keys, hub, info, args);
         }
         keys.is_writing = info.is(WRITE);
         keys.leaves_trace = known.0.leaves_trace && (!session.is_traceless || info.name == "touch");
-        let started = Instant::now();
         let (session, keys, hub) = (&mut *session, &mut *keys, &mut *hub);
         let mut context = Context { redis: self, session, keys, hub, args, info, mode };
         let mut flow = run_place(&mut context, known.0.place);
@@ -360,10 +380,13 @@ impl Redis {
         hub.stats.ran(number, micros, hub.settings.hot.tracks_latency);
         let is_refused = session.out.0.bytes().get(before) == Some(&b'-');
         if !is_refused && TOLD_AS_THEY_ARE.contains(&info.name) {
-            self.tell_replicas(args);
+            self.tell_replicas_in_turn(keys, session.db, args);
         }
         if let Some(b'-') = session.out.0.bytes().get(before) {
             let text = session.out.0.bytes().get(before + 1..).unwrap_or_default();
+            if session.is_primary && mode != Mode::Client {
+                self.note_refused(args, text);
+            }
             let counted = &session.counted_error;
             if !is_first || counted.is_empty() || !text.starts_with(counted) {
                 hub.stats.error(text);
@@ -412,6 +435,9 @@ impl Redis {
 
 /// Runs a command where it belongs.
 fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
+    if spares_series(context) {
+        return Flow::Next;
+    }
     let command = match place {
         Place::Keys(command) => command,
         Place::Door(command) => {
@@ -517,6 +543,15 @@ fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
         let Some(known) = Known::find(&args) else { continue };
         let Place::Keys(command) = known.0.place else { continue };
         let mut out = Out::new(client.version);
+        // The user's rules may have changed since the command came.
+        let user = hub.acl.user(&client.user);
+        if let Err(refusal) = user.map_or(Ok(()), |user| user.check(known, &args)) {
+            hub.stats.error(b"NOPERM ");
+            hub.stats.commands[known.0.number].rejected += 1;
+            out.error(&refusal_words(&refusal, known.info().name));
+            hub.serve(id, keys, out.0.bytes());
+            continue;
+        }
         let started = Instant::now();
         let done = Call::run_again(keys, blocked.db, command, &args, &mut out, key);
         if done.wait.is_some() {
@@ -660,11 +695,7 @@ fn show_monitors(session: &Session, keys: &Keyspace, hub: &Hub, info: &Info, arg
         line += &quoted(&arg);
     }
     line += "\r\n";
-    for id in &hub.monitors {
-        if let Some(client) = hub.clients.get(id) {
-            client.outbox.leave(line.as_bytes());
-        }
-    }
+    hub.leave_with_monitors(line);
 }
 
 /// Bytes as a person can read them, in quotes.

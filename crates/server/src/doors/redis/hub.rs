@@ -1,7 +1,8 @@
 //! Who is there, who listens to which channel, who waits for which key, who watches which.
 
 use super::acl::Acl;
-use super::client::Client;
+use super::client::{Class, Client};
+use super::client_memory::{ClientMemory, SharedMessage};
 use super::latency::Latency;
 use super::out::Out;
 use super::pause::Pause;
@@ -12,7 +13,8 @@ use super::tracking;
 use kv::keyspace::{Event, Touched};
 use kv::{Keyspace, Reply as _, Wait};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A key of a database.
 pub type DbKey = (u8, Vec<u8>);
@@ -123,6 +125,10 @@ pub struct Hub {
     pub replication_id: String,
     /// Whether scripts may say `DEBUG`: what test suites switch on.
     pub lets_scripts_debug: bool,
+    /// Buffers of all clients.
+    pub client_memory: Arc<ClientMemory>,
+    /// Clients that were closed for their buffers.
+    pub evicted_clients: AtomicU64,
 }
 
 /// What those are told who wait while the server becomes a replica.
@@ -131,8 +137,8 @@ const BECAME_REPLICA: &[u8] = b"-UNBLOCKED force unblock from blocking operation
 
 impl Hub {
     /// One without clients, whose run has that name.
-    pub fn new(replication_id: String) -> Hub {
-        Hub { replication_id, ..Hub::default() }
+    pub fn new(replication_id: String, client_memory: Arc<ClientMemory>) -> Hub {
+        Hub { replication_id, client_memory, ..Hub::default() }
     }
 
     /// Lets all clients go on that wait because somebody said so.
@@ -323,39 +329,76 @@ impl Hub {
     /// Leaves a message with all that listen to a channel. Returns how many do.
     pub fn publish(&self, channel: &[u8], message: &[u8]) -> i64 {
         let mut count = 0;
-        for id in self.channels.get(channel).into_iter().flatten() {
-            self.leave(*id, &[b"message", channel, message]);
-            count += 1;
+        if let Some(listeners) = self.channels.get(channel) {
+            count += self.leave_all(listeners, &[b"message", channel, message]);
         }
         for (pattern, listeners) in &self.patterns {
-            if !kv::glob::matches(pattern, channel) {
-                continue;
-            }
-            for id in listeners {
-                self.leave(*id, &[b"pmessage", pattern, channel, message]);
-                count += 1;
+            if kv::glob::matches(pattern, channel) {
+                count += self.leave_all(listeners, &[b"pmessage", pattern, channel, message]);
             }
         }
+        self.evict_largest();
         count
     }
 
     /// The same on a channel of sharded publishing.
     pub fn publish_sharded(&self, channel: &[u8], message: &[u8]) -> i64 {
-        let mut count = 0;
-        for id in self.shard_channels.get(channel).into_iter().flatten() {
-            self.leave(*id, &[b"smessage", channel, message]);
-            count += 1;
-        }
+        let listeners = self.shard_channels.get(channel);
+        let words: &[&[u8]] = &[b"smessage", channel, message];
+        let count = listeners.map_or(0, |listeners| self.leave_all(listeners, words));
+        self.evict_largest();
         count
     }
 
-    /// Leaves words that it did not ask for with a client.
-    pub fn leave(&self, id: u64, words: &[&[u8]]) {
-        let Some(client) = self.clients.get(&id) else { return };
-        let mut out = Out::new(client.version);
-        out.push(words.len());
-        words.iter().for_each(|word| out.bulk(word));
-        client.outbox.leave(out.0.bytes());
+    /// Leaves words that they did not ask for with clients: one copy for all that speak the same
+    /// version of the protocol. Returns how many clients there are.
+    fn leave_all(&self, listeners: &HashSet<u64>, words: &[&[u8]]) -> i64 {
+        let mut messages: [Option<Arc<SharedMessage>>; 2] = [None, None];
+        for client in listeners.iter().filter_map(|id| self.clients.get(id)) {
+            let message = messages[usize::from(2 < client.version)].get_or_insert_with(|| {
+                let mut out = Out::new(client.version);
+                out.push(words.len());
+                words.iter().for_each(|word| out.bulk(word));
+                SharedMessage::new(std::mem::take(out.0.bytes_mut()), &self.client_memory)
+            });
+            client.outbox.leave_shared(message);
+        }
+        i64::try_from(listeners.len()).unwrap_or(i64::MAX)
+    }
+
+    /// Leaves a line with all clients that are shown all commands.
+    pub fn leave_with_monitors(&self, line: String) {
+        let message = SharedMessage::new(line.into_bytes(), &self.client_memory);
+        let clients = self.monitors.iter().filter_map(|id| self.clients.get(id));
+        clients.for_each(|client| client.outbox.leave_shared(&message));
+        self.evict_largest();
+    }
+
+    /// Closes the clients with the largest buffers until all others are within the limit.
+    pub fn evict_largest(&self) {
+        let mut excess = self.client_memory.excess();
+        if excess == 0 {
+            return;
+        }
+        let mut largest = Vec::new();
+        for client in self.clients.values() {
+            let size = client.buffered();
+            if client.outbox.is_evicted() {
+                // Its connection is about to free these buffers.
+                excess = excess.saturating_sub(size);
+            } else if !client.is_kept && matches!(client.class(), Class::Normal | Class::PubSub) {
+                largest.push((size, client));
+            }
+        }
+        largest.sort_unstable_by_key(|(size, _)| std::cmp::Reverse(*size));
+        for (size, client) in largest {
+            if excess == 0 || size == 0 {
+                break;
+            }
+            client.outbox.evict();
+            self.evicted_clients.fetch_add(1, Ordering::Relaxed);
+            excess = excess.saturating_sub(size);
+        }
     }
 
     /// Publishes what happened to keys, as `notify-keyspace-events` wants it.

@@ -8,6 +8,9 @@ pub const READ_SIZE: usize = 16 << 10;
 /// A buffer larger than this is given back when it is empty.
 pub const KEPT_SIZE_MAX: usize = 64 << 10;
 
+/// A buffer up to this size is doubled when it is full; a larger one grows by a quarter.
+const DOUBLED_SIZE_MAX: usize = 16 << 20;
+
 /// Bytes that came, in order.
 #[derive(Debug, Default)]
 pub struct Input {
@@ -20,6 +23,11 @@ impl Input {
     /// How many there are.
     pub fn len(&self) -> usize {
         self.bytes.len() - self.done
+    }
+
+    /// Bytes of memory.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// Whether there are none.
@@ -35,7 +43,11 @@ impl Input {
     /// Where more may be put, behind them.
     pub fn room(&mut self) -> &mut Vec<u8> {
         if self.bytes.capacity() - self.bytes.len() < READ_SIZE / 4 {
-            self.bytes.reserve(READ_SIZE.max(self.len()));
+            let growth = match self.len() {
+                len if len < DOUBLED_SIZE_MAX => len,
+                len => len / 4,
+            };
+            self.bytes.reserve_exact(READ_SIZE.max(growth));
         }
         &mut self.bytes
     }

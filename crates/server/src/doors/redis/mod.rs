@@ -14,6 +14,9 @@ mod access;
 mod acl;
 mod ahead;
 mod client;
+mod client_memory;
+mod clock;
+mod closed;
 mod commands;
 mod connection;
 mod dispatch;
@@ -29,6 +32,8 @@ mod pause;
 mod reference;
 mod registry;
 mod replication;
+mod room;
+pub mod saved_files;
 mod scripting;
 mod sending;
 mod session;
@@ -41,10 +46,12 @@ mod timeseries;
 
 pub use hub::Hub;
 
+use crate::allocator::{self, Freed};
 use crate::app::App;
 use crate::listeners::accept::{Accepting, Stop, accept};
 use crate::listeners::bind::Bound;
 use crate::listeners::table::Listener;
+use closed::ClosedKeys;
 use connection::Redis;
 use kv::Kv;
 use std::sync::Arc;
@@ -72,6 +79,21 @@ pub fn open(
         Err(error) => tracing::error!("keys are not served: {error}"),
     };
     vec![tokio::task::spawn_blocking(serve)]
+}
+
+/// Opens the listener of a server whose keys are damaged: every command gets the reason.
+pub fn open_closed(
+    reason: &str,
+    bound: Bound,
+    accepting: Accepting,
+    stop: &Stop,
+) -> Vec<JoinHandle<()>> {
+    tracing::error!(
+        "every command of Redis' clients at {} (--redis-listen) gets an error: {reason}",
+        bound.address
+    );
+    let door = Arc::new(ClosedKeys::new(reason));
+    vec![tokio::spawn(accept(accepting, bound.streams, door, stop.clone()))]
 }
 
 /// A script may nest tables a thousand deep.
@@ -113,11 +135,21 @@ fn serve(bound: Bound, accepting: Accepting, door: Arc<Redis>, stop: Stop) -> st
 /// How often it is looked whether keys or time series expired while nobody said anything.
 const SETTLE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(200);
 
+/// Bytes of clients' buffers after which freed memory goes back to the system at once.
+const GIVE_BACK_SIZE: usize = 32 << 20;
+
 /// Deletes the samples of time series that expire, and tells those who want to hear of what did.
 async fn settle_expired(door: Arc<Redis>) {
+    let mut released = 0;
     loop {
         tokio::time::sleep(SETTLE_INTERVAL).await;
         door.ping_replicas();
+        released += door.client_memory.take_released();
+        if GIVE_BACK_SIZE <= released {
+            // The allocator keeps large buffers for a while, and memory is measured.
+            released = 0;
+            tokio::task::spawn_blocking(|| allocator::give_back(Freed::All));
+        }
         // A script that takes long has the keys, and this thread serves those who would end it.
         let Some(mut keys) = door.kv.lock_within(std::time::Duration::ZERO) else { continue };
         for news in keys.take_rotten_news() {

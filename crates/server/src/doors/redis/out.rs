@@ -2,10 +2,24 @@
 //! what does not fit is left out, and who has it written answers with an error instead.
 
 use kv::Reply;
+use std::sync::OnceLock;
 use wire::resp::Answer;
 
 /// Bytes of answers that wait to be sent to a client, at most: more than the largest value has.
-pub const ANSWER_SIZE_MAX: usize = 4 << 30;
+const ANSWER_SIZE_MAX: usize = 4 << 30;
+/// The same, where the process may not use that much memory.
+static SIZE_MAX: OnceLock<usize> = OnceLock::new();
+
+/// Sets the largest answer of this process, once.
+pub fn limit_answers(size_max: usize) {
+    // Tests have several servers in a process; the first one counts.
+    let _ = SIZE_MAX.set(size_max.min(ANSWER_SIZE_MAX));
+}
+
+/// Bytes that an answer may have.
+pub fn answer_size_max() -> usize {
+    SIZE_MAX.get().copied().unwrap_or(ANSWER_SIZE_MAX)
+}
 
 /// An answer in RESP.
 #[derive(Debug)]
@@ -30,7 +44,7 @@ impl Default for Out {
 impl Out {
     /// An empty one in that version.
     pub fn new(version: u8) -> Out {
-        Out::with_size_max(version, ANSWER_SIZE_MAX)
+        Out::with_size_max(version, answer_size_max())
     }
 
     fn with_size_max(version: u8, size_max: usize) -> Out {

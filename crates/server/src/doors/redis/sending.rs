@@ -12,7 +12,8 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
 /// Sends bytes, all of them. Returns how many came meanwhile, which is no more than makes `room_for`
-/// of them in the input; it is asked only when the client does not read.
+/// of them in the input; it is asked only when the client does not read. `heard_more` sees the input
+/// after each of them.
 ///
 /// # Errors
 /// When they cannot be sent. An end of what comes is left for who reads next.
@@ -21,6 +22,7 @@ pub async fn send<S: AsyncRead + AsyncWrite + Unpin>(
     bytes: &[u8],
     input: &mut Input,
     room_for: impl Fn() -> usize,
+    heard_more: impl Fn(&Input),
 ) -> Result<usize> {
     let (mut sent, mut heard, mut limit) = (0, 0, None);
     let mut hears = true;
@@ -34,7 +36,10 @@ pub async fn send<S: AsyncRead + AsyncWrite + Unpin>(
             }
             match ready!(pin!(stream.read_buf(input.room())).poll(context)) {
                 Ok(0) | Err(_) => hears = false,
-                Ok(size) => heard += size,
+                Ok(size) => {
+                    heard += size;
+                    heard_more(input);
+                }
             }
         }
     })
@@ -81,7 +86,7 @@ mod tests {
         };
         tokio::select! {
             biased;
-            heard = send(&mut ours, &answers, &mut input, || limit) => heard.unwrap(),
+            heard = send(&mut ours, &answers, &mut input, || limit, |_| ()) => heard.unwrap(),
             () = idle => 0,
         };
         drop(ours);

@@ -1,14 +1,19 @@
 //! What one connection has said of itself.
 
 use super::acl::User;
-use super::client::{Outbox, State};
+use super::client::{Client, Outbox, State};
+use super::clock::Clock;
 use super::out::Out;
 use super::replication::Hello;
+use crate::listeners::accept::Stop;
+use kv::Keyspace;
 use kv::commands::{Info, LOADING, STALE, WRITE};
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+use tokio::time::sleep;
 
 /// A command that waits for `EXEC`: its name and arguments.
 pub type Queued = Vec<Vec<u8>>;
@@ -61,8 +66,12 @@ pub struct Session {
     pub is_primary: bool,
     /// Bytes of the primary's commands that are done and not counted yet.
     pub primary_read: u64,
+    /// The time, as of when its connection got the keys.
+    pub clock: Clock,
     /// Whether samples were appended whose place in the log must be on disk before it is answered.
     pub has_written_samples: bool,
+    /// Delay of the next answer after a wrong password.
+    pub login_delay: Duration,
 }
 
 /// What takes long; writes an answer.
@@ -127,6 +136,47 @@ impl Needs {
 }
 
 impl Session {
+    /// The session of a client that has not said who it is.
+    pub fn of(client: &Client, user: Arc<User>, user_generation: u64) -> Session {
+        Session {
+            id: client.id,
+            peer: client.peer,
+            db: 0,
+            is_known: false,
+            user,
+            user_generation,
+            state: client.state.clone(),
+            out: Out::new(2),
+            outbox: client.outbox.clone(),
+            transaction: None,
+            is_dirty: client.is_dirty.clone(),
+            is_watching: false,
+            is_traceless: false,
+            channels: HashSet::new(),
+            patterns: HashSet::new(),
+            shard_channels: HashSet::new(),
+            reply: ReplyMode::On,
+            has_written_samples: false,
+            login_delay: Duration::ZERO,
+            is_script: false,
+            counted_error: Vec::new(),
+            hello: Hello::default(),
+            is_primary: false,
+            primary_read: 0,
+            clock: Clock::new(0),
+            work: None,
+        }
+    }
+
+    /// Sets the time for the commands that come next: its connection has just got the keys. Returns
+    /// it in milliseconds since the epoch.
+    pub fn set_clock(&mut self, wall_ns: i64, keys: &mut Keyspace) -> i64 {
+        self.clock = Clock::new(wall_ns);
+        let now_ms = self.clock.start_ms();
+        keys.set_now(now_ms);
+        now_ms
+    }
+
     /// Lets others see what it listens to.
     pub fn show_subscriptions(&self) {
         self.state.channels.store(self.channels.len(), Relaxed);
@@ -138,6 +188,17 @@ impl Session {
     /// transaction is gathering.
     pub fn is_kept_next(&self, info: &Info) -> bool {
         info.name == "client|caching" || self.transaction.is_some()
+    }
+
+    /// Makes a client that guesses passwords wait for its answer, unless the server ends.
+    pub async fn wait_after_wrong_password(&mut self, stop: &mut Stop) {
+        let delay = std::mem::take(&mut self.login_delay);
+        if !delay.is_zero() {
+            tokio::select! {
+                () = sleep(delay) => {}
+                _ = stop.wait_for(|is_stopping| *is_stopping) => {}
+            }
+        }
     }
 
     /// How many channels and patterns it listens to.

@@ -3,7 +3,7 @@
 //!
 //! Text, CSV and native blocks cannot say native histograms: these are left out, and a header says so. What could not
 //! be read is said in a header, too, when it is known before the body, and in the notes of an answer of
-//! Prometheus' API; in any case it is counted.
+//! Prometheus' API; a body of another format breaks off where it is found later. In any case it is counted.
 
 use super::csv::Columns;
 use super::export_starts::{SeriesStarts, Starts};
@@ -80,11 +80,13 @@ fn answer(
     content_type: &'static str,
     shape: Shape,
 ) -> Result<Answer, Failure> {
-    let sets = selection::required_listing_sets(request)?;
+    let sets = selection::required_listing_sets(app, request)?;
     let range = selection::time_range(request)?;
-    // Exports may take as long as their client reads; only the selection has a deadline.
-    let mut limits = selection::limits(app, request)?;
-    limits.deadline = None;
+    // Exports may take as long as their client reads, unless it says how long.
+    let limits = match request.params.filled("timeout") {
+        Some(_) => selection::limits(app, request)?,
+        None => selection::limits_without_deadline(app, request)?,
+    };
     let partial = Partial::of(app, request)?;
     let selection = partial.noting(app).select(&sets, range, &limits)?;
     partial.check()?;
@@ -101,20 +103,30 @@ fn answer(
     };
     let is_of_strings_alone = request.params.filled("strings") == Some("only");
     let leaves_out = selection.has_histograms() && !shape.can_say_histograms();
-    let (app, partial) = (Arc::clone(app), Arc::new(partial));
+    if matches!(shape, Shape::Matrix(_)) {
+        partial.tell_in_body();
+    }
+    let (of, app, partial) = (Arc::clone(app), Arc::clone(app), Arc::new(partial));
     let known = Arc::clone(&partial);
     let write = move |out: &mut dyn Write| {
         let (starts, strings) = (starts.as_ref(), strings.as_ref());
         let written = match is_of_strings_alone {
             true => Ok(()),
-            false => write(out, (&selection, starts, strings), shape, &partial),
+            false => {
+                let check = || {
+                    limits.check_interrupt().map_err(io::Error::other)?;
+                    partial.check_stream()
+                };
+                write(out, (&selection, starts, strings), shape, (&partial, &check))
+            }
         };
         let written = written.and_then(|()| strings.map_or(Ok(()), |strings| strings.write(out)));
         let written = written.and_then(|()| partial.check_stream());
         partial.count(&app);
         written
     };
-    let answer = known.mark(Answer::stream(content_type, Box::new(write)));
+    let answer = Answer::stream(content_type, Box::new(write));
+    let answer = known.mark_stream(&of, &range, answer);
     Ok(if leaves_out { answer.with_header(LEFT_OUT.0, LEFT_OUT.1) } else { answer })
 }
 
@@ -224,7 +236,7 @@ fn write(
     out: &mut dyn Write,
     (selection, starts, strings): (&Selection, Option<&Starts>, Option<&Strings>),
     shape: Shape,
-    partial: &Partial,
+    (partial, check): (&Partial, &dyn Fn() -> io::Result<()>),
 ) -> io::Result<()> {
     let mut buffer = Vec::with_capacity(2 * PIECE_SIZE);
     shape.begin(&mut buffer);
@@ -232,7 +244,7 @@ fn write(
     for start in (0..selection.len()).step_by(SERIES_PER_READ) {
         let end = (start + SERIES_PER_READ).min(selection.len());
         export.write(out, start..end)?;
-        partial.check_stream()?;
+        check()?;
     }
     let Export { shape, mut buffer, .. } = export;
     shape.end(&mut buffer, partial);

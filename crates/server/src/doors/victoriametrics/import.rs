@@ -21,20 +21,23 @@ use wire::{Error, Limit, Start};
 /// `POST /api/v1/import`
 pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let durability = durability(app, request)?;
-    let keys = JsonKeys::new(extra_labels(request, Vec::new())?);
-    let keys = keys.with_texts(app.texts.for_lines());
+    let extra = extra_labels(request, Vec::new())?;
     let body = unpack::body(app, request)?;
-    strings::learn(app, &body)?;
+    let renamed = strings::note_fields(app, &body, &extra)?;
+    let keys = JsonKeys::new(extra).with_texts(app.texts.for_lines());
     let hasher = app.store.hasher();
     let mut outcome = Outcome::default();
-    let mut next = Some(Start::default());
-    while let Some(start) = next {
-        let mark = app.texts.mark();
-        let decoded = json_lines::decode(&body, start, &hasher, &keys)?;
-        next = decoded.rest;
-        app.texts.settle(&app.store, mark)?;
-        outcome.append(app, decoded, durability)?;
-    }
+    renamed.each_piece(&body, |lines, start| {
+        let mut next = Some(start);
+        while let Some(start) = next {
+            let mark = app.texts.mark();
+            let decoded = json_lines::decode(lines, start, &hasher, &keys)?;
+            next = decoded.rest;
+            app.texts.settle(&app.store, mark)?;
+            outcome.append(app, decoded, durability)?;
+        }
+        Ok(())
+    })?;
     body.give_back(app);
     outcome.finish(app, Protocol::JsonLines, request.body.len())?;
     Ok(insert::told(&outcome).unwrap_or_else(Answer::no_content))

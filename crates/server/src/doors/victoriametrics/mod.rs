@@ -1,7 +1,9 @@
 //! VictoriaMetrics' formats: JSON lines in and out, CSV out.
 
-pub mod csv;
+mod csv;
+pub mod csv_import;
 pub mod export;
 mod export_starts;
+mod go_layout;
 pub mod import;
 mod strings;

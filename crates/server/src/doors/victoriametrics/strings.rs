@@ -10,13 +10,14 @@ use crate::doors::http::partial::Partial;
 use crate::doors::influx::query::table_name;
 use crate::failure::Failure;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
-use store::{Asks, SelectLimits, Selection};
+use store::{Asks, Need, SelectLimits, Selection};
 use wire::influx::{FieldType, TEXT_SUFFIX, TypedFields};
-use wire::json_lines::{SAMPLES_PER_LINE, StringLine, has_strings};
+use wire::json_lines::{SAMPLES_PER_LINE, StringLine, has_strings, rename_metric};
+use wire::{ExtraLabels, Start};
 
 /// Series read at once.
 const SERIES_PER_READ: usize = 128;
@@ -44,12 +45,17 @@ impl Strings {
         range: TimeRange,
         limits: &SelectLimits,
     ) -> Result<Option<Strings>, Failure> {
+        if app.store.has(Need::Strings) {
+            // It has the strings, and says which fields have some.
+            partial.note_side_file(app, "metadata");
+        }
         let mut fields: HashMap<String, HashMap<String, Field>> = HashMap::new();
         for database in app.measurements.databases() {
             for (measurement, all) in app.measurements.measurements(&database, Asks::Own) {
                 // One that came as numbers, too, is remembered as one of numbers.
                 for field in all.into_keys() {
-                    let metric = format!("{measurement}_{field}{TEXT_SUFFIX}");
+                    let kind = FieldType::String;
+                    let metric = app.measurements.metric(&database, &measurement, &field, kind);
                     let of = fields.entry(database.clone()).or_default();
                     of.insert(metric, (measurement.clone(), field));
                 }
@@ -143,25 +149,118 @@ fn database_of<'l>(app: &App, labels: &'l Labels) -> &'l str {
     table_name(app, labels.get(&app.config.insert.database_label).unwrap_or_default())
 }
 
-/// Remembers the fields that lines of strings of a body name; what is wrong with a line is said when it is
-/// stored.
+/// Bytes of lines that are copied at once where some of them get other names.
+const RENAMED_SIZE: usize = 4 << 20;
+
+/// Lines of a body that are stored under another metric name than they have: two fields whose names join
+/// to one metric would be one series.
+#[derive(Debug, Default)]
+pub struct RenamedLines {
+    /// Numbers of lines, ascending, and the names of their metrics.
+    names: VecDeque<(u32, String)>,
+}
+
+/// Notes the fields that lines of strings of a body name, and chooses the names of their metrics. The
+/// decoder reports faults of lines.
 ///
 /// # Errors
 /// When the store takes no notes.
-pub fn learn(app: &App, body: &[u8]) -> Result<(), Failure> {
+pub fn note_fields(app: &App, body: &[u8], extra: &ExtraLabels) -> Result<RenamedLines, Failure> {
+    let mut renamed = RenamedLines::default();
     if !has_strings(body) || !app.texts.is_on() {
-        return Ok(());
+        return Ok(renamed);
     }
+    let label = app.config.insert.database_label.as_str();
+    let extra_database = extra.iter().find(|(name, _)| *name == label).map(|(_, value)| value);
     let mut found: BTreeMap<(String, String), BTreeMap<String, FieldType>> = BTreeMap::new();
-    for line in body.split(|byte| *byte == b'\n').filter(|line| has_strings(line)) {
-        let Ok(line) = StringLine::read(line.trim_ascii()) else { continue };
-        let database = database_of(app, &line.labels);
-        let fields = found.entry((database.to_string(), line.measurement)).or_default();
-        fields.insert(line.field, FieldType::String);
+    for (line, number) in body.split(|byte| *byte == b'\n').zip(Start::default().line..) {
+        if !has_strings(line) {
+            continue;
+        }
+        let Ok(line) = StringLine::read(line) else { continue };
+        let StringLine { labels, measurement, field, .. } = line;
+        let database = match extra_database {
+            Some(name) => table_name(app, name),
+            None => database_of(app, &labels),
+        };
+        let name = labels.metric_name().strip_prefix(&measurement).unwrap_or_default();
+        let colons = u8::try_from(name.bytes().take_while(|byte| *byte == b':').count());
+        app.measurements.claim_name(database, &measurement, &field, colons.unwrap_or(u8::MAX));
+        let kind = FieldType::String;
+        let metric = app.measurements.metric(database, &measurement, &field, kind);
+        if metric != labels.metric_name() {
+            renamed.names.push_back((number, metric));
+        }
+        let fields = found.entry((database.to_string(), measurement)).or_default();
+        fields.insert(field, FieldType::String);
     }
     for ((database, measurement), fields) in found {
         let typed = TypedFields { measurement, fields: fields.into_iter().collect() };
         app.measurements.note(&app.store, &database, &[typed]).map_err(Failure::of_write)?;
     }
-    Ok(())
+    Ok(renamed)
+}
+
+impl RenamedLines {
+    /// Hands on the lines of a body in pieces, with the names that they get, and where each piece begins.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub fn each_piece(
+        mut self,
+        body: &[u8],
+        mut take: impl FnMut(&[u8], Start) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut start = Start::default();
+        let mut piece = Vec::new();
+        while !self.names.is_empty() {
+            let rest = body.get(start.offset..).unwrap_or_default();
+            let first = start.line;
+            piece.clear();
+            for line in rest.split_inclusive(|byte| *byte == b'\n') {
+                let name = self.names.pop_front_if(|(number, _)| *number == start.line);
+                let renamed = name.and_then(|(_, name)| rename_metric(line, &name));
+                piece.extend_from_slice(renamed.as_deref().unwrap_or(line));
+                let line_number = start.line.saturating_add(1);
+                start = Start { offset: start.offset + line.len(), line: line_number };
+                if RENAMED_SIZE <= piece.len() {
+                    break;
+                }
+            }
+            if rest.is_empty() {
+                break;
+            }
+            take(&piece, Start { offset: 0, line: first })?;
+        }
+        take(body, start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn renamed_lines_keep_their_numbers_and_the_others_stay() {
+        let line = |name: &str| format!("{{\"metric\":{{\"__name__\":\"{name}\"}}}}");
+        let large = format!("{}{}\n", line("a"), " ".repeat(RENAMED_SIZE));
+        let body = format!("{large}\n{}\n{}\n{}", line("a"), line("b"), line("a"));
+        for renamed in [vec![], vec![1], vec![3], vec![5], vec![1, 5], vec![1, 3, 4, 5]] {
+            let names = renamed.iter().map(|number| (*number, "c".to_string())).collect();
+            let mut found = Vec::new();
+            let take = |lines: &[u8], start: Start| {
+                let text = std::str::from_utf8(&lines[start.offset..]).expect("UTF-8");
+                let lines = text.split('\n').zip(start.line..);
+                let lines = lines.map(|(line, number)| (number, line.trim_end().to_string()));
+                found.extend(lines.filter(|(_, line)| !line.is_empty()));
+                Ok(())
+            };
+            let taken = RenamedLines { names }.each_piece(body.as_bytes(), take);
+            assert!(taken.is_ok());
+            let expected = [(1, "a"), (3, "a"), (4, "b"), (5, "a")].map(|(number, name)| {
+                (number, line(if renamed.contains(&number) { "c" } else { name }))
+            });
+            assert_eq!(found, expected, "{renamed:?}");
+        }
+    }
 }

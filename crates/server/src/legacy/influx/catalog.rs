@@ -4,8 +4,12 @@
 use super::super::backend::{Request, refusal};
 use super::super::rule::Rule;
 use super::{asking, words};
-use crate::commands::migrate::influxdb::{measurement, quoted};
+use crate::commands::migrate::influxdb::measurement;
+use crate::commands::migrate::influxql::{
+    shared_label, show_fields, show_fields_of_policy, show_policies,
+};
 use crate::measurements::Measurements;
+use anyhow::ensure;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -25,7 +29,7 @@ const NAMES_SHOWN: usize = 10;
 /// All that it has.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    /// Its databases.
+    /// Its databases, a group of retention policies each.
     pub databases: Vec<Database>,
     /// The databases that it has shown since start, where it is asked which there are.
     pub shown: BTreeSet<String>,
@@ -33,14 +37,14 @@ pub struct Catalog {
     pub lacks: Vec<String>,
 }
 
-/// A database.
+/// Retention policies of a database that have the same fields; a database may have several such groups.
 #[derive(Debug, Default)]
 pub struct Database {
-    /// Its name.
+    /// Name of the database.
     pub name: String,
-    /// Its retention policies, which have samples of their own.
+    /// The policies, which have samples of their own.
     pub policies: Vec<Policy>,
-    /// The measurements of all of them.
+    /// The measurements of each of them.
     pub measurements: Vec<Measurement>,
 }
 
@@ -54,7 +58,7 @@ pub struct Policy {
 }
 
 /// A measurement.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Measurement {
     /// Its name.
     pub name: String,
@@ -66,7 +70,7 @@ pub struct Measurement {
 type Types = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// How much of a catalog has come.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Count {
     policies: usize,
     fields: usize,
@@ -135,6 +139,31 @@ impl Catalog {
         Ok(all)
     }
 
+    /// Number of measurements of all policies of a database.
+    pub fn measurement_count(&self, database: &str) -> usize {
+        let groups = self.databases.iter().filter(|one| one.name == database);
+        let names = groups.flat_map(|one| &one.measurements).map(|one| one.name.as_str());
+        names.collect::<BTreeSet<&str>>().len()
+    }
+
+    /// Checks that no two policies have one label.
+    ///
+    /// # Errors
+    /// Which do.
+    pub fn check_labels(&self) -> anyhow::Result<()> {
+        let mut known = BTreeMap::new();
+        for database in &self.databases {
+            for policy in &database.policies {
+                let table = (database.name.as_str(), policy.name.as_str());
+                if let Some(other) = known.insert(policy.label.as_str(), table) {
+                    let words = shared_label(&policy.label, other, table);
+                    return Err(refusal(format!("{words}: say database= or retention-policy=")));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The names that answer for all that there is: which databases, and what is wrong with that.
     fn choose(&mut self, names: Vec<String>, before: Option<&Catalog>) -> Vec<String> {
         let (names, unsayable): (Vec<String>, Vec<String>) =
@@ -193,7 +222,7 @@ pub fn read(request: &mut Request<'_>, before: Option<&Catalog>) -> anyhow::Resu
     };
     let (mut count, mut policies) = (Count::default(), BTreeSet::new());
     for name in names {
-        catalog.databases.push(database(request, name, (&mut count, &mut policies))?);
+        catalog.databases.append(&mut database(request, &name, (&mut count, &mut policies))?);
     }
     let lost: Vec<String> =
         rule.policies.iter().filter(|name| !policies.contains(*name)).cloned().collect();
@@ -220,34 +249,100 @@ fn databases(request: &mut Request<'_>) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
+/// Collects the fields of a database's policies; policies with the same fields share them.
+struct Schemas<'c> {
+    database: &'c str,
+    found: Vec<Database>,
+    /// Size of the catalog so far.
+    count: &'c mut Count,
+    /// The same with the policy that is being read.
+    with_open: Count,
+    /// Fields of that policy.
+    open: Types,
+}
+
+impl<'c> Schemas<'c> {
+    fn new(database: &'c str, count: &'c mut Count) -> Schemas<'c> {
+        let with_open = count.clone();
+        Schemas { database, found: Vec::new(), count, with_open, open: Types::new() }
+    }
+
+    /// Counts a policy.
+    fn policy(&mut self, name: &str) -> anyhow::Result<()> {
+        self.count.row(0, &[name, self.database])?;
+        self.with_open.row(0, &[name, self.database])
+    }
+
+    /// Takes a field of the open policy.
+    fn field(&mut self, row: asking::Row<'_>) -> anyhow::Result<()> {
+        let (field, kind) = (row.text("fieldKey"), row.text("fieldType"));
+        self.with_open.row(1, &[row.name, field, kind])?;
+        let fields = self.open.entry(row.name.to_string()).or_default();
+        fields.entry(field.to_string()).or_default().insert(kind.to_string());
+        Ok(())
+    }
+
+    /// Ends the list of the open policy's fields; ignored without an open policy.
+    fn close(&mut self, policy: Option<Policy>) {
+        let types = std::mem::take(&mut self.open);
+        if let Some(policy) = policy {
+            let measurements: Vec<Measurement> =
+                types.into_iter().map(|(name, types)| typed(name, types)).collect();
+            match self.found.iter_mut().find(|one| one.measurements == measurements) {
+                Some(same) => same.policies.push(policy),
+                None => {
+                    let (name, policies) = (self.database.to_string(), vec![policy]);
+                    self.found.push(Database { name, policies, measurements });
+                    self.count.clone_from(&self.with_open);
+                }
+            }
+        }
+        self.with_open.clone_from(self.count);
+    }
+}
+
 /// What a database has; notes what its policies are called.
 fn database(
     request: &mut Request<'_>,
-    name: String,
+    name: &str,
     (count, names): (&mut Count, &mut BTreeSet<String>),
-) -> anyhow::Result<Database> {
-    let policies = format!("SHOW RETENTION POLICIES ON {}", quoted(&name));
-    let fields = format!("SHOW FIELD KEYS ON {}", quoted(&name));
+) -> anyhow::Result<Vec<Database>> {
     let rule = request.rule();
-    let mut database = Database { name, ..Database::default() };
-    let mut types = Types::new();
-    let texts = [policies.as_str(), fields.as_str()];
-    asking::names(request, (&database.name, &texts), None, &mut |statement, row| {
-        if statement == 0 {
-            let name = row.text("name");
-            count.row(statement, &[name, &database.name])?;
-            names.insert(name.to_string());
-            database.policies.extend(policy(rule, &database.name, row));
-            return Ok(());
+    let (mut default, mut others) = (None, Vec::new());
+    let mut schemas = Schemas::new(name, count);
+    let texts = [show_policies(name), show_fields(name)];
+    let texts = texts.each_ref().map(String::as_str);
+    asking::names(request, (name, &texts), None, &mut |statement, row| {
+        if statement != 0 {
+            return schemas.field(row);
         }
-        let (field, kind) = (row.text("fieldKey"), row.text("fieldType"));
-        count.row(statement, &[row.name, field, kind])?;
-        let fields = types.entry(row.name.to_string()).or_default();
-        fields.entry(field.to_string()).or_default().insert(kind.to_string());
+        schemas.policy(row.text("name"))?;
+        names.insert(row.text("name").to_string());
+        let wanted = policy(rule, name, row);
+        match row.is_on("default") {
+            true => default = wanted,
+            false => others.extend(wanted),
+        }
         Ok(())
     })?;
-    database.measurements = types.into_iter().map(|(name, types)| typed(name, types)).collect();
-    Ok(database)
+    schemas.close(default);
+    let texts: Vec<String> =
+        others.iter().map(|policy| show_fields_of_policy(name, &policy.name)).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let (mut rest, mut others) = (texts.as_slice(), others.into_iter());
+    while !rest.is_empty() {
+        let (some, later) = rest.split_at(asking::count_at_once(rest.iter().copied()));
+        let mut open = 0;
+        asking::names(request, (name, some), None, &mut |statement, row| {
+            ensure!(open <= statement, "an answer in another order than the statements");
+            (open..statement).for_each(|_| schemas.close(others.next()));
+            open = statement;
+            schemas.field(row)
+        })?;
+        (open..some.len()).for_each(|_| schemas.close(others.next()));
+        rest = later;
+    }
+    Ok(schemas.found)
 }
 
 /// A policy that the rule wants.
@@ -304,6 +399,46 @@ mod tests {
         assert_eq!(together.keys().collect::<Vec<_>>(), [""]);
         // A thousand policies have one list.
         assert!(Arc::ptr_eq(&all["x"], &all["x.p"]));
+    }
+
+    #[test]
+    fn policies_with_the_same_fields_share_them() {
+        let (mut count, policy) = (Count::default(), |name: &str| Policy {
+            name: name.to_string(),
+            label: format!("x.{name}"),
+        });
+        let mut schemas = Schemas::new("x", &mut count);
+        for (name, fields) in [("a", 2), ("b", 1), ("c", 2), ("d", 0)] {
+            for field in 0..fields {
+                let columns = ["fieldKey", "fieldType"].map(str::to_string);
+                let values = [field.to_string(), "float".to_string()].map(serde_json::Value::from);
+                schemas.field(asking::Row::new("m", &columns, &values)).expect("few");
+            }
+            schemas.close(Some(policy(name)));
+        }
+        let found = schemas.found;
+        let shown = |one: &Database| {
+            let names: Vec<&str> = one.policies.iter().map(|one| one.name.as_str()).collect();
+            (names.concat(), one.measurements.iter().map(|one| one.fields.len()).sum())
+        };
+        let expected = [("ac".to_string(), 2), ("b".to_string(), 1), ("d".to_string(), 0)];
+        assert_eq!(found.iter().map(shown).collect::<Vec<(String, usize)>>(), expected);
+        assert_eq!(count.fields, 3, "what is shared counts once");
+    }
+
+    #[test]
+    fn two_policies_of_one_label_are_refused() {
+        let database = |name: &str, label: &str| {
+            let policies = vec![Policy { name: "p".to_string(), label: label.to_string() }];
+            Database { name: name.to_string(), policies, ..Database::default() }
+        };
+        let check = |labels: [&str; 2]| {
+            let databases = vec![database("d", labels[0]), database("d.p", labels[1])];
+            Catalog { databases, ..Catalog::default() }.check_labels()
+        };
+        check(["d", "d.p"]).expect("two labels");
+        let error = check(["d.p", "d.p"]).expect_err("one label").to_string();
+        assert!(error.contains("would both be the database \"d.p\""), "{error}");
     }
 
     #[test]

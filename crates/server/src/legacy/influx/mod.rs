@@ -17,13 +17,14 @@ mod words;
 
 use super::backend::{Request, refusal};
 use crate::borrowed_texts::{Lent, Loan};
-use crate::commands::migrate::influxdb::quoted;
-use crate::measurements::{Fields, Lender, Measurements, metric_of};
+use crate::commands::migrate::influxql::quoted;
+use crate::measurements::{Fields, Lender, MeasurementTable, Measurements};
 use crate::texts::TextTable;
 use anyhow::Context as _;
 use catalog::Catalog;
 use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use plan::{Naming, Plan, Wanted};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::Peekable;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
@@ -31,6 +32,7 @@ use std::time::{Duration, Instant};
 use store::{Asked, FoundSeries, Grain};
 use wire::influx::FieldType;
 use wire::influx::columns::{ColumnsSeries, NumberOf};
+use wire::moved_labels;
 use words::{Extent, Table};
 
 /// How long the catalog is believed: what is old changes seldom.
@@ -57,6 +59,8 @@ pub struct Known {
 struct Settings {
     label: String,
     texts: Arc<TextTable>,
+    /// Names of fields.
+    names: Arc<MeasurementTable>,
 }
 
 #[derive(Default)]
@@ -67,15 +71,19 @@ struct State {
 }
 
 impl Known {
-    /// Says how databases are called here and where texts get numbers; only the first call counts.
-    pub fn settle(&self, label: &str, texts: &Arc<TextTable>) {
-        let _ = self.settings.set(Settings { label: label.to_string(), texts: texts.clone() });
+    /// Says how databases and fields are called here and where texts get numbers; only the first call
+    /// counts.
+    pub fn settle(&self, label: &str, texts: &Arc<TextTable>, names: &Arc<MeasurementTable>) {
+        let (texts, names) = (texts.clone(), names.clone());
+        let _ = self.settings.set(Settings { label: label.to_string(), texts, names });
     }
 
     fn naming(&self) -> Naming<'_> {
         match self.settings.get() {
-            Some(Settings { label, texts }) => Naming { label, has_texts: texts.is_on() },
-            None => Naming { label: "", has_texts: false },
+            Some(Settings { label, texts, names }) => {
+                Naming { label, has_texts: texts.is_on(), names: Some(names) }
+            }
+            None => Naming { label: "", has_texts: false, names: None },
         }
     }
 
@@ -95,7 +103,13 @@ impl Known {
 
     fn keep(&self, catalog: Arc<Catalog>) -> anyhow::Result<()> {
         let has_label = !self.naming().label.is_empty();
+        if has_label {
+            catalog.check_labels()?;
+        }
         let measurements = catalog.measurements(has_label)?;
+        for (label, measurements) in &measurements {
+            self.naming().claim(label, measurements);
+        }
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         *state = State { catalog: Some((Instant::now(), catalog)), measurements };
         Ok(())
@@ -223,9 +237,9 @@ fn hand_on(
 ) -> anyhow::Result<()> {
     let mut tags = LabelsBuilder::new();
     for (name, value) in &series.tags {
-        // The door refuses the one, and has the database instead of the other.
-        if name != METRIC_NAME && (naming.label.is_empty() || name != naming.label) {
-            tags.push(name, value);
+        // The door refuses such a tag.
+        if name != METRIC_NAME {
+            tags.push(&moved_labels::stored_name(name, naming.label), value);
         }
     }
     if !naming.label.is_empty() {
@@ -239,7 +253,8 @@ fn hand_on(
             continue;
         }
         let mut labels = tags.clone();
-        labels.push(METRIC_NAME, &metric_of(&statement.wanted.measurement.name, field, *kind));
+        let Wanted { policy, measurement, .. } = statement.wanted;
+        labels.push(METRIC_NAME, &naming.metric(&policy.label, &measurement.name, field, *kind));
         let labels = labels.finish();
         if plan.takes(&labels) {
             on_field(labels, *kind, points)?;
@@ -356,7 +371,11 @@ pub fn label_names(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Resu
         if !plan.list.is_empty() {
             names.extend([METRIC_NAME.to_string(), naming.label.to_string()]);
         }
-        show(request, asked, (&plan, "SHOW TAG KEYS", ""), "tagKey", &mut names)?;
+        let mut tags = BTreeSet::new();
+        let verb = (&*catalog, &plan, "SHOW TAG KEYS", "");
+        show(request, asked, verb, "tagKey", &mut tags)?;
+        let stored = tags.iter().map(|tag| moved_labels::stored_name(tag, naming.label));
+        names.extend(stored.map(Cow::into_owned));
         names.remove("");
     } else {
         for labels in series_of(request, asked, &plan)? {
@@ -378,17 +397,22 @@ pub fn label_values(
     let (bounds, mut values) = (request.bounds(), BTreeSet::new());
     let is_label = !naming.label.is_empty() && name == naming.label;
     if plan.is_of_any_tags && name == METRIC_NAME {
-        for Wanted { measurement, fields, .. } in &plan.list {
+        for Wanted { policy, measurement, fields, .. } in &plan.list {
             for (field, kind) in fields.iter().copied() {
-                values.insert(metric_of(&measurement.name, field, *kind));
+                let metric = naming.metric(&policy.label, &measurement.name, field, *kind);
+                if !naming.is_plain() && !plan.takes(&naming.labels(&policy.label, &metric)) {
+                    continue;
+                }
+                values.insert(metric);
                 bounds.check_series(values.len(), asked)?;
             }
         }
     } else if plan.is_of_any_tags && is_label {
         values.extend(plan.list.iter().map(|wanted| wanted.policy.label.clone()));
     } else if plan.is_of_whole_measurements() && words::is_tag(name) {
-        let with = format!(" WITH KEY = {}", quoted(name));
-        show(request, asked, (&plan, "SHOW TAG VALUES", &with), "value", &mut values)?;
+        let with = format!(" WITH KEY = {}", quoted(moved_labels::own_name(name, naming.label)));
+        let verb = (&*catalog, &plan, "SHOW TAG VALUES", with.as_str());
+        show(request, asked, verb, "value", &mut values)?;
     } else {
         for labels in series_of(request, asked, &plan)? {
             values.extend(labels.get(name).map(str::to_string));
@@ -401,18 +425,17 @@ pub fn label_values(
 fn show(
     request: &mut Request<'_>,
     asked: &Asked<'_>,
-    (plan, verb, with): (&Plan<'_>, &str, &str),
+    (catalog, plan, verb, with): (&Catalog, &Plan<'_>, &str, &str),
     column: &str,
     out: &mut BTreeSet<String>,
 ) -> anyhow::Result<()> {
-    let mut measurements: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
+    let mut measurements: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for Wanted { database, measurement, .. } in &plan.list {
-        let count = database.measurements.len();
-        let (_, names) = measurements.entry(&database.name).or_insert((count, BTreeSet::new()));
-        names.insert(&measurement.name);
+        measurements.entry(&database.name).or_default().insert(&measurement.name);
     }
     let (bounds, time) = (request.bounds(), words::span(&asked.range));
-    for (database, (count, names)) in measurements {
+    for (database, names) in measurements {
+        let count = catalog.measurement_count(database);
         let head = format!("{verb} ON {}", quoted(database));
         let names: Vec<String> = names.into_iter().map(quoted).collect();
         let statement = |from: String| format!("{head}{from}{with} WHERE {time}");

@@ -10,13 +10,15 @@
 use super::super::backend::refusal;
 use super::catalog::{Catalog, Database, FIELDS_MAX, Measurement, Policy};
 use super::words;
-use crate::measurements::metric_of;
+use crate::doors::influx::query::NAMELESS_DATABASE;
+use crate::measurements::{MeasurementTable, Measurements, metric_of};
 use anyhow::ensure;
 use index::CompiledMatchers;
 use model::{Labels, METRIC_NAME, Matcher};
 use std::rc::Rc;
 use std::time::Instant;
 use wire::influx::FieldType;
+use wire::moved_labels;
 
 /// Names between two looks at the time.
 const LOOKS: usize = 1 << 12;
@@ -87,6 +89,44 @@ pub struct Naming<'a> {
     pub label: &'a str,
     /// Whether there are strings.
     pub has_texts: bool,
+    /// Names of fields that do not follow from measurement and field alone.
+    pub names: Option<&'a MeasurementTable>,
+}
+
+impl Naming<'_> {
+    /// Whether all names follow from measurement and field alone.
+    pub fn is_plain(&self) -> bool {
+        self.names.is_none_or(MeasurementTable::has_plain_names)
+    }
+
+    /// Name among measurements of what the label of databases says.
+    fn table<'l>(&self, label: &'l str) -> &'l str {
+        if self.label.is_empty() || label == NAMELESS_DATABASE { "" } else { label }
+    }
+
+    /// The metric of a field of a database.
+    pub fn metric(&self, label: &str, measurement: &str, field: &str, kind: FieldType) -> String {
+        match self.names {
+            Some(names) => names.metric(self.table(label), measurement, field, kind),
+            None => metric_of(measurement, field, kind),
+        }
+    }
+
+    /// Labels that all series of a metric have.
+    pub fn labels(&self, label: &str, metric: &str) -> Labels {
+        match self.label {
+            "" => Labels::from_pairs(&[(METRIC_NAME, metric)]),
+            name => Labels::from_pairs(&[(METRIC_NAME, metric), (name, label)]),
+        }
+    }
+
+    /// Gives names to the fields of a database that have none here.
+    pub fn claim(&self, label: &str, measurements: &Measurements) {
+        let Some(names) = self.names else { return };
+        for (measurement, fields) in measurements {
+            names.claim_names(self.table(label), measurement, fields);
+        }
+    }
 }
 
 impl Set {
@@ -129,7 +169,8 @@ impl<'c> Plan<'c> {
             };
             let (known, tags): (Vec<&Matcher>, Vec<&Matcher>) = set.iter().partition(is_known);
             plan.is_of_any_tags &= tags.is_empty();
-            let known = Set::new(&known, naming, words::conditions(tags.into_iter()))?;
+            let tags: Vec<Matcher> = tags.into_iter().map(|one| of_tag(one, naming)).collect();
+            let known = Set::new(&known, naming, words::conditions(tags.iter()))?;
             for database in &catalog.databases {
                 plan.add(database, &known, naming)?;
             }
@@ -154,7 +195,7 @@ impl<'c> Plan<'c> {
         }
         let mut picks = Vec::new();
         for measurement in &database.measurements {
-            let pick = self.pick(measurement, set, naming)?;
+            let pick = self.pick((measurement, &policies), set, naming)?;
             if let (count, Some(field)) = pick.others {
                 self.unsayable.note(&measurement.name, field, count * policies.len());
             }
@@ -168,10 +209,12 @@ impl<'c> Plan<'c> {
     /// What is wanted of a measurement.
     fn pick(
         &mut self,
-        measurement: &'c Measurement,
+        (measurement, policies): (&'c Measurement, &[&'c Policy]),
         set: &Set,
         naming: Naming<'_>,
     ) -> anyhow::Result<Pick<'c>> {
+        // All policies have the same names, as long as these follow from measurement and field.
+        let policies = policies.get(..1).filter(|_| naming.is_plain()).unwrap_or(policies);
         let (mut fields, mut others) = (Vec::new(), (0, None));
         // Numbers that can be asked for, and those of them that are wanted.
         let (mut numbers, mut wanted_numbers) = (0, 0);
@@ -181,10 +224,12 @@ impl<'c> Plan<'c> {
             let can_be_asked = can_be_asked(&measurement.name, field);
             let is_number = usize::from(!is_text && can_be_asked);
             numbers += is_number;
-            let metric = metric_of(&measurement.name, field, *kind);
-            if (is_text && !naming.has_texts)
-                || !self.takes_name(&set.names, METRIC_NAME, &metric)?
-            {
+            let mut is_taken = false;
+            for policy in policies {
+                let metric = naming.metric(&policy.label, &measurement.name, field, *kind);
+                is_taken |= self.takes_name(&set.names, METRIC_NAME, &metric)?;
+            }
+            if (is_text && !naming.has_texts) || !is_taken {
                 continue;
             }
             if can_be_asked {
@@ -257,6 +302,12 @@ impl<'c> Plan<'c> {
     }
 }
 
+/// A matcher on a label as one on the tag that the label is stored for.
+fn of_tag(matcher: &Matcher, naming: Naming<'_>) -> Matcher {
+    let name = moved_labels::own_name(&matcher.name, naming.label).to_string();
+    Matcher { name, ..matcher.clone() }
+}
+
 impl Unsayable {
     fn note(&mut self, measurement: &str, field: &str, count: usize) {
         if self.count == 0 {
@@ -298,7 +349,7 @@ mod tests {
 
     #[track_caller]
     fn check(set: &[Matcher], expected: &[&str]) {
-        let (catalog, naming) = (catalog(), Naming { label: "db", has_texts: true });
+        let (catalog, naming) = (catalog(), Naming { label: "db", has_texts: true, names: None });
         let deadline = Instant::now() + std::time::Duration::from_secs(60);
         let plan = Plan::new(&catalog, &[set.to_vec()], naming, deadline).expect("matchers");
         let shown = |wanted: &Wanted<'_>| {
@@ -343,7 +394,7 @@ mod tests {
         };
         catalog.databases[1].measurements =
             vec![measurement("a\rb", &["v", "w"]), measurement("m", &["v", "x\0y", "z\u{fffd}"])];
-        let naming = Naming { label: "db", has_texts: true };
+        let naming = Naming { label: "db", has_texts: true, names: None };
         let deadline = Instant::now() + std::time::Duration::from_secs(60);
         let plan = |set: &[Matcher]| {
             Plan::new(&catalog, &[set.to_vec()], naming, deadline).expect("a plan")
@@ -369,7 +420,7 @@ mod tests {
         let policies = (0..600).map(policy).collect();
         let databases = vec![Database { name: "x".to_string(), policies, measurements }];
         let catalog = Catalog { databases, ..Catalog::default() };
-        let naming = Naming { label: "db", has_texts: true };
+        let naming = Naming { label: "db", has_texts: true, names: None };
         let deadline = Instant::now() + std::time::Duration::from_secs(600);
         let plan = |set: &[Matcher]| Plan::new(&catalog, &[set.to_vec()], naming, deadline);
         let error = plan(&[]).expect_err("more than may be");
@@ -391,7 +442,7 @@ mod tests {
             measurements: vec![measurement("m", 900), measurement("n", 100)],
         };
         let catalog = Catalog { databases: vec![database], ..Catalog::default() };
-        let naming = Naming { label: "db", has_texts: true };
+        let naming = Naming { label: "db", has_texts: true, names: None };
         let deadline = Instant::now() + std::time::Duration::from_secs(600);
         let plan = |set: &[Matcher]| {
             Plan::new(&catalog, &[set.to_vec()], naming, deadline).expect("a plan")
@@ -415,7 +466,7 @@ mod tests {
 
     #[test]
     fn whole_measurements_are_told_from_parts() {
-        let (catalog, naming) = (catalog(), Naming { label: "db", has_texts: true });
+        let (catalog, naming) = (catalog(), Naming { label: "db", has_texts: true, names: None });
         let deadline = Instant::now() + std::time::Duration::from_secs(60);
         let plan = |set: &[Matcher]| {
             Plan::new(&catalog, &[set.to_vec()], naming, deadline).expect("a plan")

@@ -5,7 +5,7 @@
 //! begin with. What Prometheus calls an empty label, anchors and Go's regular expressions stay here.
 
 pub use crate::commands::migrate::influxdb::is_sayable;
-use crate::commands::migrate::influxdb::quoted;
+use crate::commands::migrate::influxql::quoted;
 use index::{Demand, demand_of};
 use model::{Matcher, TimeRange};
 use wire::influx::FieldType;

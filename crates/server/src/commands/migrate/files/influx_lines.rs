@@ -46,11 +46,11 @@ impl InfluxLines {
         }
     }
 
-    /// The database as Quipu's label `db` says it.
+    /// The database, or `database/policy`: InfluxDB's names have no slash.
     fn context(&self) -> String {
         match self.policy.is_empty() || self.policy == self.default_policy {
             true => self.database.clone(),
-            false => format!("{}.{}", self.database, self.policy),
+            false => format!("{}/{}", self.database, self.policy),
         }
     }
 
@@ -119,7 +119,12 @@ impl Format for InfluxLines {
             }
             let others = decoded.errors.count() - kept.len() as u64;
             out.faults(others, || "..".to_string());
-            give(&decoded.batch, bytes, (&piece.context, Arc::new(texts.take())), out)?;
+            give(
+                &decoded.batch,
+                bytes,
+                (&piece.context, &self.default_policy, Arc::new(texts.take())),
+                out,
+            )?;
             match decoded.rest {
                 Some(next) => start = next,
                 None => return Ok(()),
@@ -138,7 +143,7 @@ type Lows<'b> = HashMap<&'b str, f64>;
 fn give(
     batch: &WriteBatch<'_>,
     bytes: &[u8],
-    (database, texts): (&str, Arc<Vec<Arc<str>>>),
+    (context, default_policy, texts): (&str, &str, Arc<Vec<Arc<str>>>),
     out: &mut Out<'_>,
 ) -> anyhow::Result<()> {
     let mut types = Types::new();
@@ -156,7 +161,7 @@ fn give(
         let at = match known.get(&row.hash) {
             Some(at) => *at,
             None => {
-                let made = points_of(batch, row, &types, database);
+                let made = points_of(batch, row, &types, (context, default_policy));
                 let made = made.map(|points| Points { texts: texts.clone(), ..points });
                 let made = made.map_err(|why| out.fault(row.position, why)).ok();
                 let at = made.map(|points| {
@@ -193,7 +198,7 @@ fn points_of(
     batch: &WriteBatch<'_>,
     row: &model::Row,
     types: &Types,
-    database: &str,
+    (context, default_policy): (&str, &str),
 ) -> Result<Points, String> {
     let key = batch.key(row);
     let (mut builder, mut measurement) = (LabelsBuilder::new(), String::new());
@@ -212,8 +217,13 @@ fn points_of(
         None => (name.to_string(), kind(name)),
     };
     let fields = shape.fields.iter().map(|name| field(name)).collect();
-    let (database, texts) = (database.to_string(), Arc::default());
-    Ok(Points { database, measurement, tags, fields, rows: Vec::new(), texts })
+    let (database, policy) = match context.split_once('/') {
+        Some((database, policy)) => (format!("{database}.{policy}"), policy.to_string()),
+        None => (context.to_string(), String::new()),
+    };
+    let (texts, default_policy) = (Arc::default(), default_policy.to_string());
+    let rows = Vec::new();
+    Ok(Points { database, policy, default_policy, measurement, tags, fields, rows, texts })
 }
 
 /// The low bits of the long integers of the line whose row is the next, if the row has these.
@@ -313,7 +323,7 @@ mod tests {
                 .as_slice()
             )
         );
-        assert_eq!(shown[2], ("x.long", lines(&["m v=0.5 7\n"]).as_slice()));
+        assert_eq!(shown[2], ("x/long", lines(&["m v=0.5 7\n"]).as_slice()));
         assert_eq!(shown[3].0, "y");
         let longs = "m v=9007199254740993i,w=1i 1\nm v=3i,w=2i 2\n\
                      m v=9007199254740995i,w=-9223372036854775807i 3\nm v=9007199254740992i,w=1i 4\n";

@@ -1,15 +1,19 @@
 //! Statements that are no questions: databases, deletions, and what is not kept here.
 
+use super::super::policies::stored_name;
 use super::super::write::write_made;
 use super::may_come;
+use super::policies::{answered, policy_of};
 use super::source::{NAMELESS_DATABASE, StoreSource, database_matcher, table_name};
 use crate::doors::http::request::Request;
 use crate::doors::http::site;
 use crate::failure::{Failure, Kind};
 use crate::measurements::DATABASES_MAX;
-use influxql::ast::Statement;
-use influxql::{Answer, Deletion, EvalError, Evaluator, Source as _};
-use model::{Matcher, TimeRange};
+use crate::retention_policies::note_of_policies;
+use influxql::ast::{Policy, Statement};
+use influxql::{Answer, Deletion, EvalError, Evaluator, Place, Source as _};
+use model::{Matcher, Metadata, TimeRange};
+use std::collections::BTreeMap;
 
 /// All of time.
 const EVER: TimeRange = TimeRange { start: i64::MIN, end: i64::MAX };
@@ -34,19 +38,18 @@ impl Changes<'_, '_> {
             site::check_headers(&request.headers, None)?;
         }
         let done = match statement {
-            Statement::CreateDatabase { name, .. } => self.create(name)?,
+            Statement::CreateDatabase { name, policy } => self.create(name, policy.as_ref())?,
             Statement::DropDatabase { name } => self.drop_database(name)?,
             Statement::DropMeasurement { name } => self.drop_measurement(name)?,
             Statement::DropSeries { .. } | Statement::Delete { .. } => self.delete(statement)?,
-            // The retention is the server's: one for all.
-            Statement::CreateRetentionPolicy { database, .. }
-            | Statement::AlterRetentionPolicy { database, .. }
-            | Statement::DropRetentionPolicy { database, .. } => {
-                match self.source.has_database(database) {
-                    Ok(true) => Answer::default(),
-                    Ok(false) => Answer::failed(format!("database not found: {database}")),
-                    Err(error) => Answer::failed(error.to_string()),
-                }
+            Statement::CreateRetentionPolicy { database, policy } => {
+                answered(self.create_policy(database, policy))?
+            }
+            Statement::AlterRetentionPolicy { database, policy } => {
+                answered(self.alter_policy(database, policy))?
+            }
+            Statement::DropRetentionPolicy { database, name } => {
+                answered(self.drop_policy(database, name))?
             }
             Statement::ShowStats | Statement::ShowDiagnostics | Statement::ShowQueries => {
                 self.about_the_server(statement)
@@ -59,18 +62,24 @@ impl Changes<'_, '_> {
             Statement::Select(_) => self.select_into(request, statement)?,
             _ => Answer::failed("this statement is not supported"),
         };
+        self.source.app.tag_keys.clear();
         Ok(done)
     }
 
     /// Stores what a SELECT selects as lines are stored; what is stored before something fails stays.
     fn select_into(&self, request: &Request, statement: &Statement) -> Result<Answer, Failure> {
-        let database = match self.evaluator.target_database(statement) {
-            Ok(database) => database,
+        let (database, policy) = match self.evaluator.target(statement) {
+            Ok(target) => target,
             Err(error) => return Ok(Answer::failed(error.to_string())),
+        };
+        let named = Some(database.as_str()).filter(|name| *name != NAMELESS_DATABASE);
+        let stored = match stored_name(self.source.app, named, policy.as_deref()) {
+            Ok(stored) => stored,
+            Err(failure) => return Ok(Answer::failed(failure.message)),
         };
         let mut failure = None;
         let mut sink = |lines: &str| {
-            write_made(self.source.app, request, &database, lines).map_err(|error| {
+            write_made(self.source.app, request, stored.clone(), lines).map_err(|error| {
                 let words = EvalError::new(error.to_string());
                 failure = Some(error);
                 words
@@ -87,37 +96,87 @@ impl Changes<'_, '_> {
         }
     }
 
-    fn create(&self, name: &str) -> Result<Answer, Failure> {
+    fn create(&self, name: &str, policy: Option<&Policy>) -> Result<Answer, Failure> {
         let app = self.source.app;
+        if let Some(refused) = self.refuse_policy_name(name) {
+            return Ok(refused);
+        }
         let size_max = app.config.store.limits.label_value_size_max;
         if size_max < name.len() {
             let message =
                 format!("a database's name has at most {size_max} bytes (max-label-value-size)");
             return Ok(Answer::failed(message));
         }
-        if app.config.insert.database_label.is_empty() || name == NAMELESS_DATABASE {
-            return Ok(Answer::default());
+        if let Some(Err(failure)) = policy.map(policy_of) {
+            return answered(Err(failure));
         }
-        Ok(match app.measurements.create(&app.store, name).map_err(Failure::of_write)? {
-            true => Answer::default(),
-            false => Answer::failed(format!("there are {DATABASES_MAX} databases, the limit")),
-        })
+        let is_noted = !app.config.insert.database_label.is_empty() && name != NAMELESS_DATABASE;
+        if is_noted && !app.measurements.create(&app.store, name).map_err(Failure::of_write)? {
+            let message = format!("there are {DATABASES_MAX} databases, the limit");
+            return Ok(Answer::failed(message));
+        }
+        match policy {
+            Some(policy) => answered(self.create_first_policy(name, policy)),
+            None => Ok(Answer::default()),
+        }
     }
 
     fn drop_database(&self, name: &str) -> Result<Answer, Failure> {
         let app = self.source.app;
-        let Some(matcher) = database_matcher(app, name).filter(|_| name != NAMELESS_DATABASE)
-        else {
+        if let Some(refused) = self.refuse_policy_name(name) {
+            return Ok(refused);
+        }
+        if app.config.insert.database_label.is_empty() || name == NAMELESS_DATABASE {
             let message = format!("the database {name} is all that was written without one");
             return Ok(Answer::failed(message));
-        };
-        let set = vec![matcher];
-        let series = app.store.delete(std::slice::from_ref(&set), EVER)?;
-        app.measurements.forget(&app.store, name, None).map_err(Failure::of_write)?;
-        // Lines that were stored between the two are noted nowhere.
-        app.store.delete(&[set], EVER)?;
+        }
+        let _changing = app.policies.lock_changes();
+        // A dropped first policy may have samples under the database's name that came otherwise.
+        let own = std::iter::once(name.to_string());
+        let mut stored: Vec<String> = own.chain(app.policies.stored_names(name)).collect();
+        stored.sort();
+        stored.dedup();
+        let sets = stored.iter().filter_map(|stored| Some(vec![database_matcher(app, stored)?]));
+        let sets: Vec<Vec<Matcher>> = sets.collect();
+        let forgotten: Vec<(&str, Option<&str>)> =
+            stored.iter().map(|stored| (stored.as_str(), None)).collect();
+        let is_noted = app.policies.noted(name).is_some();
+        let notes: Vec<Metadata> =
+            is_noted.then(|| note_of_policies(name, None)).into_iter().collect();
+        let noted = || app.policies.set_noted(name, None);
+        let series = self.delete_and_forget(&sets, &forgotten, &notes, noted)?;
         tracing::info!(database = name, series, "dropped a database on request");
         Ok(Answer::default())
+    }
+
+    /// Deletes samples of all time, forgets measurements (or whole databases, by the names under
+    /// which they are stored) and puts `notes`: after a crash all of it is done, or nothing. `noted` is
+    /// called when the notes are there.
+    pub(super) fn delete_and_forget(
+        &self,
+        sets: &[Vec<Matcher>],
+        forgotten: &[(&str, Option<&str>)],
+        notes: &[Metadata],
+        noted: impl FnOnce(),
+    ) -> Result<u64, Failure> {
+        let app = self.source.app;
+        let gone = forgotten.iter().flat_map(|(database, measurement)| {
+            app.measurements.notes_of_forgetting(database, *measurement)
+        });
+        // Of two with one name the last counts.
+        let all = gone.chain(notes.iter().cloned()).map(|note| (note.metric.clone(), note));
+        let all: BTreeMap<String, Metadata> = all.collect();
+        let all: Vec<Metadata> = all.into_values().collect();
+        let series = app.store.delete_with_notes(sets, EVER, &all, &mut || {
+            for (database, measurement) in forgotten {
+                app.measurements.forget(&app.store, database, *measurement)?;
+            }
+            app.store.put_notes_of_deletion(notes)
+        })?;
+        noted();
+        // Lines that were stored between the two are noted nowhere.
+        app.store.delete(sets, EVER)?;
+        Ok(series)
     }
 
     fn drop_measurement(&self, name: &str) -> Result<Answer, Failure> {
@@ -125,32 +184,60 @@ impl Changes<'_, '_> {
         if self.database.is_empty() {
             return Ok(Answer::failed("database name required"));
         }
-        match self.source.measurements(self.database) {
-            Ok(all) if all.iter().any(|other| other == name) => {}
-            // A field's metric is no measurement, though it has a name like one.
-            Ok(_) => return Ok(Answer::default()),
-            Err(error) => return Ok(Answer::failed(error.to_string())),
-        }
-        if let Some(refused) = self.refuse_shared(name) {
+        if let Some(refused) = self.refuse_policy_name(self.database) {
             return Ok(refused);
         }
-        let set = self.source.stored_series_of(self.database, name, &[]);
-        let series = app.store.delete(std::slice::from_ref(&set), EVER)?;
-        let table = table_name(app, self.database);
-        app.measurements.forget(&app.store, table, Some(name)).map_err(Failure::of_write)?;
-        // Lines that were stored between the two are noted nowhere.
-        app.store.delete(&[set], EVER)?;
+        let mut databases = Vec::new();
+        for database in app.policies.stored_names(self.database) {
+            match self.source.measurements(&database) {
+                Ok(all) if all.iter().any(|other| other == name) => databases.push(database),
+                // A field's metric is no measurement, though it has a name like one.
+                Ok(_) => {}
+                Err(error) => return Ok(Answer::failed(error.to_string())),
+            }
+        }
+        if let Some(refused) = databases.iter().find_map(|one| self.refuse_shared(one, name)) {
+            return Ok(refused);
+        }
+        if databases.is_empty() {
+            return Ok(Answer::default());
+        }
+        let sets = databases.iter().map(|one| self.source.stored_series_of(one, name, &[]));
+        let sets: Vec<Vec<Matcher>> = sets.collect();
+        let forgotten: Vec<(&str, Option<&str>)> =
+            databases.iter().map(|one| (table_name(app, one), Some(name))).collect();
+        let series = self.delete_and_forget(&sets, &forgotten, &[], || ())?;
         tracing::info!(measurement = name, series, "dropped a measurement on request");
         Ok(Answer::default())
     }
 
     /// The answer to who would delete another measurement's samples with those of this one.
-    fn refuse_shared(&self, measurement: &str) -> Option<Answer> {
-        let (metric, other) = self.source.shared_metric(self.database, measurement)?;
+    fn refuse_shared(&self, database: &str, measurement: &str) -> Option<Answer> {
+        let (metric, other) = self.source.shared_metric(database, measurement)?;
         Some(Answer::failed(format!(
             "measurements {measurement} and {other} are both stored as metric {metric}: nothing is \
              deleted; use /api/v1/admin/tsdb/delete_series"
         )))
+    }
+
+    /// The answer to a condition that means the label of databases: no series of the measurement has a
+    /// tag of that name.
+    fn refuse_database_label(&self, deletions: &[Deletion]) -> Result<Option<Answer>, EvalError> {
+        let label = &self.source.app.config.insert.database_label;
+        for Deletion { database, measurement, sets, .. } in deletions {
+            let is_named = sets.iter().flatten().any(|matcher| matcher.name == *label);
+            let place = Place { database, measurement, range: EVER };
+            if is_named
+                && !label.is_empty()
+                && self.source.tag_values(&place, label, &[])?.is_empty()
+            {
+                return Ok(Some(Answer::failed(format!(
+                    "measurement {measurement} has no tag {label}, which is the label of databases: \
+                     nothing is deleted"
+                ))));
+            }
+        }
+        Ok(None)
     }
 
     fn delete(&self, statement: &Statement) -> Result<Answer, Failure> {
@@ -161,24 +248,28 @@ impl Changes<'_, '_> {
             Ok(deletions) => deletions,
             Err(error) => return Ok(Answer::failed(error.to_string())),
         };
-        let label = &self.source.app.config.insert.database_label;
-        let sets = || deletions.iter().flat_map(|deletion| &deletion.sets).flatten();
-        if !label.is_empty() && sets().any(|matcher| matcher.name == *label) {
-            return Ok(Answer::failed(format!(
-                "{label} is no tag but the label of databases: nothing is deleted"
-            )));
+        match self.refuse_database_label(&deletions) {
+            Ok(None) => {}
+            Ok(Some(refused)) => return Ok(refused),
+            Err(error) => return Ok(Answer::failed(error.to_string())),
         }
-        let mut refused = deletions.iter().map(|deletion| &deletion.measurement);
-        if let Some(refused) = refused.find_map(|name| self.refuse_shared(name)) {
+        let mut refused = deletions.iter();
+        if let Some(refused) =
+            refused.find_map(|one| self.refuse_shared(&one.database, &one.measurement))
+        {
             return Ok(refused);
         }
-        let mut series = 0;
-        for Deletion { measurement, sets, range } in deletions {
-            let of =
-                |set: &Vec<Matcher>| self.source.stored_series_of(self.database, &measurement, set);
-            let sets: Vec<Vec<Matcher>> = sets.iter().map(of).collect();
-            series += self.source.app.store.delete(&sets, range)?;
+        // All at once: after a crash it is done, or not begun.
+        let Some(range) = deletions.first().map(|one| one.range) else {
+            return Ok(Answer::default());
+        };
+        let mut all = Vec::new();
+        for Deletion { database, measurement, sets, .. } in &deletions {
+            all.extend(
+                sets.iter().map(|set| self.source.stored_series_of(database, measurement, set)),
+            );
         }
+        let series = self.source.app.store.delete_within(&all, range, &self.source.limits)?;
         tracing::info!(series, "deleted samples on request");
         Ok(Answer::default())
     }

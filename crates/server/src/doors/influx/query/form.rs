@@ -34,7 +34,7 @@ impl Form {
         let epoch = request.params.filled("epoch").map_or(Epoch::Text, Epoch::parse);
         let indent = if is_on(request, "pretty") { INDENT } else { 0 };
         let accept = request.headers.get("accept").and_then(|value| value.to_str().ok());
-        let kind = match accept.unwrap_or_default() {
+        let kind = match accept.unwrap_or_default().to_ascii_lowercase().as_str() {
             accept if accept.starts_with("application/csv") => Kind::Csv("application/csv"),
             accept if accept.starts_with("text/csv") => Kind::Csv("text/csv"),
             _ if is_on(request, "chunked") => {

@@ -79,6 +79,11 @@ impl SeriesSet for Longs {
         self.samples.len()
     }
 
+    fn memory_size(&self) -> usize {
+        let places = size_of_val(self.places.as_slice());
+        self.samples.memory_size() + self.lows.memory_size() + places
+    }
+
     fn tags(&self, wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError> {
         self.samples.tags(wanted)
     }

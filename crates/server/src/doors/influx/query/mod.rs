@@ -12,6 +12,7 @@
 mod changes;
 mod form;
 mod longs;
+mod policies;
 pub(super) mod source;
 
 use crate::app::App;
@@ -23,7 +24,7 @@ use crate::failure::Failure;
 use form::Form;
 use hyper::{Method, StatusCode};
 use influxql::ast::Statement;
-use influxql::{Allowance, Answer as Rows, Evaluator, Limits, Parameters, Source as _};
+use influxql::{Allowance, Answer as Rows, Evaluator, Limits, Parameters};
 use serde_json::json;
 use source::StoreSource;
 pub use source::{NAMELESS_DATABASE, table_name};
@@ -32,9 +33,6 @@ use std::time::Duration;
 use store::SelectLimits;
 
 use super::write::VERSION;
-
-/// Bytes of memory that a point of an answer takes, about.
-const POINT_SIZE: u64 = 64;
 
 /// What the selections of a request may cost all together, in samples read, to be answered without a
 /// worker thread: half a millisecond, as of PromQL (decision 7).
@@ -85,7 +83,7 @@ pub fn query_brief(app: &Arc<App>, request: &Request) -> Option<Answer> {
 /// What the statements of a request may cost.
 pub(super) struct Bounds {
     limits: SelectLimits,
-    points_max: usize,
+    rows: Limits,
 }
 
 impl Bounds {
@@ -95,8 +93,8 @@ impl Bounds {
     /// For a parameter that says something else and cannot.
     pub fn of(app: &App, request: &Request) -> Result<Bounds, Failure> {
         let (bytes, _) = selection::memory_max(app);
-        let points_max = usize::try_from(bytes / POINT_SIZE).unwrap_or(usize::MAX);
-        Ok(Bounds { limits: selection::limits(app, request)?, points_max })
+        let rows = Limits::of_memory(usize::try_from(bytes).unwrap_or(usize::MAX));
+        Ok(Bounds { limits: selection::limits(app, request)?, rows })
     }
 
     /// Those of what is answered where it arrives; none for what is no such statement.
@@ -109,7 +107,7 @@ impl Bounds {
         self.limits.cost_max = BRIEF_COST_MAX / selections.max(1) as u64;
         let until = request.started + BRIEF_TIME_MAX;
         self.limits.deadline = Some(self.limits.deadline.map_or(until, |at| at.min(until)));
-        self.points_max = self.points_max.min(BRIEF_POINTS_MAX);
+        self.rows.points_max = self.rows.points_max.min(BRIEF_POINTS_MAX);
         Some(self)
     }
 }
@@ -144,7 +142,8 @@ fn answers(
 ) -> Result<(Vec<Rows>, Partial), Failure> {
     let partial = Partial::of(app, request)?;
     let database = request.params.filled("db").unwrap_or("");
-    let rows = run(app, request, (database, statements), (&partial, bounds))?;
+    let policy = request.params.filled("rp").unwrap_or("");
+    let rows = run(app, request, ((database, policy), statements), (&partial, bounds))?;
     Ok((rows, partial))
 }
 
@@ -159,14 +158,14 @@ fn noted(mut rows: Vec<Rows>, partial: &Partial) -> Vec<Rows> {
     rows
 }
 
-/// The names of all databases.
+/// Names of all buckets: databases, and `database/policy`.
 ///
 /// # Errors
 /// When the store cannot be asked.
-pub fn databases(app: &App, request: &Request) -> Result<Vec<String>, Failure> {
+pub fn buckets(app: &App, request: &Request) -> Result<Vec<String>, Failure> {
     let limits = selection::limits(app, request)?;
     let source = StoreSource { app, questions: app.store.strict().showing_all(), limits };
-    source.databases().map_err(|error| Failure::internal(error.to_string()))
+    flux::bucket_names(&source).map_err(|error| Failure::internal(error.to_string()))
 }
 
 /// A text that is no query.
@@ -179,20 +178,22 @@ fn refused(error: &str) -> Answer {
         .with_header("x-influxdb-error", header)
 }
 
-/// Evaluates the statements, up to the first that fails.
+/// Evaluates the statements about a database and a policy, which may be empty, up to the first that
+/// fails.
 ///
 /// # Errors
 /// When the store fails, or a statement may not come this way.
 pub(super) fn run(
     app: &Arc<App>,
     request: &Request,
-    (database, statements): (&str, &[Statement]),
+    ((database, policy), statements): ((&str, &str), &[Statement]),
     (partial, bounds): (&Partial, &Bounds),
 ) -> Result<Vec<Rows>, Failure> {
     let limits = bounds.limits.clone();
+    // It has the strings, and the types of fields.
+    partial.note_side_file(app, "metadata");
     let source = StoreSource { app, questions: partial.noting(app).showing_all(), limits };
-    let limits = Limits { points_max: bounds.points_max };
-    let evaluator = Evaluator::new(&source, database, request.now, limits);
+    let evaluator = Evaluator::new(&source, database, request.now, bounds.rows).with_policy(policy);
     let mut answers = Vec::new();
     let mut has_failed = false;
     for statement in statements {
@@ -218,14 +219,7 @@ fn is_on(request: &Request, name: &str) -> bool {
     matches!(request.params.get(name), Some("true" | "1" | "t" | "T" | "TRUE" | "True"))
 }
 
-/// Whether a statement may come with this method: what destroys anything may not come as a link.
+/// Whether a statement may come with this method: a link must not change anything.
 fn may_come(request: &Request, statement: &Statement) -> bool {
-    statement.is_read_only()
-        || matches!(
-            statement,
-            Statement::CreateDatabase { .. }
-                | Statement::CreateRetentionPolicy { .. }
-                | Statement::AlterRetentionPolicy { .. }
-        )
-        || request.method == Method::POST
+    statement.is_read_only() || request.method == Method::POST
 }

@@ -3,16 +3,20 @@
 
 use super::longs::Longs;
 use crate::app::App;
-use crate::measurements::{Measurements, low_metric_of, metric_of};
+use crate::measurements::Measurements;
 use crate::texts::TextTable;
 use influxql::ast::DataType;
-use influxql::{EvalError, Fields, Place, SampleSink, SeriesSet, SharedSet, Source};
+use influxql::{
+    EvalError, Fields, Place, RetentionPolicy, SampleSink, SeriesSet, SharedSet, Source,
+};
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{Questions, SelectLimits, Selection};
 use wire::influx::FieldType;
+use wire::moved_labels;
 
 /// The database of what was written without one.
 pub const NAMELESS_DATABASE: &str = "quipu";
@@ -79,15 +83,31 @@ impl StoreSource<'_> {
         self.app.measurements.measurements(table_name(self.app, database), asks)
     }
 
+    /// The metric of a field.
+    fn metric_of(
+        &self,
+        database: &str,
+        measurement: &str,
+        (field, kind): (&str, FieldType),
+    ) -> String {
+        self.app.measurements.metric(table_name(self.app, database), measurement, field, kind)
+    }
+
+    /// The metric of the low bits of a field.
+    fn low_metric_of(&self, database: &str, measurement: &str, field: &str) -> String {
+        self.app.measurements.low_metric(table_name(self.app, database), measurement, field)
+    }
+
     /// The names of the metrics of a measurement.
     pub fn metrics(&self, database: &str, measurement: &str) -> Vec<String> {
         match self.written(database, measurement) {
             Some(fields) => {
                 let mut names = Vec::with_capacity(fields.len());
                 for (field, kind) in &fields {
-                    names.push(metric_of(measurement, field, *kind));
+                    names.push(self.metric_of(database, measurement, (field, *kind)));
                     if self.has_texts_beside(database, measurement, field) {
-                        names.push(metric_of(measurement, field, FieldType::String));
+                        let text = (field.as_str(), FieldType::String);
+                        names.push(self.metric_of(database, measurement, text));
                     }
                 }
                 names
@@ -105,8 +125,21 @@ impl StoreSource<'_> {
     ) -> Vec<Matcher> {
         let mut set = vec![name_matcher(&self.metrics(database, measurement))];
         set.extend(self.database(database));
-        set.extend_from_slice(matchers);
+        set.extend(self.stored_matchers(matchers));
         set
+    }
+
+    /// Matchers on tags as matchers on labels.
+    fn stored_matchers(&self, matchers: &[Matcher]) -> impl Iterator<Item = Matcher> {
+        matchers.iter().map(|matcher| {
+            let name = self.label_of_tag(&matcher.name).into_owned();
+            Matcher { name, ..matcher.clone() }
+        })
+    }
+
+    /// Label of a tag: one that has the name of the label of databases is stored under another.
+    fn label_of_tag<'t>(&self, tag: &'t str) -> Cow<'t, str> {
+        moved_labels::stored_name(tag, &self.app.config.insert.database_label)
     }
 
     /// What the series of a measurement that match have in common, those of low bits among them.
@@ -121,15 +154,16 @@ impl StoreSource<'_> {
         // A field of floats may have been one of integers.
         let may_have = |kind: &FieldType| !matches!(kind, FieldType::String | FieldType::Boolean);
         let with_lows = fields.iter().filter(|(_, kind)| may_have(kind));
-        names.extend(with_lows.map(|(field, _)| low_metric_of(measurement, field)));
+        let low = |field: &str| self.low_metric_of(database, measurement, field);
+        names.extend(with_lows.map(|(field, _)| low(field)));
         let mut set = vec![name_matcher(&names)];
         set.extend(self.database(database));
-        set.extend_from_slice(matchers);
+        set.extend(self.stored_matchers(matchers));
         set
     }
 
-    /// A metric of a measurement that is another's, too, and that one: `a` with a field `b_c` and
-    /// `a_b` with a field `c` have one.
+    /// A metric of a measurement that is another's, too, and that one: in stores of earlier versions `a`
+    /// with a field `b_c` and `a_b` with a field `c` have one.
     pub fn shared_metric(&self, database: &str, measurement: &str) -> Option<(String, String)> {
         let all = self.measurements_of(database);
         let own: BTreeSet<String> = self.metrics(database, measurement).into_iter().collect();
@@ -151,7 +185,7 @@ impl StoreSource<'_> {
         let (table, asks) = (table_name(self.app, place.database), self.questions.asks());
         let kind = self.app.measurements.field(table, place.measurement, field, asks);
         let name = match kind {
-            Some(kind) => metric_of(place.measurement, field, kind),
+            Some(kind) => self.metric_of(place.database, place.measurement, (field, kind)),
             None => place.measurement.to_string(),
         };
         (name, kind)
@@ -167,7 +201,7 @@ impl StoreSource<'_> {
     ) -> Result<Selection, EvalError> {
         let mut set = vec![name_matcher(names)];
         set.extend(self.database(place.database));
-        set.extend_from_slice(matchers);
+        set.extend(self.stored_matchers(matchers));
         self.questions.select(&[set], place.range, limits).map_err(failed)
     }
 
@@ -193,18 +227,29 @@ impl StoreSource<'_> {
         if kind != Some(FieldType::Long) || series.is_empty() {
             return Ok(Box::new(series));
         }
-        let name = low_metric_of(place.measurement, field);
+        let lows = self.low_bits(place, field, matchers)?;
+        Ok(if lows.is_empty() { Box::new(series) } else { Box::new(Longs::join(series, lows)?) })
+    }
+
+    /// The series of the low bits of a field.
+    fn low_bits(
+        &self,
+        place: &Place<'_>,
+        field: &str,
+        matchers: &[Matcher],
+    ) -> Result<Selected, EvalError> {
+        let name = self.low_metric_of(place.database, place.measurement, field);
         let (app, limits) = (self.app, self.limits.clone());
         // Nobody else has low bits.
         let here = StoreSource { app, questions: self.questions.own(), limits };
         let lows = here.series_named(place, &[name], matchers, &self.limits)?;
         let all = 0..lows.len();
-        let lows = self.selected(Arc::new(lows), vec![all], None);
-        Ok(if lows.is_empty() { Box::new(series) } else { Box::new(Longs::join(series, lows)?) })
+        Ok(self.selected(Arc::new(lows), vec![all], None))
     }
 
-    fn is_tag(&self, name: &str) -> bool {
-        name != METRIC_NAME && name != self.app.config.insert.database_label
+    /// Whether a label is a tag.
+    fn is_tag(&self, label: &str) -> bool {
+        label != METRIC_NAME && label != self.app.config.insert.database_label
     }
 
     /// Fails for who must not be kept waiting: a list may be of the whole index.
@@ -234,13 +279,17 @@ fn type_of(kind: FieldType) -> DataType {
 
 impl Source for StoreSource<'_> {
     fn check(&self) -> Result<(), EvalError> {
-        self.limits.check_deadline().map_err(failed)
+        self.limits.check_interrupt().map_err(failed)
     }
 
     fn has_database(&self, database: &str) -> Result<bool, EvalError> {
-        let label = &self.app.config.insert.database_label;
-        if label.is_empty() || database == NAMELESS_DATABASE || self.app.measurements.has(database)
-        {
+        let (app, label) = (self.app, &self.app.config.insert.database_label);
+        if !label.is_empty() && app.policies.owner(database).is_some() {
+            // Samples of a policy are read and deleted by the names of its database and itself.
+            return Ok(false);
+        }
+        let is_noted = || app.measurements.has(database) || app.policies.has(database);
+        if label.is_empty() || database == NAMELESS_DATABASE || is_noted() {
             return Ok(true);
         }
         self.may_list()?;
@@ -256,11 +305,35 @@ impl Source for StoreSource<'_> {
         if !label.is_empty() {
             self.may_list()?;
             names.extend(self.app.measurements.databases());
+            names.extend(self.app.policies.databases());
             let found = self.questions.label_values(label, &[], EVER, &self.limits);
             names.extend(found.map_err(failed)?);
         }
         names.remove("");
+        names.retain(|name| self.app.policies.owner(name).is_none());
         Ok(names.into_iter().collect())
+    }
+
+    fn policies(&self, database: &str) -> Result<Vec<RetentionPolicy>, EvalError> {
+        Ok(self.app.policies.get(database).listed())
+    }
+
+    fn policy_database(&self, database: &str, policy: Option<&str>) -> Result<String, EvalError> {
+        let unknown = match self.app.policies.stored_name(database, policy) {
+            Ok(stored) => return Ok(stored),
+            Err(unknown) => unknown,
+        };
+        // Samples that a copy or a legacy backend has brought under the name of a policy.
+        let stored = format!("{database}.{unknown}");
+        let has_label = !self.app.config.insert.database_label.is_empty();
+        match policy.is_some() && has_label && self.has_database(&stored)? {
+            true => Ok(stored),
+            false => Err(EvalError::new(format!("retention policy not found: {unknown}"))),
+        }
+    }
+
+    fn policy_databases(&self, database: &str) -> Result<Vec<String>, EvalError> {
+        Ok(self.app.policies.stored_names(database))
     }
 
     fn measurements(&self, database: &str) -> Result<Vec<String>, EvalError> {
@@ -269,11 +342,11 @@ impl Source for StoreSource<'_> {
         let mut of_metric: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for (measurement, fields) in &written {
             for (field, kind) in fields {
-                let name = metric_of(measurement, field, *kind);
+                let name = self.metric_of(database, measurement, (field, *kind));
                 of_metric.entry(name).or_default().push(measurement);
                 // Low bits are no measurement, and have none without their samples.
-                of_metric.entry(low_metric_of(measurement, field)).or_default();
-                let texts = metric_of(measurement, field, FieldType::String);
+                of_metric.entry(self.low_metric_of(database, measurement, field)).or_default();
+                let texts = self.metric_of(database, measurement, (field, FieldType::String));
                 of_metric.entry(texts).or_default().push(measurement);
             }
         }
@@ -314,7 +387,33 @@ impl Source for StoreSource<'_> {
         let found = self.questions.label_names(&sets, place.range, &self.limits);
         let mut names = found.map_err(failed)?;
         names.retain(|name| self.is_tag(name));
+        let label = &self.app.config.insert.database_label;
+        for name in &mut names {
+            *name = moved_labels::own_name(name, label).to_string();
+        }
+        names.sort();
         Ok(names)
+    }
+
+    fn all_tag_keys(&self, place: &Place<'_>) -> Result<Vec<String>, EvalError> {
+        let mut keys = self.tag_keys(place, &[])?;
+        let Place { database, measurement, .. } = *place;
+        if let Some(known) = self.app.tag_keys.get(database, measurement) {
+            keys.extend(known);
+        } else {
+            // Legacy backends are asked for the time of the query alone, and damage of other times
+            // makes no answer partial.
+            let (app, limits) = (self.app, self.limits.clone());
+            let questions = app.store.strict().own().showing_all();
+            let here = StoreSource { app, questions, limits };
+            if let Ok(known) = here.tag_keys(&Place { range: EVER, ..*place }, &[]) {
+                app.tag_keys.put(database, measurement, &known);
+                keys.extend(known);
+            }
+        }
+        keys.sort();
+        keys.dedup();
+        Ok(keys)
     }
 
     fn tag_values(
@@ -323,21 +422,21 @@ impl Source for StoreSource<'_> {
         key: &str,
         matchers: &[Matcher],
     ) -> Result<Vec<String>, EvalError> {
-        if !self.is_tag(key) {
+        let label = self.label_of_tag(key);
+        if !self.is_tag(&label) {
             return Ok(Vec::new());
         }
         self.may_list()?;
         let sets = self.set_of(place, matchers);
-        self.questions.label_values(key, &sets, place.range, &self.limits).map_err(failed)
+        self.questions.label_values(&label, &sets, place.range, &self.limits).map_err(failed)
     }
 
     fn tag_sets(&self, place: &Place<'_>, matchers: &[Matcher]) -> Result<Vec<Labels>, EvalError> {
         self.may_list()?;
         let sets = self.set_of(place, matchers);
         let found = self.questions.series(&sets, place.range, &self.limits).map_err(failed)?;
-        let label = self.app.config.insert.database_label.as_bytes();
-        let mut tags: Vec<Labels> =
-            found.iter().map(|labels| without_names(labels, label)).collect();
+        let label = &self.app.config.insert.database_label;
+        let mut tags: Vec<Labels> = found.iter().map(|labels| tags_of(labels, label)).collect();
         tags.sort();
         tags.dedup();
         Ok(tags)
@@ -367,10 +466,31 @@ impl Source for StoreSource<'_> {
         field: &str,
         matchers: &[Matcher],
     ) -> Result<Box<dyn SeriesSet + '_>, EvalError> {
-        let name = metric_of(place.measurement, field, FieldType::String);
+        let text = (field, FieldType::String);
+        let name = self.metric_of(place.database, place.measurement, text);
         let selection = self.series_named(place, &[name], matchers, &self.limits)?;
         let all = 0..selection.len();
         Ok(Box::new(self.selected(Arc::new(selection), vec![all], Some(FieldType::String))))
+    }
+
+    fn select_integers(
+        &self,
+        place: &Place<'_>,
+        field: &str,
+        matchers: &[Matcher],
+    ) -> Result<Option<Box<dyn SeriesSet + '_>>, EvalError> {
+        if !matches!(self.metric(place, field), (_, Some(FieldType::Float))) {
+            return Ok(None);
+        }
+        let lows = self.low_bits(place, field, matchers)?;
+        if lows.is_empty() {
+            return Ok(None);
+        }
+        let (name, kind) = self.metric(place, field);
+        let selection = self.series_named(place, &[name], matchers, &self.limits)?;
+        let all = 0..selection.len();
+        let series = self.selected(Arc::new(selection), vec![all], kind);
+        Ok(Some(Box::new(Longs::join(series, lows)?)))
     }
 
     fn select_together(
@@ -428,9 +548,16 @@ fn runs_by_name(
     Ok(runs)
 }
 
-/// The labels that are tags.
-fn without_names(labels: &Labels, database_label: &[u8]) -> Labels {
-    labels.only(|name| name != METRIC_NAME.as_bytes() && name != database_label)
+/// The labels that are tags, under the names of the tags.
+fn tags_of(labels: &Labels, database_label: &str) -> Labels {
+    let is_tag = |name: &[u8]| name != METRIC_NAME.as_bytes() && name != database_label.as_bytes();
+    let tags = labels.only(is_tag);
+    let own = |name| moved_labels::own_name(name, database_label);
+    if tags.iter().all(|(name, _)| own(name).len() == name.len()) {
+        return tags;
+    }
+    let pairs: Vec<(&str, &str)> = tags.iter().map(|(name, value)| (own(name), value)).collect();
+    Labels::from_pairs(&pairs)
 }
 
 /// The series of a field.
@@ -464,12 +591,23 @@ impl SeriesSet for Selected {
         self.runs.iter().map(Range::len).sum()
     }
 
+    fn memory_size(&self) -> usize {
+        // Fields share a selection by their series.
+        let all = self.selection.len().max(1);
+        self.selection.memory_size() / all * self.len()
+    }
+
     fn tags(&self, wanted: Option<&[&str]>) -> Result<Vec<Labels>, EvalError> {
         let mut out = Vec::with_capacity(self.len());
-        let label = self.database_label.as_bytes();
+        let label = &self.database_label;
+        let stored = |tag| moved_labels::stored_name(tag, label);
+        let stored: Option<Vec<Cow<'_, str>>> =
+            wanted.map(|tags| tags.iter().copied().map(stored).collect());
+        let names: Option<Vec<&str>> =
+            stored.as_ref().map(|names| names.iter().map(|name| &**name).collect());
         for run in &self.runs {
-            let mut sink = |_, labels: Labels| out.push(without_names(&labels, label));
-            self.selection.read_labels(run.clone(), wanted, &mut sink).map_err(failed)?;
+            let mut sink = |_, labels: Labels| out.push(tags_of(&labels, label));
+            self.selection.read_labels(run.clone(), names.as_deref(), &mut sink).map_err(failed)?;
         }
         Ok(out)
     }

@@ -8,6 +8,7 @@ use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::{Context, Known};
 use crate::doors::redis::hub::Hub;
 use crate::doors::redis::registry::registry;
+use crate::doors::redis::settings::Settings;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::number::parse_i64;
 use kv::{CommandError, Keyspace, Reply as _};
@@ -144,8 +145,8 @@ fn gen_pass(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 // ---- changing users ----
 
 /// Whether new users may use all channels.
-fn has_all_channels(hub: &Hub) -> bool {
-    hub.settings.text("acl-pubsub-default") == "allchannels"
+pub fn has_all_channels(settings: &Settings) -> bool {
+    settings.text("acl-pubsub-default") == "allchannels"
 }
 
 fn set_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -153,7 +154,7 @@ fn set_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if name.iter().any(|byte| byte.is_ascii_whitespace() || *byte == 0) {
         return Err(CommandError::new("ERR Usernames can't contain spaces or null characters"));
     }
-    let all_channels = has_all_channels(context.hub);
+    let all_channels = has_all_channels(&context.hub.settings);
     let known = context.hub.acl.user(name).map(|user| User::clone(user));
     let mut user = known.unwrap_or_else(|| User::new(name, all_channels));
     let rules = acl::whole_rules(&context.args[3..]).map_err(CommandError::new)?;
@@ -226,17 +227,16 @@ fn close_user(hub: &mut Hub, keys: &mut Keyspace, name: &[u8], own: u64) -> bool
 // ---- the file ----
 
 fn load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    let path = context.redis.file_of(FILE_NAME);
-    if !context.redis.app.vfs.exists(&path).unwrap_or(false) {
+    let before: BTreeMap<Vec<u8>, Arc<User>> = context.hub.acl.users.clone();
+    let loaded = context
+        .redis
+        .load_users(context.hub)
+        .map_err(|reason| CommandError::new(format!("ERR {reason}")))?;
+    if !loaded {
         return Err(CommandError::new(
             "ERR This Redis instance is not configured to use an ACL file. ACL SAVE makes one in the data directory",
         ));
     }
-    let before: BTreeMap<Vec<u8>, Arc<User>> = context.hub.acl.users.clone();
-    context
-        .redis
-        .load_users(context.hub)
-        .map_err(|reason| CommandError::new(format!("ERR {reason}")))?;
     let mut closes_self = false;
     for (name, user) in before {
         let is_same = context.hub.acl.user(&name).is_some_and(|after| after.line() == user.line());
@@ -252,9 +252,9 @@ fn save(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let lines = context.hub.acl.users.values().map(|user| user.line());
     let mut text = lines.collect::<Vec<_>>().join(&b'\n');
     text.push(b'\n');
-    let (vfs, path) = (context.redis.app.vfs.clone(), context.redis.file_of(FILE_NAME));
+    let kv = context.redis.kv.clone();
     context.session.work =
-        Some(Box::new(move |out| match vfs::write_atomic(vfs.as_ref(), &path, &text) {
+        Some(Box::new(move |out| match kv.write_credentials(FILE_NAME, &text) {
             Ok(()) => out.ok(),
             Err(error) => out.error(&format!("ERR the file of users cannot be written: {error}")),
         }));
@@ -262,23 +262,23 @@ fn save(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 impl Redis {
-    /// Sets the users that the file has, and the default one; none if it is wrong.
+    /// Replaces the users by those of `users.acl`. Returns false without such a file. Changes
+    /// nothing if the file is damaged.
     ///
     /// # Errors
-    /// What is wrong.
-    pub fn load_users(&self, hub: &mut Hub) -> Result<(), String> {
+    /// When the file is damaged, lost or has a wrong rule.
+    pub fn load_users(&self, hub: &mut Hub) -> Result<bool, String> {
+        let Some(file) = self.kv.read_credentials(FILE_NAME)? else { return Ok(false) };
+        let users = acl::Acl::read(&file.bytes, has_all_channels(&hub.settings));
         let path = self.file_of(FILE_NAME);
-        let vfs = &self.app.vfs;
-        if !vfs.exists(&path).map_err(|error| error.to_string())? {
-            return Ok(());
-        }
-        let text = vfs.read(&path).map_err(|error| error.to_string())?;
-        let users = acl::Acl::read(&text, has_all_channels(hub));
         let users = users.map_err(|reason| format!("{}:{reason}", path.display()))?;
         let default = hub.acl.users.get(b"default".as_slice()).cloned();
         hub.acl.users = default.into_iter().map(|user| (user.name.to_vec(), user)).collect();
         users.into_iter().for_each(|user| hub.acl.put(user));
-        Ok(())
+        if !(file.is_sealed && file.is_listed) {
+            self.kv.write_credentials(FILE_NAME, &file.bytes)?;
+        }
+        Ok(true)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::doors::redis::hub::Hub;
 use crate::doors::redis::settings::parse::Kind;
 use crate::doors::redis::settings::{MEMORY_MIN, Settings, read_line};
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
+use kv::credentials::CredentialFile;
 use kv::error::SYNTAX;
 use kv::value::stream::BlockLimits;
 use kv::{CommandError, Keyspace, KvDurability, Reply as _};
@@ -133,13 +134,14 @@ impl Redis {
         let mut hub = self.hub();
         let config = &self.app.config;
         let idle_ms = self.idle_timeout_ms.load(Relaxed);
-        let known: [(&str, String); 8] = [
+        let known: [(&str, String); 9] = [
             ("port", self.address.port().to_string()),
             ("bind", self.address.ip().to_string()),
             ("databases", keys.database_count().to_string()),
             ("dir", config.data_dir.display().to_string()),
             ("maxclients", self.connections_max.to_string()),
             ("timeout", (idle_ms / 1000).to_string()),
+            ("enable-debug-command", config.redis_debug.clone()),
             ("maxmemory", config.kv.memory_max.to_string()),
             ("appendfsync", durability_name(config.kv.durability).to_owned()),
         ];
@@ -147,24 +149,32 @@ impl Redis {
             hub.settings.put(name, value);
         }
         hub.settings_before = hub.settings.clone();
+        let loaded = self.load_settings(&mut hub, &mut keys);
+        let loaded = loaded.and_then(|()| self.load_users(&mut hub).map(drop));
+        if let Err(reason) = loaded {
+            tracing::error!("clients of Redis are refused: {reason}");
+            let shown = reason.replace(&format!("{}/", config.data_dir.display()), "");
+            let shown = format!("clients of Redis are refused: {shown}");
+            self.app.closed.credentials.get_or_init(|| shown);
+            self.credentials_fault.get_or_init(|| reason);
+        }
+    }
+
+    /// Sets the parameters of `settings.conf`.
+    ///
+    /// # Errors
+    /// When the file is damaged or lost, or a parameter of a file without a checksum is wrong.
+    fn load_settings(&self, hub: &mut Hub, keys: &mut Keyspace) -> Result<(), String> {
+        let Some(file) = self.kv.read_credentials(FILE_NAME)? else { return Ok(()) };
         let path = self.file_of(FILE_NAME);
-        let lines = match self.app.vfs.exists(&path) {
-            Ok(true) => self.app.vfs.read(&path).unwrap_or_default(),
-            _ => Vec::new(),
-        };
-        let mut set: Vec<&str> = Vec::new();
-        for line in String::from_utf8_lossy(&lines).lines() {
-            let Some((name, value)) = read_line(line) else { continue };
-            let parameter = Settings::parameter(name);
-            match hub.settings.set(name, &value) {
-                Ok(()) => set.extend(parameter.map(|parameter| parameter.name)),
-                Err(reason) => tracing::warn!("{}: {name}: {reason}", path.display()),
-            }
+        let on_unknown = &mut |what: String| tracing::warn!("{}:{what}", path.display());
+        let set = read_settings(&file, &mut hub.settings, on_unknown);
+        let set = set.map_err(|reason| format!("{}:{reason}", path.display()))?;
+        self.apply(hub, keys, &set);
+        if !(file.is_sealed && file.is_listed) {
+            self.kv.write_credentials(FILE_NAME, &file.bytes)?;
         }
-        self.apply(&mut hub, &mut keys, &set);
-        if let Err(reason) = self.load_users(&mut hub) {
-            tracing::error!("users are not as their file says: {reason}");
-        }
+        Ok(())
     }
 
     /// A file in the folder of keys.
@@ -209,6 +219,47 @@ impl Redis {
     }
 }
 
+/// Sets the parameters of a file of settings, and returns their names. Lines of another version go to
+/// `on_unknown`.
+///
+/// # Errors
+/// When a line cannot be read, with its number.
+pub fn read_settings(
+    file: &CredentialFile,
+    settings: &mut Settings,
+    on_unknown: &mut dyn FnMut(String),
+) -> Result<Vec<&'static str>, String> {
+    let mut set: Vec<&str> = Vec::new();
+    for (at, line) in String::from_utf8_lossy(&file.bytes).lines().enumerate() {
+        let number = at + 1;
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let read = read_line(line).ok_or_else(|| "expected `name \"value\"`".to_owned());
+        let read = read.and_then(|(name, value)| {
+            let put = settings.set(name, &value);
+            put.map(|()| name).map_err(|reason| format!("{name}: {reason}"))
+        });
+        match read {
+            Ok(name) => set.extend(Settings::parameter(name).map(|one| one.name)),
+            // Another version wrote it.
+            Err(reason) if file.is_sealed && !line.starts_with("requirepass") => {
+                on_unknown(format!("{number}: {reason}"));
+            }
+            Err(reason) => return Err(format!("{number}: {reason}")),
+        }
+    }
+    Ok(set)
+}
+
+/// The hash that a password is given as: `#` and the 64 digits of its SHA-256, as users have it.
+fn hash_of(password: &str) -> Option<&str> {
+    let hash = password.strip_prefix('#')?;
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    (hash.len() == 64 && hash.bytes().all(is_digit)).then_some(hash)
+}
+
 /// Gives the default user the one password that `requirepass` says.
 fn set_password(hub: &mut Hub) {
     let password = hub.settings.text("requirepass").to_owned();
@@ -217,7 +268,8 @@ fn set_password(hub: &mut Hub) {
     user.passwords.clear();
     user.needs_no_password = password.is_empty();
     if !password.is_empty() {
-        user.passwords.push(sha256(password.as_bytes()));
+        let hash = hash_of(&password).map_or_else(|| sha256(password.as_bytes()), str::to_owned);
+        user.passwords.push(hash);
     }
     hub.acl.put(user);
 }
@@ -246,10 +298,15 @@ fn reset_stat(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 fn rewrite(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    let lines = context.hub.settings.lines_unlike(&context.hub.settings_before);
-    let (vfs, path) = (context.redis.app.vfs.clone(), context.redis.file_of(FILE_NAME));
+    let mut settings = context.hub.settings.clone();
+    let password = settings.text("requirepass").to_owned();
+    if !password.is_empty() && hash_of(&password).is_none() {
+        settings.put("requirepass", format!("#{}", sha256(password.as_bytes())));
+    }
+    let lines = settings.lines_unlike(&context.hub.settings_before);
+    let kv = context.redis.kv.clone();
     context.session.work =
-        Some(Box::new(move |out| match vfs::write_atomic(vfs.as_ref(), &path, lines.as_bytes()) {
+        Some(Box::new(move |out| match kv.write_credentials(FILE_NAME, lines.as_bytes()) {
             Ok(()) => out.ok(),
             Err(error) => out.error(&format!("ERR Rewriting config file: {error}")),
         }));

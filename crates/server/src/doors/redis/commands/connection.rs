@@ -7,6 +7,7 @@ use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::hub::Hub;
 use crate::doors::redis::session::{ReplyMode, Session};
+use crate::telemetry::Limit;
 use kv::commands::{ALLOW_BUSY, FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
@@ -125,7 +126,14 @@ pub fn say_who(context: &mut Login<'_>) -> Result<Flow, CommandError> {
 
 /// Lets a client in who knows a user's password, or what the flags say.
 fn log_in(context: &mut Login<'_>, name: &[u8], password: &[u8]) -> Result<(), CommandError> {
-    let credentials = &context.redis.app.config.credentials;
+    let app = &context.redis.app;
+    if !app.logins.may_try(context.session.peer) {
+        app.telemetry.limit_hit(Limit::FailedLogins);
+        return Err(CommandError::new(
+            "ERR too many failed attempts to authenticate from this address, try again later",
+        ));
+    }
+    let credentials = &app.config.credentials;
     let by_flags = credentials.are_required() && {
         let (name, password) = (std::str::from_utf8(name), std::str::from_utf8(password));
         name.is_ok_and(|name| {
@@ -147,6 +155,8 @@ fn log_in(context: &mut Login<'_>, name: &[u8], password: &[u8]) -> Result<(), C
     };
     let Some(user) = user.filter(|user| is_right(user)) else {
         let name = name.to_vec();
+        let delay = app.logins.fail(context.session.peer);
+        context.session.login_delay = context.session.login_delay.max(delay);
         context.redis.refused(context.session, context.now_ms, context.hub, &name);
         return Err(CommandError::new(
             "WRONGPASS invalid username-password pair or user is disabled.",

@@ -1,13 +1,14 @@
-//! `DEBUG`: what test suites ask for. From this machine alone.
+//! `DEBUG`: what test suites ask for. Off unless `--redis.enable-debug-command` allows it.
 
 use super::persistence::save;
-use super::{DoorCommand, Flow, command};
+use super::{DoorCommand, Flow, Run, command, help};
 use crate::doors::redis::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::error::{NO_KEY, SYNTAX};
 use kv::number::{float_arg, int_arg};
 use kv::value::{Stored as _, Str};
 use kv::{CommandError, Mode, Reply as _};
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 /// The longest sleep, in seconds: nobody else is served meanwhile.
@@ -24,61 +25,22 @@ pub const COMMANDS: &[DoorCommand] = &[
 ];
 
 fn debug(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    if !context.session.peer.is_none_or(|peer| peer.ip().is_loopback()) {
+    let is_local = context.session.peer.is_none_or(|peer| peer.ip().is_loopback());
+    let is_allowed = match context.redis.app.config.redis_debug.as_str() {
+        "yes" => true,
+        "local" => is_local,
+        _ => false,
+    };
+    if !is_allowed {
         return Err(CommandError::new(
-            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local connection, otherwise you need to set this option in the configuration file, and then restart the server.",
+            "ERR DEBUG command not allowed. Start the server with --redis.enable-debug-command=local, and run it from a local connection",
         ));
     }
+    let name = context.args[1].to_ascii_lowercase();
     let argc = context.args.len();
-    match (context.args[1].to_ascii_lowercase().as_slice(), argc) {
-        (b"sleep", 3) => sleep(context),
-        (b"set-active-expire", 3) => {
-            context.keys.expires_by_itself = int_arg(context.args[2])? != 0;
-            done(context)
-        }
-        (b"reload" | b"loadaof", _) if context.mode == Mode::Client => save(context),
-        (b"object", 3..) => object(context),
-        (b"sdslen", 3) => sds_len(context),
-        (b"error", 3) => {
-            Err(CommandError::new(String::from_utf8_lossy(context.args[2]).into_owned()))
-        }
-        (b"log", 3) => {
-            tracing::info!("DEBUG LOG: {}", String::from_utf8_lossy(context.args[2]));
-            done(context)
-        }
-        (b"change-repl-id", 2) => {
-            let parts = (0..5).map(|_| format!("{:08x}", context.keys.random() & 0xffff_ffff));
-            context.hub.replication_id = parts.collect();
-            done(context)
-        }
-        (b"stringmatch-len", 4) => string_match(context),
-        (b"populate", 3..=5) => populate(context),
-        (b"protocol", 3) => protocol(context),
-        (b"set-disable-deny-scripts", 3) => {
-            context.hub.lets_scripts_debug = context.args[2] == b"1";
-            done(context)
-        }
-        (b"digest", 2) => digest(context),
-        (b"digest-value", 2..) => digest_values(context),
-        (b"htstats" | b"htstats-key", 3..) => {
-            context.session.out.verbatim("txt", b"");
-            Ok(Flow::Next)
-        }
-        // What Redis can be told of its own inside and we have none of.
-        (
-            b"quicklist-packed-threshold"
-            | b"set-skip-checksum-validation"
-            | b"replybuffer"
-            | b"pause-cron"
-            | b"dict-resizing"
-            | b"aof-flush-sleep"
-            | b"config-rewrite-force-all"
-            | b"replicate"
-            | b"client-enforce-reply-list",
-            _,
-        ) => done(context),
-        (b"jmap", _) => done(context),
-        _ => {
+    match SUBCOMMANDS.iter().find(|one| one.name.as_bytes() == name && one.argc.contains(&argc)) {
+        Some(subcommand) => (subcommand.run)(context),
+        None => {
             let word = String::from_utf8_lossy(context.args[1]);
             Err(CommandError::new(format!(
                 "ERR unknown subcommand or wrong number of arguments for '{word}'. Try DEBUG HELP."
@@ -87,8 +49,99 @@ fn debug(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     }
 }
 
+/// A word that `DEBUG` knows.
+struct Subcommand {
+    name: &'static str,
+    /// Arguments with both names.
+    argc: RangeInclusive<usize>,
+    run: Run,
+}
+
+const fn subcommand(name: &'static str, argc: RangeInclusive<usize>, run: Run) -> Subcommand {
+    Subcommand { name, argc, run }
+}
+
+const ANY: usize = usize::MAX;
+
+#[rustfmt::skip] // a table
+const SUBCOMMANDS: &[Subcommand] = &[
+    subcommand("change-repl-id", 2..=2, change_replication_id),
+    subcommand("digest", 2..=2, digest),
+    subcommand("digest-value", 2..=ANY, digest_values),
+    subcommand("error", 3..=3, error),
+    subcommand("help", 2..=2, show_help),
+    subcommand("htstats", 3..=ANY, no_statistics),
+    subcommand("htstats-key", 3..=ANY, no_statistics),
+    subcommand("loadaof", 2..=ANY, reload),
+    subcommand("log", 3..=3, log),
+    subcommand("object", 3..=ANY, object),
+    subcommand("populate", 3..=5, populate),
+    subcommand("protocol", 3..=3, protocol),
+    subcommand("reload", 2..=ANY, reload),
+    subcommand("sdslen", 3..=3, sds_len),
+    subcommand("set-active-expire", 3..=3, set_active_expire),
+    subcommand("set-disable-deny-scripts", 3..=3, set_disable_deny_scripts),
+    subcommand("sleep", 3..=3, sleep),
+    subcommand("stringmatch-len", 4..=4, string_match),
+    // Settings of parts of Redis that Quipu does not have: accepted, without effect.
+    subcommand("aof-flush-sleep", 2..=ANY, done),
+    subcommand("client-enforce-reply-list", 2..=ANY, done),
+    subcommand("config-rewrite-force-all", 2..=ANY, done),
+    subcommand("dict-resizing", 2..=ANY, done),
+    subcommand("jmap", 2..=ANY, done),
+    subcommand("pause-cron", 2..=ANY, done),
+    subcommand("quicklist-packed-threshold", 2..=ANY, done),
+    subcommand("replicate", 2..=ANY, done),
+    subcommand("replybuffer", 2..=ANY, done),
+    subcommand("set-skip-checksum-validation", 2..=ANY, done),
+];
+
 fn done(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     context.session.out.ok();
+    Ok(Flow::Next)
+}
+
+fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let names: Vec<String> = SUBCOMMANDS.iter().map(|one| one.name.to_ascii_uppercase()).collect();
+    let lines: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| *name != "HELP").collect();
+    help(context, &lines)
+}
+
+fn set_active_expire(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    context.keys.expires_by_itself = int_arg(context.args[2])? != 0;
+    done(context)
+}
+
+fn set_disable_deny_scripts(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    context.hub.lets_scripts_debug = context.args[2] == b"1";
+    done(context)
+}
+
+fn reload(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    match context.mode {
+        Mode::Client => save(context),
+        _ => Err(CommandError::new("ERR DEBUG RELOAD is not allowed in transactions and scripts")),
+    }
+}
+
+fn error(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    Err(CommandError::new(String::from_utf8_lossy(context.args[2]).into_owned()))
+}
+
+fn log(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    tracing::info!("DEBUG LOG: {}", String::from_utf8_lossy(context.args[2]));
+    done(context)
+}
+
+fn change_replication_id(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    let parts = (0..5).map(|_| format!("{:08x}", context.keys.random() & 0xffff_ffff));
+    context.hub.replication_id = parts.collect();
+    done(context)
+}
+
+fn no_statistics(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    context.session.out.verbatim("txt", b"");
     Ok(Flow::Next)
 }
 
@@ -102,7 +155,6 @@ fn sleep(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|l| !l.is_zero()) {
         std::thread::park_timeout(left);
     }
-    context.keys.set_now(context.redis.kv.now_ms());
     done(context)
 }
 

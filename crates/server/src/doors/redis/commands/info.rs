@@ -325,7 +325,7 @@ fn stats(context: &Context<'_>, text: &mut String) {
         "expired_time_cap_reached_count": 0,
         "expire_cycle_cpu_milliseconds": 0,
         "evicted_keys": 0,
-        "evicted_clients": 0,
+        "evicted_clients": hub.evicted_clients.load(Relaxed),
         "total_eviction_exceeded_time": 0,
         "current_eviction_exceeded_time": 0,
         "keyspace_hits": of_keys.hits.saturating_sub(before.hits),

@@ -20,9 +20,11 @@ mod server;
 mod slowlog;
 pub mod transactions;
 
+pub use acl::has_all_channels;
 pub use client::describe;
 #[cfg(test)]
 pub use command::group_name;
+pub use config::read_settings;
 pub use connection::REDIS_VERSION;
 pub use persistence::Saving;
 

@@ -50,7 +50,11 @@ fn replica_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if redis.replication.failover.progress() != Progress::None {
         return Err(CommandError::new("ERR REPLICAOF not allowed while failing over."));
     }
-    if redis.replication.link.state().primary == primary {
+    let is_known = {
+        let state = redis.replication.link.state();
+        state.fault.is_empty() && state.primary == primary
+    };
+    if is_known {
         if primary.is_some() {
             context.session.out.simple("OK Already connected to specified master");
         } else {
@@ -102,6 +106,9 @@ fn repl_conf(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             }
             b"capa" if value.eq_ignore_ascii_case(b"eof") => hello.takes_eof = true,
             b"capa" if value.eq_ignore_ascii_case(b"psync2") => hello.takes_other_id = true,
+            b"capa" if value.eq_ignore_ascii_case(replication::FIELD_EXPIRY) => {
+                hello.takes_field_expiry = true;
+            }
             b"capa" | b"version" => {}
             // Of a connection that is no replica's these say nothing, and are not answered.
             b"ack" | b"getack" => return Ok(Flow::Next),
@@ -165,8 +172,10 @@ fn wait(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     }
     let wanted = parse_i64(context.args[1]).ok_or(kv::error::NOT_INTEGER)?;
     let deadline_ms = deadline(context, context.args[2])?;
-    // What came before it in the same batch is told first.
-    redis.kv.commit(context.keys).map_err(|error| CommandError::new(format!("ERR {error}")))?;
+    // Send earlier changes of the same batch first. A transaction stays in one piece.
+    if context.mode == Mode::Client {
+        redis.kv.commit(context.keys).map_err(|error| CommandError::new(format!("ERR {error}")))?;
+    }
     let (offset, count) = {
         let feed = redis.replication.feed();
         (feed.end(), feed.acked_count(feed.end()))

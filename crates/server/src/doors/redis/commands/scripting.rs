@@ -99,10 +99,9 @@ fn run_script(
     let is_read_only = context.info.name.ends_with("_ro");
     let mut engine = redis.scripting.engine();
     let seed = context.keys.random();
-    let script = match has_text {
-        true => engine.script(&redis.scripting.busy, digest, args[1], seed)?,
-        false => engine.cache.get(digest).ok_or(NO_SUCH_SCRIPT)?,
-    };
+    let body = has_text.then_some(args[1]);
+    let script = engine.script(&redis.scripting.busy, digest, body, seed)?;
+    let script = script.ok_or(NO_SUCH_SCRIPT)?;
     let (keys, arguments) = args[3..].split_at(key_count);
     may_run(context, script.flags, is_read_only)?;
     let job = Job {
@@ -134,10 +133,8 @@ fn may_run(context: &Context<'_>, flags: Flags, is_read_only: bool) -> Result<()
             "OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'",
         ));
     }
-    match context.redis.kv.failure() {
-        Some(reason) => Err(CommandError::new(format!(
-            "MISCONF Quipu takes no writes until it is restarted, for its log failed: {reason}"
-        ))),
+    match context.redis.refusal_for(context.session.is_primary) {
+        Some(reason) => Err(CommandError::new(format!("MISCONF Quipu takes no writes: {reason}"))),
         None => Ok(()),
     }
 }
@@ -161,8 +158,8 @@ fn script(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             let digest = sha1_hex(args[2]);
             let mut engine = redis.scripting.engine();
             let seed = context.keys.random();
-            engine.script(&redis.scripting.busy, &digest, args[2], seed)?;
-            engine.cache.mark_loaded(&digest);
+            engine.script(&redis.scripting.busy, &digest, Some(args[2]), seed)?;
+            engine.cache.keep_source(&digest, args[2]);
             context.session.out.text(&digest);
         }
         (b"load", _) => return arity("script|load"),
@@ -302,8 +299,10 @@ fn fcall(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     }
     may_run(context, function.flags, is_read_only)?;
     let (keys, arguments) = args[3..].split_at(count);
+    let callback = vm.lua.registry_value(&function.function);
+    let callback = callback.map_err(|error| CommandError::new(format!("ERR {error}")))?;
     let job = Job {
-        function: function.function.clone(),
+        function: callback,
         name: &function.name,
         keys,
         arguments,
@@ -330,6 +329,7 @@ fn function_load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         return Err(CommandError::new("ERR Function code is missing"));
     };
     let conflict = if replaces { Conflict::Replace } else { Conflict::Refuse };
+    redis.scripting.check_libraries()?;
     let mut engine = redis.scripting.engine();
     let name = engine.add_library(&redis.scripting.busy, context.keys.random(), code, conflict)?;
     Ok(answer_when_kept(context, engine, move |out| out.text(&name)))
@@ -358,6 +358,7 @@ fn answer_when_kept(
 
 fn function_delete(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
+    redis.scripting.check_libraries()?;
     let mut engine = redis.scripting.engine();
     let name = String::from_utf8_lossy(context.args[2]);
     if !engine.remove_library(&name) {
@@ -375,6 +376,7 @@ fn function_flush(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     }
     let redis = context.redis;
     let mut engine = redis.scripting.engine();
+    redis.scripting.give_libraries_up(&redis.kv)?;
     engine.flush_libraries();
     Ok(answer_when_kept(context, engine, |out| out.ok()))
 }
@@ -399,9 +401,13 @@ fn function_restore(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             ));
         }
     };
+    if !flushes {
+        redis.scripting.check_libraries()?;
+    }
     let mut engine = redis.scripting.engine();
     let seed = context.keys.random();
     engine.restore(&redis.scripting.busy, seed, context.args[2], conflict, flushes)?;
+    redis.scripting.give_libraries_up(&redis.kv)?;
     Ok(answer_when_kept(context, engine, |out| out.ok()))
 }
 

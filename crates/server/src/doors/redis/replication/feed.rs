@@ -105,6 +105,11 @@ impl Feed {
         (self.backlog_size, self.behind_max) = (backlog_size, behind_max);
     }
 
+    /// Bytes that may wait for one replica.
+    pub fn behind_max(&self) -> usize {
+        self.behind_max
+    }
+
     /// Forgets all, as when nobody follows any more: then changes are not told.
     pub fn switch_off(&mut self) {
         self.start = self.end();

@@ -6,6 +6,7 @@
 //!    └── a second later ◄── anything that breaks ◄── commands ◄────┘   REPLCONF ACK each second
 //! ```
 
+use super::FIELD_EXPIRY;
 use super::link::{Stage, State};
 use super::spool::Spool;
 use super::tls::{self, TlsWords, Wire};
@@ -256,6 +257,7 @@ impl Following<'_> {
         // Old primaries know none of this, and that does no harm.
         self.say(&[b"REPLCONF", b"listening-port", port.as_bytes()]).await?;
         self.say(&[b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]).await?;
+        self.say(&[b"REPLCONF", b"capa", FIELD_EXPIRY]).await?;
         Ok(())
     }
 
@@ -464,11 +466,10 @@ impl Following<'_> {
             return Ok(batch);
         }
         let mut keys = door.kv.lock();
-        keys.set_now(door.kv.now_ms());
+        self.session.set_clock(door.app.vfs.now(), &mut keys);
         let mut hub = door.hub();
         self.session.user_generation = hub.acl.generation;
         keys.sees_expired = true;
-        let guards = keys.has_series(kv::series::SERIES_DB).unwrap_or(true);
         let mut at = 0;
         let ended = loop {
             let rest = self.bytes.get(at..).unwrap_or_default();
@@ -485,7 +486,7 @@ impl Following<'_> {
                     batch.wants_ack = is_ask_for_ack(&args);
                     let flow = match batch.wants_ack {
                         true => Flow::Next,
-                        false => door.obey(&mut self.session, &mut keys, &mut hub, &args, guards),
+                        false => door.obey(&mut self.session, &mut keys, &mut hub, &args),
                     };
                     at += size;
                     self.session.primary_read += size as u64;
@@ -499,7 +500,7 @@ impl Following<'_> {
             }
         };
         batch.has_more |= batch.wants_ack;
-        keys.sees_expired = false;
+        (keys.sees_expired, keys.is_writing) = (false, false);
         drop(hub);
         batch.lsn = door.kv.commit(&mut keys).map_err(|error| format!("the log: {error}"))?;
         let is_crowded = keys.is_crowded();

@@ -5,13 +5,11 @@
 
 use crate::doors::redis::connection::Redis;
 use crate::doors::redis::hub::Hub;
+use kv::primary::{PrimaryRecord, ReplicaState};
 use kv::{Keyspace, Kv};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
-
-/// The file that says whom this server follows.
-const FILE_NAME: &str = "replica-of";
 
 /// How far this server is with its primary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,6 +62,9 @@ pub struct State {
     pub dump_size: Option<u64>,
     /// Whether the keys here are neither what they were nor what the primary has.
     pub is_partial: bool,
+    /// Why it is not known who is followed; empty unless the file that names the primary is damaged. The
+    /// server is a replica without a link then, and takes no writes.
+    pub fault: String,
     /// Why it last broke.
     pub failure: String,
     /// Its commands that could not be done here.
@@ -182,7 +183,7 @@ impl Link {
             *state = State { generation, ..State::default() };
             offset
         };
-        keys.leaves_expired = false;
+        (keys.leaves_expired, keys.sees_expired) = (false, false);
         self.is_replica.store(false, Relaxed);
         self.is_loading.store(false, Relaxed);
         hub.replication_id = door.new_name();
@@ -246,7 +247,7 @@ impl Link {
             is_partial,
             ..State::default()
         };
-        keys.leaves_expired = is_replica;
+        (keys.leaves_expired, keys.sees_expired) = (is_replica, false);
         self.is_replica.store(is_replica, Relaxed);
         self.is_loading.store(is_partial, Relaxed);
         if is_replica {
@@ -262,15 +263,11 @@ impl Link {
         primary: Option<&(String, u16)>,
         is_partial: bool,
     ) -> Result<(), String> {
-        let line = match primary {
-            Some((host, port)) => {
-                let what = if is_partial { "partial" } else { "whole" };
-                format!("{host} {port} {what}\n")
-            }
-            None => String::new(),
-        };
-        let kept = kv.write_beside(FILE_NAME, line.as_bytes());
-        kept.map_err(|error| format!("{FILE_NAME} cannot be written: {error}"))
+        let state = if is_partial { ReplicaState::Partial } else { ReplicaState::Whole };
+        let record =
+            primary.map(|(host, port)| PrimaryRecord { host: host.clone(), port: *port, state });
+        let kept = kv.write_primary(record.as_ref());
+        kept.map_err(|error| format!("the primary cannot be written down: {error}"))
     }
 
     /// Notes that what is here is replaced now, unless somebody else is followed by now.
@@ -305,21 +302,42 @@ impl Link {
         Ok(())
     }
 
-    /// Goes on with the primary of the last run.
+    /// Goes on with the primary of the last run. Where its file is damaged the server is a replica without
+    /// a link.
     pub fn recall(&self, door: &Redis) {
-        let line = match door.kv.read_beside(FILE_NAME) {
-            Ok(line) => String::from_utf8_lossy(&line.unwrap_or_default()).into_owned(),
-            Err(error) => return tracing::error!("{FILE_NAME} cannot be read: {error}"),
+        let record = match door.kv.read_primary() {
+            Ok(Some(record)) => record,
+            Ok(None) => return,
+            Err(reason) => return self.enter_without_primary(door, reason),
         };
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let [host, port, what] = words[..]
-            && let Ok(port) = port.parse()
-        {
-            tracing::info!("a replica of {host}:{port}, as before (REPLICAOF NO ONE ends that)");
-            let whole = if what == "partial" { Wholeness::Partial } else { Wholeness::AsKnown };
-            let mut keys = door.kv.lock();
-            keys.set_now(door.kv.now_ms());
-            self.enter(&mut keys, &mut door.hub(), Some((host.to_owned(), port)), whole);
+        let PrimaryRecord { host, port, state } = record;
+        if state == ReplicaState::Snapshot {
+            tracing::info!(
+                "the keys are a snapshot of a replica of {host}:{port}: they follow nobody"
+            );
+            let forgotten = self.keep(&door.kv, None, false);
+            return forgotten.unwrap_or_else(|error| tracing::warn!("{error}"));
         }
+        tracing::info!("a replica of {host}:{port}, as before (REPLICAOF NO ONE ends that)");
+        let is_partial = state == ReplicaState::Partial;
+        let whole = if is_partial { Wholeness::Partial } else { Wholeness::AsKnown };
+        let primary = (host, port);
+        // An earlier version wrote it without a checksum.
+        if let Err(error) = self.keep(&door.kv, Some(&primary), is_partial) {
+            tracing::warn!("{error}");
+        }
+        let mut keys = door.kv.lock();
+        keys.set_now(door.kv.now_ms());
+        self.enter(&mut keys, &mut door.hub(), Some(primary), whole);
+    }
+
+    /// Follows nobody and takes no writes until a person decides.
+    fn enter_without_primary(&self, door: &Redis, reason: String) {
+        tracing::error!("keys take no writes and follow no primary: {reason}");
+        let mut keys = door.kv.lock();
+        let mut state = self.state();
+        *state = State { generation: state.generation + 1, fault: reason, ..State::default() };
+        keys.leaves_expired = true;
+        self.is_replica.store(true, Relaxed);
     }
 }

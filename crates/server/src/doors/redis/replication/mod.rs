@@ -13,7 +13,7 @@ pub mod feed;
 pub mod following;
 pub mod link;
 pub mod migrate;
-mod obeying;
+pub mod obeying;
 pub mod primary;
 mod show;
 mod spool;
@@ -33,6 +33,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 /// Bytes that may wait for a replica where nothing else is said.
 const BEHIND_MAX: usize = 256 << 20;
 
+/// The capability of a replica that takes dumps with the expiry of hash fields. Redis ignores it.
+pub const FIELD_EXPIRY: &[u8] = b"hash-field-expiry";
+
 /// What a connection said of itself before it asks to be a replica, and what it asks for.
 #[derive(Clone, Debug, Default)]
 pub struct Hello {
@@ -44,6 +47,8 @@ pub struct Hello {
     pub takes_eof: bool,
     /// Whether it can take the name of another feed to go on with.
     pub takes_other_id: bool,
+    /// Whether it can take a dump with the expiry of hash fields.
+    pub takes_field_expiry: bool,
     /// What it wants: the name of a feed and the offset of the next byte; none for all from now on.
     pub wanted: Option<(String, i64)>,
     /// Whether it said `SYNC`, the older way.
@@ -79,19 +84,19 @@ impl Replication {
 pub fn begin(door: &Arc<Redis>) {
     let weak = Arc::downgrade(door);
     door.replication.door.get_or_init(|| weak.clone());
-    door.kv.set_follower(Box::new(move |keys, effects| {
+    door.kv.set_follower(Box::new(move |effects| {
         if let Some(door) = weak.upgrade() {
-            tell(&door, keys, effects);
+            tell(&door, effects);
         }
     }));
 }
 
-/// Tells replicas what was logged. Records of several effects are transactions.
-fn tell(door: &Redis, keys: &mut Keyspace, effects: &Effects) {
+/// Tells replicas what was logged. Records of several commands are transactions.
+fn tell(door: &Redis, effects: &Effects) {
     let mut feed = door.replication.feed();
-    let mut is_open = effects.count() == 1;
+    let mut is_open = kv::replicate::is_one_command(effects);
     let is_many = !is_open;
-    let left_out = kv::replicate::tell(keys, effects, &mut |db, words| {
+    let left_out = kv::replicate::tell(effects, &mut |db, words| {
         if !is_open {
             feed.push(Some(db), &[b"MULTI"]);
             is_open = true;
@@ -106,7 +111,15 @@ fn tell(door: &Redis, keys: &mut Keyspace, effects: &Effects) {
 }
 
 impl Redis {
-    /// Tells replicas of a command that is about no keys: a message, or a library of functions.
+    /// Tells replicas of a command that is about no keys, behind what was done before it: a message,
+    /// or a library of functions.
+    pub fn tell_replicas_in_turn(&self, keys: &mut Keyspace, db: u8, args: &[&[u8]]) {
+        if self.replication.feed().is_on {
+            keys.send_to_replicas(db, args);
+        }
+    }
+
+    /// Tells replicas something at once: a question to them.
     pub fn tell_replicas(&self, args: &[&[u8]]) {
         let mut feed = self.replication.feed();
         if feed.is_on {

@@ -3,14 +3,21 @@
 use crate::doors::redis::acl::User;
 use crate::doors::redis::commands::Flow;
 use crate::doors::redis::connection::Redis;
+use crate::doors::redis::dispatch::Context;
+use crate::doors::redis::hub::Hub;
 use crate::doors::redis::session::Session;
-use kv::Keyspace;
 use kv::keyspace::Emptying;
+use kv::number::parse_i64;
+use kv::replicate::field_expiry;
+use kv::series::SERIES_DB;
+use kv::{Keyspace, Reply as _};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Commands of the primary that could not be done which are named in the log.
 const NAMED_COUNT_MAX: u64 = 10;
+/// The argument of `COPY` that names the copy.
+const COPY_PLACE: usize = 2;
 
 impl Redis {
     /// A session for the primary's commands, which may do everything.
@@ -28,31 +35,43 @@ impl Redis {
         &self,
         session: &mut Session,
         keys: &mut Keyspace,
-        hub: &mut crate::doors::redis::hub::Hub,
+        hub: &mut Hub,
         args: &[&[u8]],
-        guards: bool,
     ) -> Flow {
-        if guards && empties(keys, session.db, args) {
-            return Flow::Next;
+        let Some(commands) = field_expiry::commands(args) else {
+            return self.obey_one(session, keys, hub, args);
+        };
+        for args in &commands {
+            self.obey_one(session, keys, hub, args);
         }
-        if guards && session.db == kv::series::SERIES_DB && harms_series(keys, args) {
-            let name = String::from_utf8_lossy(args.first().copied().unwrap_or_default());
-            self.refuse(&format!("{name} would change time series of this server"));
-            return Flow::Next;
-        }
+        Flow::Next
+    }
+
+    fn obey_one(
+        &self,
+        session: &mut Session,
+        keys: &mut Keyspace,
+        hub: &mut Hub,
+        args: &[&[u8]],
+    ) -> Flow {
         let flow = self.execute(session, keys, hub, args);
         if flow == Flow::Wait {
             hub.unblock(session.id, keys);
         }
         if let [b'-', words @ ..] = session.out.0.bytes() {
-            let name = String::from_utf8_lossy(args.first().copied().unwrap_or_default());
-            self.refuse(&format!("{name}: {}", String::from_utf8_lossy(words).trim_end()));
+            self.note_refused(args, words);
         }
         session.out.0.bytes_mut().clear();
         match flow {
             Flow::Work => Flow::Work,
             _ => Flow::Next,
         }
+    }
+
+    /// Counts a command of the primary that was answered with an error.
+    pub fn note_refused(&self, args: &[&[u8]], words: &[u8]) {
+        let name = String::from_utf8_lossy(args.first().copied().unwrap_or_default());
+        self.refuse(&format!("{name}: {}", String::from_utf8_lossy(words).trim_end()));
     }
 
     /// Counts a command of the primary that was not done.
@@ -65,29 +84,53 @@ impl Redis {
     }
 }
 
-/// Empties databases with time series, which stay, if that is what a command wants.
-fn empties(keys: &mut Keyspace, db: u8, args: &[&[u8]]) -> bool {
-    let name = args.first().copied().unwrap_or_default();
-    let mut at = match () {
-        () if name.eq_ignore_ascii_case(b"flushall") => Emptying::default(),
-        () if name.eq_ignore_ascii_case(b"flushdb") => Emptying::one(db),
-        () => return false,
-    };
-    // What cannot be read stays, and is said where it is read.
-    while keys.empty_some(&mut at).unwrap_or(false) {}
+/// Does a command of the primary that would change time series of this server so that they stay.
+/// Returns whether it did. Transactions and scripts get here with each of their commands in turn.
+pub fn spares_series(context: &mut Context<'_>) -> bool {
+    if !context.session.is_primary || !context.keys.lists_series() {
+        return false;
+    }
+    let (name, db) = (context.info.name, context.session.db);
+    match name {
+        "flushall" => empty(context.keys, Emptying::default()),
+        "flushdb" => empty(context.keys, Emptying::one(db)),
+        _ if harms_series(context) => {
+            context.redis.refuse(&format!("{name} would change time series of this server"));
+        }
+        _ => return false,
+    }
+    context.session.out.ok();
     true
 }
 
+/// Empties databases, but for time series.
+fn empty(keys: &mut Keyspace, mut at: Emptying) {
+    // What cannot be read stays, and is said where it is read.
+    while keys.empty_some(&mut at).unwrap_or(false) {}
+}
+
 /// Whether a command would change a key that is a time series here.
-fn harms_series(keys: &mut Keyspace, args: &[&[u8]]) -> bool {
-    let Some(known) = crate::doors::redis::dispatch::Known::find(args) else { return false };
-    let info = known.info();
-    if info.name == "swapdb" {
-        return true;
+fn harms_series(context: &mut Context<'_>) -> bool {
+    let args = context.args;
+    let is_series_db = |text: &[u8]| parse_i64(text) == Some(i64::from(SERIES_DB));
+    if context.info.name == "swapdb" {
+        return args[1..].iter().any(|db| is_series_db(db));
     }
-    info.key_places(args).unwrap_or_default().iter().any(|at| {
+    let mut places = match context.session.db {
+        SERIES_DB => context.info.key_places(args).unwrap_or_default(),
+        _ => Vec::new(),
+    };
+    let options = args.get(COPY_PLACE + 1..).unwrap_or_default();
+    if context.info.name == "copy"
+        && let Some(at) = options.iter().position(|word| word.eq_ignore_ascii_case(b"db"))
+    {
+        // The copy comes into that database.
+        places.retain(|place| *place != COPY_PLACE);
+        places.extend(options.get(at + 1).filter(|db| is_series_db(db)).map(|_| COPY_PLACE));
+    }
+    places.iter().any(|at| {
         let key = args.get(*at).copied().unwrap_or_default();
-        let found = keys.slot(kv::series::SERIES_DB, key);
+        let found = context.keys.slot(SERIES_DB, key);
         matches!(found, Ok(Some(slot)) if matches!(slot.value, kv::Value::Series(_)))
     })
 }

@@ -13,6 +13,7 @@ use crate::doors::redis::connection::Redis;
 use crate::doors::redis::session::Session;
 use crate::listeners::accept::Stop;
 use crate::listeners::connections::Connection;
+use kv::keyspace::DumpFormat;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -207,15 +208,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<'_, S> {
             ("ctime", seconds.as_bytes()),
             ("quipu-ver", env!("CARGO_PKG_VERSION").as_bytes()),
         ];
-        if !keys.begin_dump(&notes, &codes) {
-            return None;
-        }
         let id = {
             let hub = redis.hub();
             redis.limit_feed(&hub);
             hub.replication_id.clone()
         };
         let mut feed = redis.replication.feed();
+        let format = match self.session.hello.takes_field_expiry {
+            true => DumpFormat::Newest,
+            // More would have the replica cut off while it loads the dump.
+            false => DumpFormat::Redis7 { expiry_size_max: feed.behind_max() / 2 },
+        };
+        if !keys.begin_dump(format, &notes, &codes) {
+            return None;
+        }
         redis.kv.follow(true);
         (feed.is_on, feed.full_count) = (true, feed.full_count + 1);
         // The replica begins with the first database.
@@ -254,7 +260,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Serving<'_, S> {
                 self.redis.scripting.busy.calm().await;
                 let mut keys = self.redis.kv.lock();
                 keys.set_now(self.redis.kv.now_ms());
-                keys.dump_some(PIECE_SIZE)
+                let piece = keys.dump_some(PIECE_SIZE);
+                // The expiry of fields follows in the feed.
+                let sent = self.redis.kv.commit(&mut keys);
+                sent.map_err(|error| format!("the log: {error}"))?;
+                piece
             };
             let piece = piece.map_err(|error| error.0.into_owned())?;
             self.send(&piece.bytes).await?;

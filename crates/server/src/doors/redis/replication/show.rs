@@ -11,8 +11,14 @@ pub fn info(context: &Context<'_>, text: &mut String) {
     let link = &context.redis.replication.link;
     let state = link.state().clone();
     let now_ms = context.keys.now_ms();
-    let role = if state.primary.is_some() { "slave" } else { "master" };
+    let is_replica = state.primary.is_some() || !state.fault.is_empty();
+    let role = if is_replica { "slave" } else { "master" };
     line(text, "role", role);
+    if !state.fault.is_empty() {
+        line(text, "master_link_status", "down");
+        line(text, "slave_read_only", 1);
+        line(text, "quipu_replica_failure", state.fault.replace(['\r', '\n'], " "));
+    }
     if let Some((host, port)) = &state.primary {
         replica_lines(text, &state, host, *port, now_ms);
         let is_on = |name: &str| context.hub.settings.is_on(name);
@@ -91,7 +97,8 @@ pub fn role(context: &mut Context<'_>) {
     let state = context.redis.replication.link.state().clone();
     let feed = context.redis.replication.feed();
     let out = &mut context.session.out;
-    if let Some((host, port)) = &state.primary {
+    let unknown = (!state.fault.is_empty()).then(|| (String::new(), 0));
+    if let Some((host, port)) = state.primary.as_ref().or(unknown.as_ref()) {
         out.array(5);
         out.text("slave");
         out.text(host);

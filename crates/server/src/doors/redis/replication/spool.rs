@@ -203,6 +203,8 @@ fn empty(door: &Redis) -> Result<(), String> {
 
 /// Writes the libraries of the dump to disk.
 fn keep_functions(door: &Redis) -> Result<(), String> {
+    let given_up = door.scripting.give_libraries_up(&door.kv);
+    given_up.map_err(|error| error.0.into_owned())?;
     let number = {
         let engine = door.scripting.engine();
         door.scripting.note_libraries(&engine)

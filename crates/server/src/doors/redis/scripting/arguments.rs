@@ -1,7 +1,8 @@
 //! Arguments of library functions, with the errors of Lua's own library.
 
 use super::raised::Raised;
-use mlua::{Lua, MultiValue, Value};
+use mlua::{BorrowedBytes, Lua, MultiValue, Value};
+use std::ops::Deref;
 
 /// The name of a value's type as Lua says it.
 pub fn type_name(value: Option<&Value>) -> &'static str {
@@ -11,6 +12,42 @@ pub fn type_name(value: Option<&Value>) -> &'static str {
         Some(Value::Integer(_)) => "number",
         Some(value) => value.type_name(),
     }
+}
+
+/// Text of an argument: borrowed from Lua, or the digits of a number.
+pub enum Text {
+    /// A string of Lua.
+    Borrowed(BorrowedBytes),
+    /// Digits.
+    Digits(Vec<u8>),
+}
+
+impl Deref for Text {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Text::Borrowed(text) => text,
+            Text::Digits(digits) => digits,
+        }
+    }
+}
+
+/// Text, or a number's digits, without a copy. `at` counts from 0.
+///
+/// # Errors
+/// When it is something else.
+pub fn text(lua: &Lua, args: &MultiValue, at: usize, of: &str) -> mlua::Result<Text> {
+    match args.get(at) {
+        Some(Value::String(text)) => Ok(Text::Borrowed(text.as_bytes())),
+        _ => Ok(Text::Digits(bytes(lua, args, at, of)?)),
+    }
+}
+
+/// Integer that C makes of a float; the least one for those out of range, as on x86-64.
+pub fn c_integer(number: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
 }
 
 /// Bytes, or a number's digits. `at` counts from 0.
@@ -53,7 +90,7 @@ pub fn number(lua: &Lua, args: &MultiValue, at: usize, of: &str) -> mlua::Result
 /// # Errors
 /// As [`number`].
 pub fn integer(lua: &Lua, args: &MultiValue, at: usize, of: &str) -> mlua::Result<i64> {
-    Ok(number(lua, args, at, of)? as i64)
+    Ok(c_integer(number(lua, args, at, of)?))
 }
 
 /// The same, another if it is missing.

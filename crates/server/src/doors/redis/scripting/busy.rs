@@ -15,6 +15,9 @@ const THRESHOLD_MS: u64 = 5000;
 /// Time that a library may take to register its functions.
 const LOAD_TIME_MAX: Duration = Duration::from_millis(500);
 
+/// Time between two looks at the clock behind which a script is watched more closely.
+const LOOK_TIME_MAX: Duration = Duration::from_millis(10);
+
 /// Time in which another thread must have begun.
 const HAND_OVER_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -41,6 +44,9 @@ pub struct Busy {
     is_killed: AtomicBool,
     has_written: AtomicBool,
     running: Mutex<Option<Running>>,
+    /// When this was made, and the nanoseconds from then to the last look at the clock.
+    made: Instant,
+    looked_ns: AtomicU64,
     /// Told when a script that was busy has ended.
     calm: Notify,
 }
@@ -53,6 +59,8 @@ impl Default for Busy {
             is_killed: AtomicBool::new(false),
             has_written: AtomicBool::new(false),
             running: Mutex::new(None),
+            made: Instant::now(),
+            looked_ns: AtomicU64::new(0),
             calm: Notify::new(),
         }
     }
@@ -166,6 +174,13 @@ impl Busy {
             hand_over();
         }
         true
+    }
+
+    /// Notes a look at the clock. Returns whether the last one was long ago.
+    pub fn note_look(&self) -> bool {
+        let now_ns = u64::try_from(self.made.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let before_ns = self.looked_ns.swap(now_ns, Relaxed);
+        LOOK_TIME_MAX.as_nanos() < u128::from(now_ns.saturating_sub(before_ns))
     }
 
     fn is_late(&self) -> bool {

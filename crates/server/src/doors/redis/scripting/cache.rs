@@ -1,25 +1,33 @@
-//! Scripts by their digest, so many at most.
+//! Scripts by their digest.
+//!
+//! `EVAL` leaves compiled scripts; the least recently used go first. `SCRIPT LOAD` keeps the source: a
+//! client relies on it. Its compiled form may go, and is made again when the script runs.
 
 use super::shebang::Flags;
-use mlua::Function;
+use mlua::RegistryKey;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
-/// Scripts that `EVAL` left, the least recently used of which go first.
+/// Scripts that `EVAL` left, as in Redis 7.4.
 const EVALUATED_MAX: usize = 500;
-/// Bytes of all scripts' texts.
-const TEXT_SIZE_MAX: usize = 64 << 20;
+/// Loaded scripts that stay compiled.
+const COMPILED_MAX: usize = 1000;
+/// Bytes of source of all compiled scripts. Compiled code takes up to eight times as much, and the
+/// interpreter's memory is for the data of the running script.
+const COMPILED_SIZE_MAX: usize = 8 << 20;
+/// Bytes of source of loaded scripts.
+const LOADED_SIZE_MAX: usize = 64 << 20;
 
 /// A script.
 #[derive(Clone)]
 pub struct Script {
-    /// Its function.
-    pub function: Function,
-    /// What it says of itself.
+    /// Compiled form in the interpreter's registry.
+    pub function: Option<Arc<RegistryKey>>,
+    /// Flags of its first line.
     pub flags: Flags,
-    /// Bytes of its text.
-    pub size: usize,
-    /// Whether `SCRIPT LOAD` named it, so that a client relies on it.
-    pub is_loaded: bool,
+    /// Source, if `SCRIPT LOAD` named it.
+    pub source: Option<Arc<[u8]>>,
+    size: usize,
     used: u64,
 }
 
@@ -27,71 +35,140 @@ pub struct Script {
 #[derive(Default)]
 pub struct Cache {
     scripts: HashMap<String, Script>,
-    /// Digests by their last use: of those that `EVAL` left, and of the others.
+    /// Digests by last use: of scripts that `EVAL` left, of loaded ones, and of compiled loaded ones.
     evaluated: BTreeMap<u64, String>,
     loaded: BTreeMap<u64, String>,
+    compiled: BTreeMap<u64, String>,
     clock: u64,
     text_size: usize,
+    loaded_size: usize,
+    compiled_size: usize,
 }
 
 impl Cache {
-    /// How many there are.
+    /// Number of scripts.
     pub fn len(&self) -> usize {
         self.scripts.len()
     }
 
-    /// Bytes of their texts.
+    /// Bytes of their source.
     pub fn text_size(&self) -> usize {
         self.text_size
     }
 
-    /// Whether there is one.
+    /// Whether there is a script of that digest.
     pub fn contains(&self, digest: &str) -> bool {
         self.scripts.contains_key(digest)
     }
 
-    /// The script of that digest, which is used now.
+    /// Returns a script and makes it the most recently used one.
     pub fn get(&mut self, digest: &str) -> Option<Script> {
-        let script = self.scripts.get_mut(digest)?;
-        self.clock += 1;
-        let order = if script.is_loaded { &mut self.loaded } else { &mut self.evaluated };
-        let name = order.remove(&script.used).unwrap_or_else(|| digest.to_owned());
-        script.used = self.clock;
-        order.insert(self.clock, name);
-        Some(script.clone())
+        let script = self.take(digest)?;
+        self.put(digest, script.clone());
+        Some(script)
     }
 
-    /// Notes that a client relies on it.
-    pub fn mark_loaded(&mut self, digest: &str) {
-        let Some(script) = self.scripts.get_mut(digest) else { return };
-        if !script.is_loaded {
-            script.is_loaded = true;
-            if let Some(name) = self.evaluated.remove(&script.used) {
-                self.loaded.insert(script.used, name);
-            }
+    /// Adds a script that was compiled, or the compiled form of a loaded one.
+    pub fn add(&mut self, digest: &str, function: Arc<RegistryKey>, flags: Flags, size: usize) {
+        let source = self.take(digest).and_then(|script| script.source);
+        let function = Some(function);
+        self.put(digest, Script { function, flags, source, size, used: 0 });
+        self.evict();
+    }
+
+    /// Keeps the source of a script: a client relies on it.
+    pub fn keep_source(&mut self, digest: &str, source: &[u8]) {
+        let Some(mut script) = self.take(digest) else { return };
+        script.source = Some(script.source.unwrap_or_else(|| source.into()));
+        self.put(digest, script);
+        self.evict();
+    }
+
+    /// Drops compiled forms: the interpreter needs their memory.
+    pub fn drop_compiled(&mut self) {
+        while let Some(digest) = self.oldest_compiled() {
+            self.drop_function(&digest);
         }
     }
 
-    /// Adds a script; others go if there are too many.
-    pub fn add(&mut self, digest: &str, function: Function, flags: Flags, size: usize) {
-        self.clock += 1;
-        let script = Script { function, flags, size, is_loaded: false, used: self.clock };
-        self.evaluated.insert(self.clock, digest.to_owned());
-        self.text_size += size;
-        self.scripts.insert(digest.to_owned(), script);
-        while EVALUATED_MAX < self.evaluated.len()
-            || TEXT_SIZE_MAX < self.text_size && 1 < self.scripts.len()
-        {
-            let oldest = self.evaluated.pop_first().or_else(|| self.loaded.pop_first());
-            let Some((_, oldest)) = oldest else { return };
-            if let Some(gone) = self.scripts.remove(&oldest) {
-                self.text_size -= gone.size;
-            }
-        }
-    }
-
-    /// Removes all.
+    /// Removes all scripts.
     pub fn clear(&mut self) {
         *self = Cache { clock: self.clock, ..Cache::default() };
+    }
+
+    /// Takes a script out of all lists.
+    fn take(&mut self, digest: &str) -> Option<Script> {
+        let script = self.scripts.remove(digest)?;
+        self.text_size -= script.size;
+        match script.source {
+            None => self.evaluated.remove(&script.used),
+            Some(_) => self.loaded.remove(&script.used),
+        };
+        self.compiled.remove(&script.used);
+        self.loaded_size -= if script.source.is_some() { script.size } else { 0 };
+        self.compiled_size -= if script.function.is_some() { script.size } else { 0 };
+        Some(script)
+    }
+
+    /// Puts a script into the lists as the most recently used one.
+    fn put(&mut self, digest: &str, mut script: Script) {
+        self.clock += 1;
+        script.used = self.clock;
+        self.text_size += script.size;
+        match script.source {
+            None => self.evaluated.insert(self.clock, digest.to_owned()),
+            Some(_) => self.loaded.insert(self.clock, digest.to_owned()),
+        };
+        if script.source.is_some() && script.function.is_some() {
+            self.compiled.insert(self.clock, digest.to_owned());
+        }
+        self.loaded_size += if script.source.is_some() { script.size } else { 0 };
+        self.compiled_size += if script.function.is_some() { script.size } else { 0 };
+        self.scripts.insert(digest.to_owned(), script);
+    }
+
+    /// Evicts what is beyond the limits; never the most recently used script.
+    fn evict(&mut self) {
+        while EVALUATED_MAX < self.evaluated.len() {
+            let Some((_, digest)) = self.evaluated.first_key_value() else { break };
+            self.take(&digest.clone());
+        }
+        while COMPILED_MAX < self.compiled.len() {
+            let Some((_, digest)) = self.compiled.first_key_value() else { break };
+            self.drop_function(&digest.clone());
+        }
+        while self.is_over(COMPILED_SIZE_MAX) {
+            let Some(digest) = self.oldest_compiled() else { break };
+            self.drop_function(&digest);
+        }
+        while LOADED_SIZE_MAX < self.loaded_size && 1 < self.loaded.len() {
+            let Some((_, digest)) = self.loaded.first_key_value() else { break };
+            self.take(&digest.clone());
+        }
+    }
+
+    fn is_over(&self, size_max: usize) -> bool {
+        size_max < self.compiled_size && 1 < self.evaluated.len() + self.compiled.len()
+    }
+
+    fn oldest_compiled(&self) -> Option<String> {
+        let (evaluated, loaded) =
+            (self.evaluated.first_key_value(), self.compiled.first_key_value());
+        let oldest = evaluated.into_iter().chain(loaded).min();
+        oldest.map(|(_, digest)| digest.clone())
+    }
+
+    /// Drops the compiled form of a script, and the script itself if it has no source.
+    fn drop_function(&mut self, digest: &str) {
+        let Some(script) = self.scripts.get(digest) else { return };
+        if script.source.is_none() {
+            self.take(digest);
+            return;
+        }
+        self.compiled.remove(&script.used);
+        self.compiled_size -= script.size;
+        if let Some(script) = self.scripts.get_mut(digest) {
+            script.function = None;
+        }
     }
 }

@@ -7,13 +7,16 @@ use super::raised::{Raised, error_table};
 use super::run::Job;
 use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::{Known, OUT_OF_MEMORY};
-use crate::doors::redis::out::Out;
+use crate::doors::redis::out::{Out, answer_size_max};
 use crate::doors::redis::session::{Needs, Session};
 use kv::commands::{DENY_OOM, MAY_REPLICATE, NO_SCRIPT, READONLY, WRITE};
 use kv::{Keyspace, Mode};
 use mlua::{Lua, MultiValue, Value};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
+/// A script may name one long string many times over.
+const TOO_LARGE: &[u8] = b"ERR the command is larger than a share of the memory (--memory-limit)";
 /// Bytes of a script's arguments that are kept for the next command.
 const KEPT_SIZE_MAX: usize = 64 << 10;
 
@@ -22,7 +25,7 @@ pub struct Host<'a> {
     redis: &'a Redis,
     session: &'a mut Session,
     keys: &'a mut Keyspace,
-    busy: &'a Busy,
+    busy: &'a Arc<Busy>,
     version: &'a AtomicU8,
     /// Whether it may change nothing.
     is_read_only: bool,
@@ -47,7 +50,7 @@ impl<'a> Host<'a> {
         job: &'a Job<'a>,
         refuses_growth: bool,
     ) -> Host<'a> {
-        let busy = &*redis.scripting.busy;
+        let busy = &redis.scripting.busy;
         let (out, words, ends) = (Out::new(2), Vec::new(), Vec::new());
         let (is_read_only, declared) = (job.is_read_only, job.keys);
         Host {
@@ -70,7 +73,7 @@ impl<'a> Host<'a> {
         match self.execute(args) {
             Err(text) if raises => Err(Raised::table(text)),
             Err(text) => error_table(lua, &text).map(Value::Table),
-            Ok(()) => Reader::new(lua, self.out.0.bytes()).value(),
+            Ok(()) => Reader::new(lua, self.busy, self.out.0.bytes()).value(),
         }
     }
 
@@ -142,9 +145,16 @@ impl<'a> Host<'a> {
             let text = b"ERR Please specify at least one argument for this redis lib call";
             return Err(text.to_vec());
         }
+        let size_max = answer_size_max();
         for arg in args {
             match arg {
-                Value::String(text) => self.words.extend_from_slice(&text.as_bytes()),
+                Value::String(text) => {
+                    let text = text.as_bytes();
+                    if size_max < self.words.len().saturating_add(text.len()) {
+                        return Err(TOO_LARGE.to_vec());
+                    }
+                    self.words.extend_from_slice(&text);
+                }
                 Value::Integer(number) if number.unsigned_abs() < 1 << 53 => {
                     self.words.extend_from_slice(itoa_of(*number).as_bytes());
                 }
@@ -199,10 +209,10 @@ impl<'a> Host<'a> {
             return Err(OUT_OF_MEMORY.as_bytes().to_vec());
         }
         if info.is(WRITE)
-            && let Some(reason) = self.redis.kv.failure()
+            && !self.busy.has_written()
+            && let Some(reason) = self.redis.refusal_for(self.session.is_primary)
         {
-            let words = "MISCONF Quipu takes no writes until it is restarted, for its log failed";
-            return Err(format!("{words}: {reason}").into_bytes());
+            return Err(format!("MISCONF Quipu takes no writes: {reason}").into_bytes());
         }
         Ok(known)
     }
@@ -234,10 +244,16 @@ impl<'a> Host<'a> {
 
     /// Whether the client may run a command.
     pub fn may(&self, args: &MultiValue) -> mlua::Result<bool> {
-        let mut words = Vec::new();
+        let (mut words, mut size) = (Vec::new(), 0_usize);
         for arg in args {
             match arg {
-                Value::String(text) => words.push(text.as_bytes().to_vec()),
+                Value::String(text) => {
+                    size = size.saturating_add(text.as_bytes().len());
+                    if answer_size_max() < size {
+                        return Err(Raised::table(TOO_LARGE.to_vec()));
+                    }
+                    words.push(text.as_bytes().to_vec());
+                }
                 Value::Integer(number) => words.push(itoa_of(*number).into_bytes()),
                 Value::Number(number) => words.push(general(*number, 17).into_bytes()),
                 _ => {

@@ -1,16 +1,20 @@
 //! The library `cjson`: values of Lua as JSON and back, as Lua CJSON 2.1 does it.
 
 use super::arguments::bytes;
+use super::busy::Busy;
 use super::digits::general;
 use super::raised::Raised;
+use super::time_check::TimeCheck;
+use super::vm::memory_left;
 use mlua::{LightUserData, Lua, MultiValue, Table, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
 /// Tables within tables, whatever a script asks for: more would not fit the stack.
 const DEPTH_MAX: i64 = 1000;
-/// Bytes of text that one call may make.
-const TEXT_SIZE_MAX: usize = 512 << 20;
+
+/// Bytes of a text from which on its size is checked before it is written.
+const LONG_TEXT_MIN: usize = 64 << 10;
 
 /// What a script can choose.
 #[derive(Debug)]
@@ -47,17 +51,19 @@ impl Default for Options {
 ///
 /// # Errors
 /// When there is no memory.
-pub fn library(lua: &Lua) -> mlua::Result<Table> {
+pub fn library(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<Table> {
     let options = Arc::<Options>::default();
     let table = lua.create_table()?;
-    let of = options.clone();
-    let encode = lua.create_function(move |lua, args: MultiValue| encode(lua, &of, &args))?;
-    table.raw_set("encode", encode)?;
-    let of = options.clone();
-    let decode = lua.create_function(move |lua, args: MultiValue| decode(lua, &of, &args))?;
-    table.raw_set("decode", decode)?;
+    let (of, watched) = (options.clone(), busy.clone());
+    let encode = move |lua: &Lua, args: MultiValue| encode(lua, &watched, &of, &args);
+    table.raw_set("encode", lua.create_function(encode)?)?;
+    let (of, watched) = (options.clone(), busy.clone());
+    let decode = move |lua: &Lua, args: MultiValue| decode(lua, &watched, &of, &args);
+    table.raw_set("decode", lua.create_function(decode)?)?;
     add_options(lua, &table, &options)?;
-    table.raw_set("new", lua.create_function(|lua, _: MultiValue| library(lua))?)?;
+    let watched = busy.clone();
+    let new = lua.create_function(move |lua, _: MultiValue| library(lua, &watched))?;
+    table.raw_set("new", new)?;
     table.raw_set("null", Value::LightUserData(null()))?;
     table.raw_set("_NAME", "cjson")?;
     table.raw_set("_VERSION", "2.1.0")?;
@@ -179,13 +185,22 @@ fn choice(
 
 struct Writer<'a> {
     lua: &'a Lua,
+    time: TimeCheck<'a>,
     options: &'a Options,
     out: Vec<u8>,
+    /// Bytes of text that may be made.
+    size_max: usize,
 }
 
-fn encode(lua: &Lua, options: &Options, args: &MultiValue) -> mlua::Result<mlua::LuaString> {
+fn encode(
+    lua: &Lua,
+    busy: &Arc<Busy>,
+    options: &Options,
+    args: &MultiValue,
+) -> mlua::Result<mlua::LuaString> {
     one_argument(lua, args, "encode")?;
-    let mut writer = Writer { lua, options, out: Vec::new() };
+    let time = TimeCheck::new(lua, busy);
+    let mut writer = Writer { lua, time, options, out: Vec::new(), size_max: memory_left(lua) };
     writer.value(args.front().unwrap_or(&Value::Nil), 0)?;
     lua.create_string(&writer.out)
 }
@@ -200,11 +215,12 @@ impl Writer<'_> {
     }
 
     fn value(&mut self, value: &Value, depth: i64) -> mlua::Result<()> {
-        if TEXT_SIZE_MAX < self.out.len() {
+        self.time.step()?;
+        if self.size_max < self.out.len() {
             return Err(Raised::placed(self.lua, "not enough memory"));
         }
         match value {
-            Value::String(text) => self.text(&text.as_bytes()),
+            Value::String(text) => self.text(&text.as_bytes())?,
             Value::Integer(number) => self.number(*number as f64, value)?,
             Value::Number(number) => self.number(*number, value)?,
             Value::Boolean(true) => self.out.extend_from_slice(b"true"),
@@ -246,7 +262,7 @@ impl Writer<'_> {
                 self.out.push(b',');
             }
             match &key {
-                Value::String(text) => self.text(&text.as_bytes()),
+                Value::String(text) => self.text(&text.as_bytes())?,
                 Value::Integer(_) | Value::Number(_) => {
                     self.out.push(b'"');
                     self.value(&key, depth)?;
@@ -262,9 +278,10 @@ impl Writer<'_> {
     }
 
     /// The length of a table whose keys are integers from 1 on; none if it is no array.
-    fn array_len(&self, table: &Table) -> mlua::Result<Option<i64>> {
+    fn array_len(&mut self, table: &Table) -> mlua::Result<Option<i64>> {
         let (mut last, mut count) = (0_i64, 0_i64);
         for pair in table.pairs::<Value, Value>() {
+            self.time.step()?;
             match pair?.0 {
                 Value::Integer(key) if 1 <= key => last = last.max(key),
                 _ => return Ok(None),
@@ -302,7 +319,11 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn text(&mut self, text: &[u8]) {
+    fn text(&mut self, text: &[u8]) -> mlua::Result<()> {
+        let is_long = LONG_TEXT_MIN < text.len();
+        if is_long && self.size_max < self.out.len().saturating_add(escaped_len(text)) {
+            return Err(Raised::placed(self.lua, "not enough memory"));
+        }
         self.out.push(b'"');
         for byte in text {
             match byte {
@@ -319,7 +340,14 @@ impl Writer<'_> {
             }
         }
         self.out.push(b'"');
+        Ok(())
     }
+}
+
+/// Bytes of text with its escapes, at most.
+fn escaped_len(text: &[u8]) -> usize {
+    let escapes = text.iter().filter(|byte| !matches!(byte, 32..=126 | 128..));
+    text.len() * 2 + escapes.count() * 4
 }
 
 // ---- reading ----
@@ -361,6 +389,7 @@ impl Token {
 
 struct Parser<'a> {
     lua: &'a Lua,
+    time: TimeCheck<'a>,
     text: &'a [u8],
     at: usize,
     /// Where the last token began, or was wrong.
@@ -370,7 +399,12 @@ struct Parser<'a> {
     takes_invalid: bool,
 }
 
-fn decode(lua: &Lua, options: &Options, args: &MultiValue) -> mlua::Result<Value> {
+fn decode(
+    lua: &Lua,
+    busy: &Arc<Busy>,
+    options: &Options,
+    args: &MultiValue,
+) -> mlua::Result<Value> {
     one_argument(lua, args, "decode")?;
     let text = bytes(lua, args, 0, "decode")?;
     if let [0, _, ..] | [_, 0, ..] = text.as_slice() {
@@ -378,8 +412,9 @@ fn decode(lua: &Lua, options: &Options, args: &MultiValue) -> mlua::Result<Value
     }
     let depth_max = options.decode_depth.load(Relaxed).min(DEPTH_MAX);
     let takes_invalid = options.decode_invalid.load(Relaxed) != 0;
+    let time = TimeCheck::new(lua, busy);
     let mut parser =
-        Parser { lua, text: &text, at: 0, token_at: 0, depth: 0, depth_max, takes_invalid };
+        Parser { lua, time, text: &text, at: 0, token_at: 0, depth: 0, depth_max, takes_invalid };
     let token = parser.token();
     let value = parser.value(token)?;
     match parser.token() {
@@ -529,6 +564,7 @@ impl Parser<'_> {
     }
 
     fn value(&mut self, token: Token) -> mlua::Result<Value> {
+        self.time.step()?;
         match token {
             Token::Text(text) => self.lua.create_string(&text).map(Value::String),
             Token::Number(number) => Ok(Value::Number(number)),

@@ -10,19 +10,20 @@ use super::raised::{Raised, text_of};
 use super::shebang::Flags;
 use super::vm::Vm;
 use super::{Engine, SCRIPT_SIZE_MAX, Scripting};
+use kv::libraries::FUNCTIONS_FILE;
 use kv::{CommandError, Kv};
-use mlua::{Function, Lua, MultiValue, Table, Value};
-use std::collections::BTreeMap;
+use mlua::{Function, Lua, MultiValue, RegistryKey, Table, Value};
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The file of all libraries.
-const FILE_NAME: &str = "functions";
 /// Libraries that there may be.
 const LIBRARIES_MAX: usize = 10_000;
 /// Bytes of the texts of all of them.
 const LIBRARIES_SIZE_MAX: usize = 256 << 20;
+/// Bytes of the interpreter's memory that loaded libraries may take: the rest is for calls.
+const LOADED_MEMORY_MAX: usize = 128 << 20;
 /// Functions that a library may register.
 const FUNCTIONS_MAX: usize = 10_000;
 
@@ -31,8 +32,8 @@ const FUNCTIONS_MAX: usize = 10_000;
 pub struct Registered {
     /// Its name, as it was registered.
     pub name: String,
-    /// It.
-    pub function: Function,
+    /// Registry key of the callback: the number of references from Rust is limited.
+    pub function: Arc<RegistryKey>,
     /// What it says of itself.
     pub flags: Flags,
     /// What it does, in its author's words.
@@ -58,8 +59,16 @@ pub enum Conflict {
     Replace,
 }
 
+/// Functions that a library has registered while it is loaded.
+#[derive(Default)]
+pub struct Registrations {
+    functions: Vec<Registered>,
+    /// Their names in lower case.
+    names: HashSet<String>,
+}
+
 /// Functions of the library that is loaded; none while none is.
-pub type Pending = Arc<Mutex<Option<Vec<Registered>>>>;
+pub type Pending = Arc<Mutex<Option<Registrations>>>;
 
 /// All libraries, by name in lower case.
 #[derive(Default)]
@@ -91,7 +100,7 @@ fn lua_error(raised: &mlua::Error) -> CommandError {
 /// # Errors
 /// When that fails; the libraries are then other ones after a restart.
 pub fn keep_libraries(keeping: &Keeping, kv: &Kv, number: u64) -> Result<(), CommandError> {
-    let kept = keeping.keep(number, |bytes| kv.write_beside(FILE_NAME, bytes));
+    let kept = keeping.keep(number, |bytes| kv.write_functions(bytes));
     kept.map_err(|failure| error(format!("the functions cannot be written: {failure}")))
 }
 
@@ -106,18 +115,54 @@ impl Scripting {
     /// Reads the libraries that were kept.
     pub fn recall(&self, kv: &Kv) {
         let mut engine = self.engine();
-        let read = match kv.read_beside(FILE_NAME) {
+        let fault = match kv.read_functions() {
             Ok(None) => return,
             Ok(Some(bytes)) => {
                 let restored = engine.restore(&self.busy, 0, &bytes, Conflict::Refuse, true);
-                restored.map_err(|error| error.0.into_owned())
+                restored.err().map(|error| {
+                    format!("a library in the file {FUNCTIONS_FILE} cannot be loaded: {}", error.0)
+                })
             }
-            Err(error) => Err(error.to_string()),
+            Err(reason) => Some(reason),
         };
-        if let Err(error) = read {
-            tracing::error!("the functions of scripts cannot be read: {error}");
+        match &fault {
+            Some(fault) => tracing::error!("functions are not served: {fault}"),
+            None => {
+                if let Err(reason) = kv.list_functions() {
+                    tracing::warn!("the loss of {FUNCTIONS_FILE} would not be noticed: {reason}");
+                }
+            }
         }
+        *self.fault() = fault;
         self.count(&engine);
+    }
+
+    fn fault(&self) -> MutexGuard<'_, Option<String>> {
+        self.functions_fault.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Refuses to change libraries while those on disk are damaged: they would be written over.
+    ///
+    /// # Errors
+    /// Fails while a damaged file of libraries awaits a decision.
+    pub fn check_libraries(&self) -> Result<(), CommandError> {
+        match &*self.fault() {
+            None => Ok(()),
+            Some(fault) => Err(error(fault.as_str())),
+        }
+    }
+
+    /// A client has decided to begin without the libraries that are damaged. Sets their file aside.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub fn give_libraries_up(&self, kv: &Kv) -> Result<(), CommandError> {
+        let mut fault = self.fault();
+        if fault.is_some() {
+            kv.set_functions_aside().map_err(error)?;
+            *fault = None;
+        }
+        Ok(())
     }
 
     fn count(&self, engine: &Engine) {
@@ -184,7 +229,18 @@ impl Engine {
             )));
         }
         let vm = self.functions.vm(busy, seed)?;
+        vm.lua.expire_registry_values();
         let functions = load(vm, busy, text)?;
+        if LOADED_MEMORY_MAX < vm.lua.used_memory() {
+            vm.lua.gc_collect().map_err(|raised| lua_error(&raised))?;
+            let used = vm.lua.used_memory();
+            if LOADED_MEMORY_MAX < used {
+                return Err(error(format!(
+                    "all libraries may take {LOADED_MEMORY_MAX} bytes of the interpreter's memory, \
+                     and would take {used}. Delete libraries, or make this one smaller"
+                )));
+            }
+        }
         let library = Library { name: name.clone(), code: code.to_vec(), functions };
         self.functions.insert(key, library)?;
         Ok(name)
@@ -321,13 +377,12 @@ fn name_of(code: &[u8]) -> Result<(String, &[u8]), CommandError> {
 
 /// Runs a library's text, which registers its functions.
 fn load(vm: &Vm, busy: &Arc<Busy>, text: &[u8]) -> Result<Vec<Registered>, CommandError> {
-    let chunk = vm.lua.load(text).set_name("@user_function").set_mode(mlua::chunk::ChunkMode::Text);
-    let function = chunk.into_function().map_err(|raised| {
+    let function = vm.compile(text, "@user_function").map_err(|raised| {
         let text = text_of(&raised);
         error(format!("Error compiling function: {}", String::from_utf8_lossy(&text)))
     })?;
     let pending = || vm.pending.lock().unwrap_or_else(PoisonError::into_inner);
-    *pending() = Some(Vec::new());
+    *pending() = Some(Registrations::default());
     busy.begin(Running {
         name: "FUNCTION LOAD".to_owned(),
         command: Vec::new(),
@@ -337,8 +392,9 @@ fn load(vm: &Vm, busy: &Arc<Busy>, text: &[u8]) -> Result<Vec<Registered>, Comma
     });
     let began = vm.begin_load();
     let ended = began.and_then(|()| vm.run.call::<(bool, Value)>(function));
+    vm.rest().map_err(|raised| lua_error(&raised))?;
     busy.end();
-    let registered = pending().take().unwrap_or_default();
+    let registered = pending().take().unwrap_or_default().functions;
     if busy.is_killed() {
         vm.watch().map_err(|raised| lua_error(&raised))?;
     }
@@ -362,30 +418,40 @@ fn load(vm: &Vm, busy: &Arc<Busy>, text: &[u8]) -> Result<Vec<Registered>, Comma
 /// When there is no memory.
 pub fn register(lua: &Lua, pending: &Pending) -> mlua::Result<Function> {
     let pending = pending.clone();
-    lua.create_function(move |_, args: MultiValue| {
+    lua.create_function(move |lua, args: MultiValue| {
         let registered = registered(&args).map_err(|words| Raised::error(&words))?;
         let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(functions) = &mut *pending else {
+        let Some(Registrations { functions, names }) = &mut *pending else {
             let words = "redis.register_function can only be called on FUNCTION LOAD command";
             return Err(Raised::error(words));
         };
         if !is_name(&registered.name) {
             return Err(Raised::error(BAD_NAME));
         }
-        let is_taken = |one: &Registered| one.name.eq_ignore_ascii_case(&registered.name);
-        if functions.iter().any(is_taken) {
+        if names.contains(&registered.name.to_ascii_lowercase()) {
             return Err(Raised::error("Function already exists in the library"));
         }
         if FUNCTIONS_MAX <= functions.len() {
             return Err(Raised::error("the library has too many functions"));
         }
-        functions.push(registered);
+        let Registration { name, callback, flags, description } = registered;
+        let function = Arc::new(lua.create_registry_value(callback)?);
+        names.insert(name.to_ascii_lowercase());
+        functions.push(Registered { name, function, flags, description });
         Ok(())
     })
 }
 
+/// Arguments of `redis.register_function`.
+struct Registration {
+    name: String,
+    callback: Function,
+    flags: Flags,
+    description: Option<Vec<u8>>,
+}
+
 /// What is to be registered: a name and a function, or a table of names and values.
-fn registered(args: &MultiValue) -> Result<Registered, String> {
+fn registered(args: &MultiValue) -> Result<Registration, String> {
     let text = |value: &Value| match value {
         Value::String(text) => Some(text.to_string_lossy()),
         Value::Integer(number) => Some(number.to_string()),
@@ -402,14 +468,14 @@ fn registered(args: &MultiValue) -> Result<Registered, String> {
                 return Err(words.to_owned());
             };
             let flags = Flags::default();
-            Ok(Registered { name, function: function.clone(), flags, description: None })
+            Ok(Registration { name, callback: function.clone(), flags, description: None })
         }
         _ => Err("wrong number of arguments to redis.register_function".to_owned()),
     }
 }
 
-fn by_table(table: &Table) -> Result<Registered, String> {
-    let (mut name, mut function, mut description) = (None, None, None);
+fn by_table(table: &Table) -> Result<Registration, String> {
+    let (mut name, mut callback, mut description) = (None, None, None);
     let mut flags = Flags::default();
     for pair in table.pairs::<Value, Value>() {
         let (key, value) = pair.map_err(|error| error.to_string())?;
@@ -433,7 +499,7 @@ fn by_table(table: &Table) -> Result<Registered, String> {
                         .to_owned(),
                 );
             }
-            ("callback", Value::Function(given)) => function = Some(given),
+            ("callback", Value::Function(given)) => callback = Some(given),
             ("callback", _) => {
                 return Err(
                     "callback argument given to redis.register_function must be a function"
@@ -448,8 +514,8 @@ fn by_table(table: &Table) -> Result<Registered, String> {
         }
     }
     let name = name.ok_or("redis.register_function must get a function name argument")?;
-    let function = function.ok_or("redis.register_function must get a callback argument")?;
-    Ok(Registered { name, function, flags, description })
+    let callback = callback.ok_or("redis.register_function must get a callback argument")?;
+    Ok(Registration { name, callback, flags, description })
 }
 
 fn add_flags(flags: &mut Flags, given: &Table) -> Result<(), String> {

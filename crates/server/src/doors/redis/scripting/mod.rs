@@ -22,22 +22,27 @@ mod library;
 mod meanwhile;
 mod msgpack;
 mod pack;
+mod pattern;
+mod payload;
 mod raised;
 mod run;
-mod payload;
 mod sha1;
 mod shebang;
+mod strings;
+mod time_check;
 mod vm;
 
 pub use busy::{Busy, Refusal};
 pub use keeping::Keeping;
 pub use library::{Conflict, Library, keep_libraries};
+pub use payload::check as check_libraries;
 pub use run::{Job, run};
 pub use sha1::hex as sha1_hex;
 pub use shebang::Flags;
 
 use cache::{Cache, Script};
 use kv::CommandError;
+use mlua::{Function, RegistryKey};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm::Vm;
@@ -53,6 +58,8 @@ pub struct Scripting {
     engine: Mutex<Engine>,
     /// The libraries on disk.
     pub keeping: Arc<Keeping>,
+    /// Reason why the libraries on disk are not here. Until a client gives them up nothing is written.
+    functions_fault: Mutex<Option<String>>,
     /// Libraries and functions, to be read while a script runs.
     libraries: AtomicUsize,
     functions: AtomicUsize,
@@ -84,6 +91,18 @@ pub struct Engine {
     pub cache: Cache,
     /// Libraries of functions.
     functions: library::Functions,
+}
+
+/// A script that can run.
+pub struct Compiled {
+    /// Compiled function.
+    pub function: Function,
+    /// Flags of its first line.
+    pub flags: Flags,
+}
+
+fn is_out_of_memory(error: &mlua::Error) -> bool {
+    matches!(error, mlua::Error::MemoryError(_))
 }
 
 /// Whether a script says of itself that it changes nothing.
@@ -125,7 +144,7 @@ impl Engine {
         self.scripts.as_ref().ok_or(CommandError::new("ERR no interpreter"))
     }
 
-    /// The script of that text, compiled if it is new.
+    /// The script of that digest, compiled if need be; none if it is unknown and has no `body`.
     ///
     /// # Errors
     /// When it is no Lua.
@@ -133,26 +152,53 @@ impl Engine {
         &mut self,
         busy: &Arc<Busy>,
         digest: &str,
-        body: &[u8],
+        body: Option<&[u8]>,
         seed: u64,
-    ) -> Result<Script, CommandError> {
-        if let Some(script) = self.cache.get(digest) {
-            return Ok(script);
+    ) -> Result<Option<Compiled>, CommandError> {
+        let known = self.cache.get(digest);
+        if let Some(Script { function: Some(function), flags, .. }) = &known {
+            return self.compiled(function, *flags).map(Some);
         }
+        let source = known.and_then(|script| script.source);
+        let Some(body) = body.or(source.as_deref()) else { return Ok(None) };
         if SCRIPT_SIZE_MAX < body.len() {
             return Err(CommandError::new("ERR the script is too long"));
         }
         let (flags, text) = shebang::of_script(body)?;
-        let vm = self.scripts_vm(busy, seed)?;
-        let chunk =
-            vm.lua.load(text).set_name("@user_script").set_mode(mlua::chunk::ChunkMode::Text);
-        let function = chunk.into_function().map_err(|error| {
+        self.scripts_vm(busy, seed)?;
+        let function = match self.compile(text) {
+            // Scripts that are not running give their memory back.
+            Err(error) if is_out_of_memory(&error) => {
+                self.cache.drop_compiled();
+                self.compile(text)
+            }
+            compiled => compiled,
+        };
+        let function = function.map_err(|error| {
             let text = raised::text_of(&error);
             let text = String::from_utf8_lossy(&text);
             CommandError::new(format!("ERR Error compiling script (new function): {text}"))
         })?;
-        self.cache.add(digest, function, flags, body.len());
-        self.cache.get(digest).ok_or(CommandError::new("ERR the script is too long"))
+        let function = Arc::new(function);
+        self.cache.add(digest, function.clone(), flags, body.len());
+        self.compiled(&function, flags).map(Some)
+    }
+
+    /// Compiles a script into the registry: references from Rust are limited in number.
+    fn compile(&self, text: &[u8]) -> mlua::Result<RegistryKey> {
+        let Some(vm) = &self.scripts else { return Err(mlua::Error::runtime("no interpreter")) };
+        vm.lua.expire_registry_values();
+        let function = vm.compile(text, "@user_script")?;
+        vm.lua.create_registry_value(function)
+    }
+
+    fn compiled(&self, function: &RegistryKey, flags: Flags) -> Result<Compiled, CommandError> {
+        let function = self.scripts.as_ref().map(|vm| vm.lua.registry_value(function));
+        match function {
+            Some(Ok(function)) => Ok(Compiled { function, flags }),
+            Some(Err(error)) => Err(CommandError::new(format!("ERR {error}"))),
+            None => Err(CommandError::new("ERR no interpreter")),
+        }
     }
 
     fn figures(&self) -> Figures {

@@ -2,15 +2,17 @@
 //! Source: <https://github.com/msgpack/msgpack/blob/master/spec.md>.
 
 use super::arguments::{bytes, integer, integer_or};
+use super::busy::Busy;
 use super::raised::Raised;
+use super::time_check::TimeCheck;
+use super::vm::memory_left;
 use mlua::{Lua, MultiValue, Table, Value};
+use std::sync::Arc;
 
 /// Tables within tables that are written; what is deeper becomes nil.
 const WRITE_DEPTH_MAX: usize = 16;
 /// Tables within tables that are read.
 const READ_DEPTH_MAX: usize = 1000;
-/// Bytes that one call may make.
-const PACKED_SIZE_MAX: usize = 512 << 20;
 /// Values that `unpack` gives back at once.
 const VALUES_MAX: usize = 7000;
 
@@ -18,20 +20,25 @@ const VALUES_MAX: usize = 7000;
 ///
 /// # Errors
 /// When there is no memory.
-pub fn library(lua: &Lua) -> mlua::Result<Table> {
+pub fn library(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    table.raw_set("pack", lua.create_function(pack)?)?;
-    table
-        .raw_set("unpack", lua.create_function(|lua, args| unpack(lua, &args, "unpack", 0, 0))?)?;
-    let one = lua.create_function(|lua, args: MultiValue| {
+    let watched = busy.clone();
+    let packed = move |lua: &Lua, args: MultiValue| pack(lua, &watched, &args);
+    table.raw_set("pack", lua.create_function(packed)?)?;
+    let watched = busy.clone();
+    let all = move |lua: &Lua, args: MultiValue| unpack(lua, &watched, &args, "unpack", 0, 0);
+    table.raw_set("unpack", lua.create_function(all)?)?;
+    let watched = busy.clone();
+    let one = lua.create_function(move |lua, args: MultiValue| {
         let offset = integer_or(lua, &args, 1, "unpack_one", 0)?;
-        unpack(lua, &args, "unpack_one", 1, offset)
+        unpack(lua, &watched, &args, "unpack_one", 1, offset)
     })?;
     table.raw_set("unpack_one", one)?;
-    let limited = lua.create_function(|lua, args: MultiValue| {
+    let watched = busy.clone();
+    let limited = lua.create_function(move |lua, args: MultiValue| {
         let limit = integer(lua, &args, 1, "unpack_limit")?;
         let offset = integer_or(lua, &args, 2, "unpack_limit", 0)?;
-        unpack(lua, &args, "unpack_limit", limit, offset)
+        unpack(lua, &watched, &args, "unpack_limit", limit, offset)
     })?;
     table.raw_set("unpack_limit", limited)?;
     table.raw_set("_NAME", "cmsgpack")?;
@@ -41,36 +48,48 @@ pub fn library(lua: &Lua) -> mlua::Result<Table> {
 
 // ---- writing ----
 
-fn pack(lua: &Lua, args: MultiValue) -> mlua::Result<mlua::LuaString> {
+fn pack(lua: &Lua, busy: &Arc<Busy>, args: &MultiValue) -> mlua::Result<mlua::LuaString> {
     if args.is_empty() {
         return Err(Raised::argument(lua, 0, "pack", "MessagePack pack needs input."));
     }
-    let mut out = Vec::new();
-    for value in &args {
+    let time = TimeCheck::new(lua, busy);
+    let mut out = Packed { bytes: Vec::new(), size_max: memory_left(lua), time };
+    for value in args {
         write(lua, &mut out, value, 0)?;
     }
-    lua.create_string(&out)
+    lua.create_string(&out.bytes)
 }
 
-fn write(lua: &Lua, out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<()> {
-    if PACKED_SIZE_MAX < out.len() {
+/// Bytes that are made, and how many they may be.
+struct Packed<'a> {
+    bytes: Vec<u8>,
+    size_max: usize,
+    time: TimeCheck<'a>,
+}
+
+fn write(lua: &Lua, out: &mut Packed<'_>, value: &Value, depth: usize) -> mlua::Result<()> {
+    out.time.step()?;
+    let size = value.as_string().map_or(0, |text| text.as_bytes().len());
+    if out.size_max < out.bytes.len().saturating_add(size) {
         return Err(Raised::placed(lua, "not enough memory"));
     }
+    let bytes = &mut out.bytes;
     match value {
-        Value::String(text) => write_text(out, &text.as_bytes()),
-        Value::Boolean(value) => out.push(if *value { 0xc3 } else { 0xc2 }),
-        Value::Integer(number) => write_integer(out, *number),
-        Value::Number(number) => write_number(out, *number),
+        Value::String(text) => write_text(bytes, &text.as_bytes()),
+        Value::Boolean(value) => bytes.push(if *value { 0xc3 } else { 0xc2 }),
+        Value::Integer(number) => write_integer(bytes, *number),
+        Value::Number(number) => write_number(bytes, *number),
         Value::Table(table) if depth < WRITE_DEPTH_MAX => write_table(lua, out, table, depth)?,
-        _ => out.push(0xc0),
+        _ => bytes.push(0xc0),
     }
     Ok(())
 }
 
-fn write_table(lua: &Lua, out: &mut Vec<u8>, table: &Table, depth: usize) -> mlua::Result<()> {
+fn write_table(lua: &Lua, out: &mut Packed<'_>, table: &Table, depth: usize) -> mlua::Result<()> {
     // An array has the keys from 1 to its length and no others.
     let (mut count, mut last, mut is_array) = (0_i64, 0_i64, true);
     for pair in table.pairs::<Value, Value>() {
+        out.time.step()?;
         match pair?.0 {
             Value::Integer(key) if 0 < key => last = last.max(key),
             _ => is_array = false,
@@ -78,13 +97,13 @@ fn write_table(lua: &Lua, out: &mut Vec<u8>, table: &Table, depth: usize) -> mlu
         count += 1;
     }
     if is_array && last == count {
-        write_head(out, count, 0x90, 15, 0xdc);
+        write_head(&mut out.bytes, count, 0x90, 15, 0xdc);
         for at in 1..=count {
             write(lua, out, &table.raw_get(at)?, depth + 1)?;
         }
         return Ok(());
     }
-    write_head(out, count, 0x80, 15, 0xde);
+    write_head(&mut out.bytes, count, 0x80, 15, 0xde);
     for pair in table.pairs::<Value, Value>() {
         let (key, value) = pair?;
         write(lua, out, &key, depth + 1)?;
@@ -192,6 +211,7 @@ impl From<mlua::Error> for Wrong {
 
 fn unpack(
     lua: &Lua,
+    busy: &Arc<Busy>,
     args: &MultiValue,
     name: &str,
     limit: i64,
@@ -215,7 +235,7 @@ fn unpack(
     };
     let is_all = limit == 0 && offset == 0;
     let count_max = if is_all { usize::MAX } else { usize::try_from(limit).unwrap_or(usize::MAX) };
-    let mut reader = Reader { lua, rest };
+    let mut reader = Reader { lua, rest, time: TimeCheck::new(lua, busy) };
     let mut values = Vec::new();
     while !reader.rest.is_empty() && values.len() < count_max {
         if VALUES_MAX <= values.len() {
@@ -241,6 +261,7 @@ fn unpack(
 struct Reader<'a> {
     lua: &'a Lua,
     rest: &'a [u8],
+    time: TimeCheck<'a>,
 }
 
 impl Reader<'_> {
@@ -251,6 +272,7 @@ impl Reader<'_> {
     }
 
     fn value(&mut self, depth: usize) -> Result<Value, Wrong> {
+        self.time.step()?;
         let [kind] = self.take::<1>()?;
         let number = match kind {
             0xc0 => return Ok(Value::Nil),

@@ -2,14 +2,13 @@
 
 use super::arguments::{bytes, integer_or, number};
 use super::raised::Raised;
+use super::vm::memory_left;
 use mlua::{Lua, MultiValue, Table, Value};
 
 /// Bytes that an integer may have.
 const INTEGER_SIZE_MAX: usize = 32;
 /// What `!` aligns to when it says no number.
 const ALIGN_DEFAULT: usize = 8;
-/// Bytes that one call may make.
-const PACKED_SIZE_MAX: usize = 512 << 20;
 
 /// The library.
 ///
@@ -158,10 +157,13 @@ fn take_integer(bytes: &[u8], is_little: bool, is_signed: bool) -> f64 {
 fn pack(lua: &Lua, args: MultiValue) -> mlua::Result<Value> {
     let letters = bytes(lua, &args, 0, "pack")?;
     let mut format = Format::new(&letters);
-    let (mut out, mut at) = (Vec::new(), 1);
+    let (mut out, mut at, size_max) = (Vec::new(), 1, memory_left(lua));
     while let Some(item) = format.next(lua, out.len(), "pack")? {
         out.resize(out.len() + item.padding, 0);
-        if PACKED_SIZE_MAX < out.len() + item.size {
+        let is_text = matches!(item.letter, b's' | b'c');
+        let text_size = args.get(at).filter(|_| is_text).and_then(Value::as_string);
+        let text_size = text_size.map_or(0, |text| text.as_bytes().len());
+        if size_max < out.len().saturating_add(item.size.max(text_size)) {
             return Err(Raised::placed(lua, "format result too large"));
         }
         match item.letter {

@@ -64,6 +64,14 @@ pub fn parse(payload: &[u8]) -> Result<Vec<Vec<u8>>, &'static str> {
     Ok(codes)
 }
 
+/// Checks that bytes can be parsed.
+///
+/// # Errors
+/// As [`parse`].
+pub fn check(payload: &[u8]) -> Result<(), &'static str> {
+    parse(payload).map(drop)
+}
+
 /// A length, or the number of a coding.
 enum Length {
     Plain(usize),
@@ -175,6 +183,16 @@ mod tests {
             assert!(parse(&broken).is_err());
             assert!(parse(&dumped[..at]).is_err());
         }
+    }
+
+    #[test]
+    fn byte_behind_the_footer_is_refused_though_the_checksum_holds() {
+        let mut dumped = dump([b"code".as_slice()].into_iter());
+        assert_eq!(check(&dumped), Ok(()));
+        dumped.push(0);
+        let (body, sum) = dumped.split_at(dumped.len() - 8);
+        assert_eq!(checksum(body).to_le_bytes(), sum);
+        assert!(check(&dumped).is_err());
     }
 
     #[test]

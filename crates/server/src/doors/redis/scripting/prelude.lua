@@ -5,9 +5,12 @@ local rawpcall, rawxpcall, resume = lib.pcall, lib.xpcall, lib.coroutine.resume
 local type, error, tostring, rawset = lib.type, lib.error, lib.tostring, lib.rawset
 local setmetatable, getmetatable, rawget = lib.setmetatable, lib.getmetatable, lib.rawget
 local loadstring, setfenv, concat = lib.loadstring, lib.setfenv, lib.table.concat
+local select, floor = lib.select, lib.math.floor
 local byte, rawunpack, collectgarbage, tonumber =
   lib.string.byte, lib.unpack, lib.collectgarbage, lib.tonumber
-local unwrap, handler, look = native.unwrap, native.handler, native.look
+local unwrap, handler, fail = native.unwrap, native.handler, native.fail
+local set_memory_limit, lift_memory_limit = native.set_memory_limit, native.lift_memory_limit
+local refuse_argument, gmatch_step = native.refuse_argument, native.gmatch_step
 
 local READONLY = "Attempt to modify a readonly table"
 -- Tables that scripts hold in place of the real ones.
@@ -78,11 +81,154 @@ function real.xpcall(run, handle)
   return handled(handle, rawpcall(run))
 end
 
--- No instruction of a script is done while it sorts, so the clock is looked at before.
-local sort = lib.table.sort
-function lib.table.sort(...)
-  look()
-  sort(...)
+for name, replacement in lib.pairs(native.strings) do
+  lib.string[name] = replacement
+end
+
+function lib.string.gmatch(subject, pattern)
+  if type(subject) ~= "string" or type(pattern) ~= "string" then
+    gmatch_step(subject, pattern, 0)
+  end
+  local at = 0
+  local function advance(next_at, ...)
+    at = next_at
+    return ...
+  end
+  return function()
+    return advance(gmatch_step(subject, pattern, at))
+  end
+end
+lib.string.gfind = lib.string.gmatch
+
+-- The quicksort of `ltablib.c` in Lua: its instructions count, so a script that sorts can be killed.
+local function quicksort(list, low, high, less)
+  while low < high do
+    local first, last = list[low], list[high]
+    if less(last, first) then
+      list[low], list[high] = last, first
+    end
+    if high - low == 1 then
+      return
+    end
+    local middle = floor((low + high) / 2)
+    local pivot = list[middle]
+    first = list[low]
+    if less(pivot, first) then
+      list[middle], list[low] = first, pivot
+    else
+      last = list[high]
+      if less(last, pivot) then
+        list[middle], list[high] = last, pivot
+      end
+    end
+    if high - low == 2 then
+      return
+    end
+    pivot = list[middle]
+    list[middle], list[high - 1] = list[high - 1], pivot
+    local up, down = low, high - 1
+    while true do
+      up = up + 1
+      while less(list[up], pivot) do
+        if up > high then
+          fail("invalid order function for sorting")
+        end
+        up = up + 1
+      end
+      down = down - 1
+      while less(pivot, list[down]) do
+        if down < low then
+          fail("invalid order function for sorting")
+        end
+        down = down - 1
+      end
+      if down < up then
+        break
+      end
+      list[up], list[down] = list[down], list[up]
+    end
+    list[high - 1], list[up] = list[up], list[high - 1]
+    -- The smaller half by recursion, the larger one by the loop.
+    if up - low < high - up then
+      quicksort(list, low, up - 1, less)
+      low = up + 1
+    else
+      quicksort(list, up + 1, high, less)
+      high = up - 1
+    end
+  end
+end
+
+local function less(one, two)
+  return one < two
+end
+
+-- C compares without a place in the script, so its errors have none.
+local find, sub = lib.string.find, lib.string.sub
+local function sorted(ok, raised)
+  if not ok then
+    if type(raised) == "string" then
+      local _, last = find(raised, "^prelude:%d+: ")
+      raised = sub(raised, (last or 0) + 1)
+    end
+    error(raised, 0)
+  end
+end
+
+local function sort_raw(list, size, compare)
+  if compare then
+    -- No tail call: errors name the place of the caller.
+    quicksort(list, 1, size, compare)
+  else
+    sorted(rawpcall(quicksort, list, 1, size, less))
+  end
+end
+
+function lib.table.sort(list, compare)
+  if type(list) ~= "table" then
+    refuse_argument(1, "sort", "table expected, got " .. type(list))
+  elseif compare ~= nil and type(compare) ~= "function" then
+    refuse_argument(2, "sort", "function expected, got " .. type(compare))
+  end
+  local size = #list
+  if not getmetatable(list) then
+    sort_raw(list, size, compare)
+    return
+  end
+  -- Metamethods have no part in it.
+  local raw = {}
+  for at = 1, size do
+    raw[at] = rawget(list, at)
+  end
+  sort_raw(raw, size, compare)
+  for at = 1, size do
+    rawset(list, at, raw[at])
+  end
+end
+
+-- C moves all elements between the end and the position, which a script could put 2^31 below.
+local POSITION_MIN = -1000
+local insert = lib.table.insert
+function lib.table.insert(list, ...)
+  if type(list) ~= "table" then
+    refuse_argument(1, "insert", "table expected, got " .. type(list))
+  elseif protected[list] then
+    error(READONLY, 2)
+  end
+  local count = select("#", ...)
+  if count == 1 then
+    return insert(list, (...))
+  elseif count ~= 2 then
+    fail("wrong number of arguments to 'insert'")
+  end
+  local at, value = ...
+  local place = (type(at) == "number" or type(at) == "string") and tonumber(at)
+  if not place then
+    refuse_argument(2, "insert", "number expected, got " .. type(at))
+  elseif not (POSITION_MIN <= place and place < 2147483648) then
+    refuse_argument(2, "insert", "position out of bounds")
+  end
+  insert(list, place, value)
 end
 
 function real.setmetatable(target, meta)
@@ -123,6 +269,15 @@ end
 
 -- Lua's own counts in 32 bits, and believes a count that is none.
 local UNPACKED_MAX = 7999
+-- Its stack has fewer places left than that when it is called from here.
+local UNPACKED_BY_C = 7900
+local function list_head(list, at, last)
+  return rawget(list, at), rawget(list, at + 1), rawget(list, at + 2), rawget(list, at + 3),
+    rawget(list, at + 4), rawget(list, at + 5), rawget(list, at + 6), rawget(list, at + 7),
+    rawget(list, at + 8), rawget(list, at + 9), rawget(list, at + 10), rawget(list, at + 11),
+    rawget(list, at + 12), rawget(list, at + 13), rawget(list, at + 14), rawget(list, at + 15),
+    rawunpack(list, at + 16, last)
+end
 function real.unpack(list, first, last)
   if type(list) ~= "table" then
     error("bad argument #1 to 'unpack' (table expected, got " .. type(list) .. ")", 2)
@@ -136,7 +291,10 @@ function real.unpack(list, first, last)
   if last < first or not (-2147483648 <= first and last < 2147483647) then
     return
   end
-  return rawunpack(list, first, last)
+  if last - first < UNPACKED_BY_C then
+    return rawunpack(list, first, last)
+  end
+  return list_head(list, first, last)
 end
 
 -- How often memory is freed is not for scripts to say: the next one would have none.
@@ -214,14 +372,23 @@ function real.getmetatable(target)
   return getmetatable(target)
 end
 
+-- The limit holds from here to the end of the script: outside, a failed allocation of Lua would end the
+-- process.
+local function unlimited(...)
+  lift_memory_limit()
+  return ...
+end
+
 local function run(script)
-  return rawxpcall(script, handler)
+  set_memory_limit()
+  return unlimited(rawxpcall(script, handler))
 end
 
 local function run_with(script, keys, arguments)
-  return rawxpcall(function()
+  set_memory_limit()
+  return unlimited(rawxpcall(function()
     return script(keys, arguments)
-  end, handler)
+  end, handler))
 end
 
 return { globals = globals, real = real, run = run, run_with = run_with,

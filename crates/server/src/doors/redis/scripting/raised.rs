@@ -14,6 +14,8 @@ pub struct Raised {
     text: Vec<u8>,
     /// Whether scripts see a table with these words as `err`.
     is_table: bool,
+    /// Value that scripts see instead of the words.
+    value: Option<Value>,
 }
 
 impl Raised {
@@ -24,24 +26,68 @@ impl Raised {
 
     /// The same with its code.
     pub fn table(text: Vec<u8>) -> Error {
-        Error::external(Raised { text, is_table: true })
+        Error::external(Raised { text, is_table: true, value: None })
     }
 
     /// An error of a library: its words behind the place where it was called.
     pub fn placed(lua: &Lua, words: &str) -> Error {
-        let place = lua.inspect_stack(1, |frame| {
-            let line = frame.current_line()?;
-            let source = frame.source().short_src?.into_owned();
-            Some(format!("{source}:{line}: "))
-        });
-        let text = place.flatten().unwrap_or_default() + words;
-        Error::external(Raised { text: text.into_bytes(), is_table: false })
+        let text = caller_place(lua) + words;
+        Error::external(Raised { text: text.into_bytes(), is_table: false, value: None })
+    }
+
+    /// A value that a function of the script raised.
+    pub fn value(value: Value) -> Error {
+        match value {
+            Value::Error(error) => *error,
+            value => {
+                let text = value.to_string().unwrap_or_default().into_bytes();
+                Error::external(Raised { text, is_table: false, value: Some(value) })
+            }
+        }
     }
 
     /// An error about an argument, counted from 1.
     pub fn argument(lua: &Lua, at: usize, function: &str, words: &str) -> Error {
-        Raised::placed(lua, &format!("bad argument #{at} to '{function}' ({words})"))
+        let (name, is_method) = called_as(lua, function);
+        let at = at - usize::from(is_method && 0 < at);
+        let text = match is_method && at == 0 {
+            true => format!("calling '{name}' on bad self ({words})"),
+            false => format!("bad argument #{at} to '{name}' ({words})"),
+        };
+        Raised::placed(lua, &text)
     }
+}
+
+/// Source of the functions of `prelude.lua`, which scripts do not see.
+const PRELUDE: &str = "=prelude";
+
+fn is_prelude(lua: &Lua, level: usize) -> bool {
+    let is = |frame: &mlua::debug::Debug<'_>| frame.source().source.as_deref() == Some(PRELUDE);
+    lua.inspect_stack(level, is).unwrap_or(false)
+}
+
+/// Place in the script that called the running function: `user_script:1: `, or nothing.
+fn caller_place(lua: &Lua) -> String {
+    let level = (1..FRAMES_MAX).find(|level| !is_prelude(lua, *level)).unwrap_or(1);
+    let place = lua.inspect_stack(level, |frame| {
+        let line = frame.current_line()?;
+        let source = frame.source().short_src?.into_owned();
+        Some(format!("{source}:{line}: "))
+    });
+    place.flatten().unwrap_or_default()
+}
+
+/// Name by which the script called the running function, and whether it did so with a colon.
+fn called_as(lua: &Lua, function: &str) -> (String, bool) {
+    if is_prelude(lua, 1) {
+        return (function.to_owned(), false);
+    }
+    let called = lua.inspect_stack(0, |frame| {
+        let names = frame.names();
+        let name = names.name.map_or_else(|| "?".to_owned(), |name| name.into_owned());
+        (name, names.name_what == Some("method"))
+    });
+    called.unwrap_or_else(|| (function.to_owned(), false))
 }
 
 /// A table with an error's text.
@@ -65,7 +111,8 @@ fn of_error(lua: &Lua, mut error: &Error) -> mlua::Result<Value> {
             Error::BadArgument { cause, .. } => error = cause,
             Error::ExternalError(cause) => {
                 return match cause.downcast_ref::<Raised>() {
-                    Some(Raised { text, is_table: true }) => {
+                    Some(Raised { value: Some(value), .. }) => Ok(value.clone()),
+                    Some(Raised { text, is_table: true, .. }) => {
                         error_table(lua, text).map(Value::Table)
                     }
                     Some(Raised { text, .. }) => lua.create_string(text).map(Value::String),
@@ -116,7 +163,7 @@ pub fn handler(lua: &Lua, value: Value) -> mlua::Result<Value> {
     for level in 1..FRAMES_MAX {
         let found = lua.inspect_stack(level, |frame| {
             let source = frame.source();
-            let of_script = source.what != "C" && source.source.as_deref() != Some("=prelude");
+            let of_script = source.what != "C" && source.source.as_deref() != Some(PRELUDE);
             of_script.then(|| {
                 let line = frame.current_line().map_or(-1, |line| line as i64);
                 (source.source.unwrap_or_default().into_owned(), line)

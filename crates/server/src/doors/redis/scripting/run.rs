@@ -1,6 +1,6 @@
 //! One script from its beginning to its answer.
 
-use super::busy::Running;
+use super::busy::{Busy, Running};
 use super::convert::answer;
 use super::host::Host;
 use super::raised::text_of;
@@ -12,6 +12,7 @@ use crate::doors::redis::out::Out;
 use kv::{CommandError, Reply as _};
 use mlua::{Function, MultiValue, Table, Value};
 use std::cell::RefCell;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -32,6 +33,9 @@ pub struct Job<'a> {
     /// Whether it may do what needs memory though there is none.
     pub allows_growth: bool,
 }
+
+/// Bytes that an argument takes in the interpreter besides its own.
+const ITEM_SIZE: usize = 64;
 
 /// What connections share is away while a script runs, so that others may have it when the script
 /// takes long; back at the end, however that comes.
@@ -76,11 +80,12 @@ pub fn run(context: &mut Context<'_>, vm: &Vm, job: &Job<'_>) -> Result<(), Comm
     let away = Away::new(redis, context.hub);
     let (session, keys) = (&mut *context.session, &mut *context.keys);
     let host = RefCell::new(Host::new(redis, session, keys, &vm.version, job, refuses_growth));
-    let ended = call(vm, job, &host, &mut out);
+    let ended = call(vm, busy, job, &host, &mut out);
     drop(host);
     drop(away);
     busy.end();
     vm.lua.gc_restart();
+    let rested = vm.rest();
     if busy.is_killed() {
         // The next script is watched as usual again.
         let _ = vm.watch();
@@ -90,17 +95,26 @@ pub fn run(context: &mut Context<'_>, vm: &Vm, job: &Job<'_>) -> Result<(), Comm
         context.session.state.db.store(db, Ordering::Relaxed);
     }
     ended?;
-    context.session.out.0.bytes_mut().extend_from_slice(out.0.bytes());
+    rested.map_err(|error| CommandError::new(format!("ERR {error}")))?;
+    let answers = context.session.out.0.bytes_mut();
+    match answers.is_empty() {
+        // An answer may be large: it is not copied.
+        true => std::mem::swap(answers, out.0.bytes_mut()),
+        false => answers.extend_from_slice(out.0.bytes()),
+    }
     Ok(())
 }
 
 fn call(
     vm: &Vm,
+    busy: &Arc<Busy>,
     job: &Job<'_>,
     host: &RefCell<Host<'_>>,
     out: &mut Out,
 ) -> Result<(), CommandError> {
     let called = vm.lua.scope(|scope| {
+        let size = |items: &[&[u8]]| items.iter().map(|item| ITEM_SIZE + item.len()).sum::<usize>();
+        vm.check_room(size(job.keys).saturating_add(size(job.arguments)))?;
         let call = scope
             .create_function(|lua, args: MultiValue| host.borrow_mut().command(lua, &args, true))?;
         let pcall = scope.create_function(|lua, args: MultiValue| {
@@ -122,7 +136,7 @@ fn call(
         if !is_ok {
             return Ok(Some(value));
         }
-        answer(&value, vm.version.load(Ordering::Relaxed), out)?;
+        answer(&vm.lua, busy, &value, vm.version.load(Ordering::Relaxed), out)?;
         Ok(None)
     });
     match called {

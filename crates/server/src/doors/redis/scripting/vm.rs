@@ -4,8 +4,9 @@
 use super::busy::Busy;
 use super::library::{Pending, register};
 use super::raised::{Raised, handler, unwrap};
-use super::{bits, json, msgpack, pack};
+use super::{bits, json, msgpack, pack, strings};
 use crate::doors::redis::commands::REDIS_VERSION;
+use mlua::chunk::ChunkMode;
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic, VmState,
 };
@@ -14,8 +15,14 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Bytes that an interpreter may take; a script that wants more gets an error of Lua's.
 const MEMORY_MAX: usize = 256 << 20;
+/// Bytes that an interpreter may hold between two scripts before its garbage is collected.
+const RESTING_MEMORY_MAX: usize = MEMORY_MAX / 2;
+/// Bytes of a line that a script logs.
+const LOGGED_SIZE_MAX: usize = 64 << 10;
 /// Instructions between two looks at the clock.
-const LOOK_INTERVAL: u32 = 50_000;
+const LOOK_INTERVAL: u32 = 2000;
+/// Interval while instructions are slow: one may copy a string of 100 MB.
+const LOOK_INTERVAL_MIN: u32 = 20;
 /// The globals of Lua that scripts see as they are. Not among them: `getfenv` and `setfenv`, by which a
 /// script could change what later ones of other users see, and `newproxy`, whose finalizers run in them.
 const PLAIN: &[&str] = &[
@@ -78,7 +85,6 @@ impl Vm {
         let protect: Function = made.raw_get("protect")?;
         real.raw_set("redis", protect.call::<Value>(&redis)?)?;
         lua.set_globals(made.raw_get("globals")?)?;
-        lua.set_memory_limit(MEMORY_MAX)?;
         let (run, run_with) = (made.raw_get("run")?, made.raw_get("run_with")?);
         let busy = busy.clone();
         let pending = Pending::default();
@@ -101,12 +107,48 @@ impl Vm {
         Ok(vm)
     }
 
+    /// Compiles a text, within the memory limit.
+    ///
+    /// # Errors
+    /// Those of Lua's compiler.
+    pub fn compile(&self, text: &[u8], name: &str) -> mlua::Result<Function> {
+        let chunk = self.lua.load(text).set_name(name).set_mode(ChunkMode::Text);
+        self.lua.set_memory_limit(MEMORY_MAX)?;
+        let compiled = chunk.into_function();
+        self.rest()?;
+        compiled
+    }
+
+    /// Lifts the memory limit behind a script and collects its garbage if there is much.
+    ///
+    /// Lua ends the process when an allocation fails outside of a script. The limit therefore holds
+    /// only while a script runs: the first thing that the prelude does is to set it.
+    ///
+    /// # Errors
+    /// None that this interpreter has.
+    pub fn rest(&self) -> mlua::Result<()> {
+        self.lua.set_memory_limit(0)?;
+        if RESTING_MEMORY_MAX < self.lua.used_memory() {
+            self.lua.gc_collect()?;
+        }
+        Ok(())
+    }
+
+    /// Refuses arguments for which there is no memory: they are copied without a limit.
+    ///
+    /// # Errors
+    /// When they are too large.
+    pub fn check_room(&self, size: usize) -> mlua::Result<()> {
+        if memory_left(&self.lua) < size {
+            return Err(mlua::Error::MemoryError("not enough memory".to_owned()));
+        }
+        Ok(())
+    }
+
     /// Looks at the clock every so many instructions. Before each script whose predecessor was
     /// ended, for the hook is then one for each line.
     pub fn watch(&self) -> mlua::Result<()> {
-        let busy = self.busy.clone();
-        let triggers = HookTriggers::new().every_nth_instruction(LOOK_INTERVAL);
-        self.lua.set_global_hook(triggers, move |lua, _| look(lua, &busy))
+        watch_every(&self.lua, &self.busy, LOOK_INTERVAL)
     }
 
     /// A library is loaded, which may do nothing but register.
@@ -271,13 +313,17 @@ fn log(lua: &Lua, args: Variadic<Value>) -> mlua::Result<()> {
     if !(0..=3).contains(&level) {
         return Err(Raised::error("Invalid debug level."));
     }
-    let mut words = Vec::new();
+    let mut text = Vec::new();
     for part in parts {
-        if let Some(text) = lua.coerce_string(part.clone())? {
-            words.push(text.to_string_lossy());
+        if let Some(part) = lua.coerce_string(part.clone())? {
+            // A script may name one long string many times over.
+            let left = LOGGED_SIZE_MAX.saturating_sub(text.len());
+            let part = part.as_bytes();
+            text.extend_from_slice(part.get(..left).unwrap_or(&part));
+            text.push(b' ');
         }
     }
-    let text = words.join(" ");
+    let text = String::from_utf8_lossy(text.trim_ascii_end());
     match level {
         0 => tracing::trace!("a script says: {text}"),
         1 => tracing::debug!("a script says: {text}"),
@@ -290,11 +336,20 @@ fn log(lua: &Lua, args: Variadic<Value>) -> mlua::Result<()> {
 /// What the prelude is given.
 fn native(lua: &Lua, busy: &Arc<Busy>, seed: u64) -> mlua::Result<Table> {
     let native = lua.create_table()?;
-    let busy = busy.clone();
-    let look_now = lua.create_function(move |lua, ()| look(lua, &busy).map(drop))?;
-    native.raw_set("look", look_now)?;
+    native.raw_set("strings", strings::library(lua, busy)?)?;
+    native.raw_set("gmatch_step", strings::gmatch_step(lua, busy)?)?;
+    let fail = |lua: &Lua, words: String| Err::<(), _>(Raised::placed(lua, &words));
+    native.raw_set("fail", lua.create_function(fail)?)?;
+    let refuse = |lua: &Lua, (at, name, words): (usize, String, String)| {
+        Err::<(), _>(Raised::argument(lua, at, &name, &words))
+    };
+    native.raw_set("refuse_argument", lua.create_function(refuse)?)?;
     native.raw_set("unwrap", lua.create_function(unwrap)?)?;
     native.raw_set("handler", lua.create_function(handler)?)?;
+    for (name, limit) in [("set_memory_limit", MEMORY_MAX), ("lift_memory_limit", 0)] {
+        let set = move |lua: &Lua, ()| lua.set_memory_limit(limit).map(drop);
+        native.raw_set(name, lua.create_function(set)?)?;
+    }
     let dice = Arc::new(AtomicU64::new(seed));
     let thrown = dice.clone();
     let random = lua.create_function(move |lua, args: MultiValue| random(lua, &thrown, &args))?;
@@ -306,8 +361,8 @@ fn native(lua: &Lua, busy: &Arc<Busy>, seed: u64) -> mlua::Result<Table> {
     })?;
     native.raw_set("randomseed", randomseed)?;
     let libraries = lua.create_table()?;
-    libraries.raw_set("cjson", json::library(lua)?)?;
-    libraries.raw_set("cmsgpack", msgpack::library(lua)?)?;
+    libraries.raw_set("cjson", json::library(lua, busy)?)?;
+    libraries.raw_set("cmsgpack", msgpack::library(lua, busy)?)?;
     libraries.raw_set("struct", pack::library(lua)?)?;
     libraries.raw_set("bit", bits::library(lua)?)?;
     native.raw_set("libraries", libraries)?;
@@ -336,6 +391,36 @@ fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
     }
     let span = high.wrapping_sub(low) as u64 as f64 + 1.0;
     Ok((part * span).floor() + low as f64)
+}
+
+/// Fails when the script may not go on. Native functions that loop call it every now and then.
+///
+/// # Errors
+/// When the script is killed, or a library takes too long to load.
+pub fn check_time(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<()> {
+    look(lua, busy).map(drop)
+}
+
+/// Bytes that the interpreter may still take.
+pub fn memory_left(lua: &Lua) -> usize {
+    MEMORY_MAX.saturating_sub(lua.used_memory())
+}
+
+/// Sets the number of instructions between two looks.
+fn watch_every(lua: &Lua, busy: &Arc<Busy>, interval: u32) -> mlua::Result<()> {
+    let busy = busy.clone();
+    let triggers = HookTriggers::new().every_nth_instruction(interval);
+    lua.set_global_hook(triggers, move |lua, _| {
+        let state = look(lua, &busy)?;
+        let wanted = match busy.note_look() {
+            true => LOOK_INTERVAL_MIN,
+            false => LOOK_INTERVAL,
+        };
+        if wanted != interval {
+            watch_every(lua, &busy, wanted)?;
+        }
+        Ok(state)
+    })
 }
 
 /// Called every so many instructions of a script.

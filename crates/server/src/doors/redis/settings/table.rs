@@ -76,7 +76,7 @@ pub const PARAMETERS: &[Parameter] = &[
     row("dir", "", Kind::Fixed, ""),
     row("disable-thp", "", Kind::Fixed, "yes"),
     row("dynamic-hz", "", Kind::Bool, "yes"),
-    row("enable-debug-command", "", Kind::Fixed, "local"),
+    row("enable-debug-command", "", Kind::Fixed, "no"),
     row("enable-module-command", "", Kind::Fixed, "no"),
     row("enable-protected-configs", "", Kind::Fixed, "no"),
     row("hash-max-listpack-entries", "hash-max-ziplist-entries", Kind::Int(0, i64::MAX), "512"),

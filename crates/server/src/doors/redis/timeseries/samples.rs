@@ -54,6 +54,7 @@ fn limits(app: &App) -> SelectLimits {
     SelectLimits {
         series_max: app.config.query.series_max,
         deadline: Some(Instant::now() + app.config.query.timeout),
+        cancelled: None,
         cost_max: u64::MAX,
     }
 }

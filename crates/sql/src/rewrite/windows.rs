@@ -1,0 +1,173 @@
+//! Named windows. DataFusion knows `OVER w` in the select list; of `OVER (w ORDER BY ..)` it loses what `w` says.
+
+use crate::error::SqlError;
+use crate::names::folded;
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderBy, Query, Select, VisitMut,
+    VisitorMut, WindowSpec, WindowType,
+};
+use std::ops::ControlFlow;
+
+/// Writes out the named windows of a select list.
+///
+/// # Errors
+/// `42704` and `42P20`, as PostgreSQL says them.
+pub fn write_out_windows(select: &mut Select) -> Result<(), SqlError> {
+    let known = definitions(&select.named_window)?;
+    let mut writer = Writer { known: &known, queries: 0 };
+    for item in &mut select.projection {
+        writer.write(item)?;
+    }
+    Ok(())
+}
+
+/// Writes out the named windows of an `ORDER BY`.
+///
+/// # Errors
+/// As [`write_out_windows`].
+pub fn write_out_windows_of_order(
+    windows: &[NamedWindowDefinition],
+    order: &mut OrderBy,
+) -> Result<(), SqlError> {
+    let known = definitions(windows)?;
+    Writer { known: &known, queries: 0 }.write(order)
+}
+
+/// Windows by their names, each written out.
+type Known = Vec<(String, WindowSpec)>;
+
+fn definitions(windows: &[NamedWindowDefinition]) -> Result<Known, SqlError> {
+    let mut known = Known::new();
+    for NamedWindowDefinition(name, window) in windows {
+        let spec = match window {
+            NamedWindowExpr::NamedWindow(other) => window_of(&known, other)?.clone(),
+            NamedWindowExpr::WindowSpec(spec) => written_out(&known, spec)?,
+        };
+        let name = folded(name);
+        if known.iter().any(|(other, _)| *other == name) {
+            return Err(SqlError::new("42P20", format!("window \"{name}\" is already defined")));
+        }
+        known.push((name, spec));
+    }
+    Ok(known)
+}
+
+fn window_of<'a>(known: &'a Known, name: &Ident) -> Result<&'a WindowSpec, SqlError> {
+    let name = folded(name);
+    let found = known.iter().find(|(other, _)| *other == name);
+    let unknown = || SqlError::new("42704", format!("window \"{name}\" does not exist"));
+    found.map(|(_, spec)| spec).ok_or_else(unknown)
+}
+
+/// A window with what it inherits.
+fn written_out(known: &Known, spec: &WindowSpec) -> Result<WindowSpec, SqlError> {
+    let Some(name) = &spec.window_name else { return Ok(spec.clone()) };
+    let (base, name) = (window_of(known, name)?, folded(name));
+    let refused = |words: String| Err(SqlError::new("42P20", words));
+    if !spec.partition_by.is_empty() {
+        return refused(format!("cannot override PARTITION BY clause of window \"{name}\""));
+    }
+    if !spec.order_by.is_empty() && !base.order_by.is_empty() {
+        return refused(format!("cannot override ORDER BY clause of window \"{name}\""));
+    }
+    if base.window_frame.is_some() {
+        let words = format!("cannot copy window \"{name}\" because it has a frame clause");
+        return refused(words);
+    }
+    let order = if spec.order_by.is_empty() { &base.order_by } else { &spec.order_by };
+    Ok(WindowSpec {
+        window_name: None,
+        partition_by: base.partition_by.clone(),
+        order_by: order.clone(),
+        window_frame: spec.window_frame.clone(),
+    })
+}
+
+/// Writes out windows, but not those of queries within.
+struct Writer<'a> {
+    known: &'a Known,
+    queries: usize,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, node: &mut impl VisitMut) -> Result<(), SqlError> {
+        match VisitMut::visit(node, self) {
+            ControlFlow::Break(error) => Err(*error),
+            ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+}
+
+impl VisitorMut for Writer<'_> {
+    type Break = Box<SqlError>;
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<Self::Break> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        if 0 < self.queries {
+            return ControlFlow::Continue(());
+        }
+        let written = match &function.over {
+            Some(WindowType::NamedWindow(name)) => window_of(self.known, name).cloned(),
+            Some(WindowType::WindowSpec(spec)) if spec.window_name.is_some() => {
+                written_out(self.known, spec)
+            }
+            _ => return ControlFlow::Continue(()),
+        };
+        match written {
+            Ok(spec) => {
+                function.over = Some(WindowType::WindowSpec(spec));
+                ControlFlow::Continue(())
+            }
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::statements::{Parsed, parse};
+
+    #[test]
+    fn named_windows_are_written_out() {
+        for (text, expected) in [
+            ("sum(a) OVER w FROM m WINDOW w AS (PARTITION BY b)", "sum(a) OVER (PARTITION BY b)"),
+            ("sum(a) OVER (w) FROM m WINDOW w AS (PARTITION BY b)", "sum(a) OVER (PARTITION BY b)"),
+            (
+                "sum(a) OVER (W ORDER BY c) FROM m WINDOW w AS (PARTITION BY b)",
+                "sum(a) OVER (PARTITION BY b ORDER BY c)",
+            ),
+            (
+                "sum(a) OVER (v ROWS 1 PRECEDING) FROM m WINDOW w AS (PARTITION BY b), v AS (w ORDER BY c)",
+                "sum(a) OVER (PARTITION BY b ORDER BY c ROWS 1 PRECEDING)",
+            ),
+        ] {
+            let parsed = parse(&format!("SELECT {text}"));
+            let Ok(Parsed::Query(query)) = parsed.map(|mut all| all.remove(0)) else {
+                panic!("{text}")
+            };
+            let shown = query.rephrased().statement.to_string();
+            assert!(shown.contains(&format!("SELECT {expected} AS")), "{shown}");
+        }
+        for (text, code) in [
+            ("sum(a) OVER w FROM m", "42704"),
+            ("sum(a) OVER (w) FROM m WINDOW v AS (ORDER BY b)", "42704"),
+            ("sum(a) OVER (w PARTITION BY c) FROM m WINDOW w AS (ORDER BY b)", "42P20"),
+            ("sum(a) OVER (w ORDER BY c) FROM m WINDOW w AS (ORDER BY b)", "42P20"),
+            ("sum(a) OVER (w) FROM m WINDOW w AS (ORDER BY b ROWS 1 PRECEDING)", "42P20"),
+            ("a FROM m ORDER BY sum(a) OVER w", "42704"),
+        ] {
+            let parsed = parse(&format!("SELECT {text}"));
+            assert_eq!(parsed.map_err(|error| error.code), Err(code), "{text}");
+        }
+    }
+}

@@ -1,0 +1,3 @@
+module quipu-regexp-oracle
+
+go 1.19
