@@ -11,6 +11,7 @@ mod setup;
 mod tidy;
 
 use anyhow::{Result, bail};
+use std::process::ExitCode;
 
 const USAGE: &str = "\
 usage: cargo xtask <task>
@@ -30,7 +31,18 @@ usage: cargo xtask <task>
   instructions [--update]
           instructions an operation of every hot path, against bench/inside/instructions.toml";
 
-fn main() -> Result<()> {
+/// Prints an error without its backtrace, so that the log of CI ends with what failed.
+fn main() -> ExitCode {
+    match run_task() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("Error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run_task() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("ci") => ci::run(),

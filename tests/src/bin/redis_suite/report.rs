@@ -80,6 +80,27 @@ impl Report {
         }
     }
 
+    /// Merges a later try of the same unit: a test fails if it fails in both. A panic of the server in
+    /// either try counts.
+    #[must_use]
+    pub fn merge(&self, later: &Report) -> Report {
+        let fails_in =
+            |report: &Report, test: &str| report.failed.iter().any(|(name, _)| name == test);
+        let mut failed: Vec<_> = later.failed.clone();
+        failed.retain(|(test, _)| test == SERVER_PANICKED || fails_in(self, test));
+        let panics = self.failed.iter().filter(|(test, _)| test == SERVER_PANICKED);
+        failed.extend(panics.filter(|_| !fails_in(later, SERVER_PANICKED)).cloned());
+        // A test that fails in one try alone passes.
+        let passed_with = |report: &Report| {
+            let passes = |name: &str| {
+                name != UNIT_ENDED && !failed.iter().any(|(failing, _)| failing == name)
+            };
+            report.passed + report.failed.iter().filter(|(name, _)| passes(name)).count()
+        };
+        let passed = passed_with(self).max(passed_with(later));
+        Report { passed, skipped: later.skipped, failed }
+    }
+
     /// Adds another unit's.
     pub fn add(&mut self, other: &Report) {
         self.passed += other.passed;
@@ -112,6 +133,22 @@ sock55 => (IN PROGRESS) BLPOP waits
         let failed: Vec<&str> = report.failed.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(failed, ["DEL in two steps", "BLPOP waits"]);
         assert_eq!(report.failed[0].1, "\nExpected '1' to be equal to '2'");
+    }
+
+    fn report(passed: usize, failed: &[&str]) -> Report {
+        let failed = failed.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+        Report { passed, skipped: 0, failed }
+    }
+
+    #[test]
+    fn a_test_fails_if_it_fails_in_every_try() {
+        let merged = report(8, &["A", "B"]).merge(&report(8, &["B", "C"]));
+        assert_eq!(merged, report(9, &["B"]));
+        assert_eq!(report(9, &["A"]).merge(&report(10, &[])), report(10, &[]));
+        assert_eq!(report(3, &[UNIT_ENDED]).merge(&report(10, &[])), report(10, &[]));
+        let panicked = report(10, &[SERVER_PANICKED]);
+        assert_eq!(panicked.merge(&report(10, &[])), panicked);
+        assert_eq!(report(10, &[]).merge(&panicked), panicked);
     }
 
     #[test]
