@@ -12,10 +12,13 @@ use crate::error::Result;
 use crate::eval::Evaluator;
 use crate::gap::{ABSENT, is_absent};
 use crate::histograms::binary::{Mixed, Side};
-use crate::matching::{DuplicateCheck, KeyMaker, MatchGroup, Signatures, matched_labels};
+use crate::matching::{KeyMaker, MatchGroup, Signatures, matched_labels, too_many};
 use crate::names::Key;
 use crate::operators::{Outcome, combine};
 use crate::vector::Vector;
+use model::Labels;
+use promql::Cardinality;
+use std::collections::HashMap;
 
 /// Two sides of an operation, of which either may be filled.
 pub(crate) struct Filling<'a> {
@@ -33,7 +36,8 @@ struct Output<'a> {
     row: Vec<f64>,
     /// Set if there may be histograms.
     mixed: Option<Mixed<'a>>,
-    check: DuplicateCheck<'a>,
+    /// At which steps a result of the group has these labels.
+    seen: HashMap<Labels, Vec<bool>>,
 }
 
 impl Evaluator<'_> {
@@ -47,12 +51,12 @@ impl Evaluator<'_> {
             vector: Vector::new(self.context, steps),
             row: vec![ABSENT; steps],
             mixed: Mixed::of(filling.maker.binary, many, one),
-            check: DuplicateCheck::new(matching),
+            seen: HashMap::new(),
         };
         for group in filling.groups() {
             self.context.check()?;
             group.check_one_side(matching, many, one)?;
-            output.check.begin_group();
+            output.seen.clear();
             self.fill_group(filling, &group, &mut output)?;
         }
         if let Some(mixed) = output.mixed {
@@ -106,14 +110,25 @@ impl Evaluator<'_> {
     ) -> Result<()> {
         let maker = output.filling.maker;
         let key = maker.key(many_key, one_key);
+        // In one-to-one matching any two are too many, whatever their labels.
+        let labels = match maker.matching.cardinality {
+            Cardinality::OneToOne => Labels::default(),
+            _ => key.labels.clone(),
+        };
+        let marks = output.seen.entry(labels).or_insert_with(|| vec![false; many.0.len()]);
+        for (mark, (a, b)) in marks.iter_mut().zip(many.0.iter().zip(one.0)) {
+            let meets = !is_absent(*a) && !is_absent(*b);
+            if meets && *mark {
+                return Err(too_many(maker.matching));
+            }
+            *mark |= meets;
+        }
         let (a, b) = if output.filling.is_swapped { (one, many) } else { (many, one) };
         let Some(mixed) = &mut output.mixed else {
             combine(maker.binary.op, Outcome::of(maker.binary), a.0, b.0, &mut output.row);
-            output.check.add(&key.labels, &output.row)?;
             return output.vector.push(self.context, key, &output.row);
         };
         mixed.combine(order, a, b, &mut output.row);
-        output.check.add(&key.labels, &output.row)?;
         output.vector.push_mixed(self.context, key, &output.row, mixed.cells())
     }
 }

@@ -118,50 +118,37 @@ impl MatchGroup {
         }
         Ok(())
     }
-}
 
-/// Rejects two results of one group at a step: always in one-to-one matching, else when their labels are
-/// equal. Samples that a comparison filters out are no results.
-pub(crate) struct DuplicateCheck<'a> {
-    matching: &'a VectorMatching,
-    /// Steps at which the group has a result, by the labels of the result.
-    seen: HashMap<Labels, Vec<bool>>,
-}
-
-impl<'a> DuplicateCheck<'a> {
-    pub fn new(matching: &'a VectorMatching) -> DuplicateCheck<'a> {
-        DuplicateCheck { matching, seen: HashMap::new() }
-    }
-
-    /// Forgets the results of the group before.
-    pub fn begin_group(&mut self) {
-        self.seen.clear();
-    }
-
-    /// Whether rows of the "many" side with these result keys can have two results at a step.
-    pub fn is_needed(&self, keys: &[Key]) -> bool {
-        1 < keys.len() && (self.is_one_to_one() || !are_distinct(keys))
-    }
-
-    /// Adds the results of two rows, one a step.
-    pub fn add(&mut self, labels: &Labels, results: &[f64]) -> Result<()> {
-        // In one-to-one matching any two are too many, whatever their labels.
-        let labels = if self.is_one_to_one() { Labels::default() } else { labels.clone() };
-        let marks = self.seen.entry(labels).or_insert_with(|| vec![false; results.len()]);
-        for (mark, result) in marks.iter_mut().zip(results) {
-            if is_absent(*result) {
-                continue;
+    /// Fails when two series of the "many" side meet the row of one of the other at a step and
+    /// would give one result: always in one-to-one matching, else when their labels are equal.
+    /// `keys` are those of the results, one for each of the many.
+    pub fn check_many_side(
+        &self,
+        matching: &VectorMatching,
+        many: &Vector,
+        one: &[f64],
+        keys: &[Key],
+    ) -> Result<()> {
+        assert!(keys.len() == self.many.len(), "a key for each row");
+        let is_one_to_one = matching.cardinality == Cardinality::OneToOne;
+        if self.many.len() < 2 || (!is_one_to_one && are_distinct(keys)) {
+            return Ok(());
+        }
+        let nothing = Labels::default();
+        let mut seen: HashMap<&Labels, Vec<bool>> = HashMap::new();
+        for (many_idx, key) in self.many.iter().zip(keys) {
+            // In one-to-one matching any two are too many, whatever their labels.
+            let labels = if is_one_to_one { &nothing } else { &key.labels };
+            let marks = seen.entry(labels).or_insert_with(|| vec![false; many.steps()]);
+            for (mark, (a, b)) in marks.iter_mut().zip(many.row(*many_idx).iter().zip(one)) {
+                let meets = !is_absent(*a) && !is_absent(*b);
+                if meets && *mark {
+                    return Err(too_many(matching));
+                }
+                *mark |= meets;
             }
-            if *mark {
-                return Err(too_many(self.matching));
-            }
-            *mark = true;
         }
         Ok(())
-    }
-
-    fn is_one_to_one(&self) -> bool {
-        self.matching.cardinality == Cardinality::OneToOne
     }
 }
 
@@ -171,7 +158,7 @@ fn are_distinct(keys: &[Key]) -> bool {
     keys.iter().all(|key| seen.insert(&key.labels))
 }
 
-fn too_many(matching: &VectorMatching) -> QueryError {
+pub(crate) fn too_many(matching: &VectorMatching) -> QueryError {
     let message = match matching.cardinality {
         Cardinality::OneToOne => {
             "multiple matches for labels: many-to-one matching must be explicit \
