@@ -20,8 +20,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{FetchType, SkipType};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Distinct, Expr, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Operator, Subquery,
-    binary_expr, lit,
+    Aggregate, Distinct, Expr, Filter, Join, Limit, LogicalPlan, LogicalPlanBuilder, Operator,
+    Subquery, binary_expr, lit,
 };
 use std::sync::Arc;
 
@@ -33,7 +33,8 @@ pub fn rewrite_subqueries(plan: LogicalPlan) -> Result<LogicalPlan, SqlError> {
     let mut refused = None;
     plan.apply_with_subqueries(|node| {
         each_subquery(node, &mut |subquery| {
-            if let Err(error) = check(&subquery.subquery, false) {
+            let plan = &subquery.subquery;
+            if let Err(error) = check(plan, false).and_then(|()| check_rows_of_none(plan)) {
                 refused = Some(error);
             }
         })?;
@@ -110,6 +111,76 @@ fn check(plan: &LogicalPlan, is_hidden: bool) -> Result<(), SqlError> {
         }
     }
     Ok(())
+}
+
+/// Refuses nodes above rows that a column of outside picks, where DataFusion loses an answer for no rows or a
+/// limit.
+fn check_rows_of_none(plan: &LogicalPlan) -> Result<(), SqlError> {
+    let mut refused = None;
+    plan.apply(|node| {
+        let checked = match node {
+            LogicalPlan::Aggregate(aggregate) if names_outside(plan)? => check_aggregate(aggregate),
+            LogicalPlan::Join(join) => check_limits_beside(join),
+            _ => Ok(()),
+        };
+        refused = checked.err();
+        Ok(if refused.is_some() { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    refused.map_or(Ok(()), Err)
+}
+
+/// Whether a node of a plan names a column of outside.
+fn names_outside(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| Ok(node.contains_outer_reference()))
+}
+
+/// Refuses an aggregate whose answer for no rows DataFusion loses: the total of grouping sets
+/// (apache/datafusion#25519), and counts other than `count` (apache/datafusion#22317).
+fn check_aggregate(aggregate: &Aggregate) -> Result<(), SqlError> {
+    if aggregate.group_expr.iter().any(|expr| matches!(expr, Expr::GroupingSet(_))) {
+        let words =
+            "grouping sets over rows that a column of the query outside picks are not known here";
+        return Err(SqlError::unsupported(words).with_hint(HINT));
+    }
+    for expr in &aggregate.aggr_expr {
+        if let Expr::AggregateFunction(call) = expr.clone().unalias()
+            && ZERO_OF_NO_ROWS.contains(&call.func.name())
+        {
+            let words = format!(
+                "{} of rows that a column of the query outside picks is not known here",
+                call.func.name()
+            );
+            return Err(SqlError::unsupported(words).with_hint(HINT));
+        }
+    }
+    Ok(())
+}
+
+/// Aggregates that are 0 for no rows, which DataFusion answers with NULL in a correlated subquery.
+const ZERO_OF_NO_ROWS: [&str; 2] = ["regr_count", "approx_distinct"];
+
+/// Refuses LIMIT in an input of a join whose other input names a column of outside: DataFusion drops it
+/// (apache/datafusion#25283).
+fn check_limits_beside(join: &Join) -> Result<(), SqlError> {
+    let is_left_outside = names_outside(&join.left)?;
+    let beside = if is_left_outside { &join.right } else { &join.left };
+    if (is_left_outside || names_outside(&join.right)?)
+        && !names_outside(beside)?
+        && has_limit(beside)?
+    {
+        let words = "LIMIT within a join beside rows that a column of the query outside picks is not known here";
+        return Err(SqlError::unsupported(words).with_hint(HINT));
+    }
+    Ok(())
+}
+
+fn has_limit(plan: &LogicalPlan) -> Result<bool, SqlError> {
+    let is_limit = |node: &LogicalPlan| match node {
+        LogicalPlan::Limit(_) => true,
+        LogicalPlan::Sort(sort) => sort.fetch.is_some(),
+        _ => false,
+    };
+    Ok(plan.exists(|node| Ok(is_limit(node)))?)
 }
 
 const HINT: &str =

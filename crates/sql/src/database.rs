@@ -36,6 +36,7 @@ use crate::tables::{TABLES, ZONE};
 use crate::threads::Threads;
 use crate::toolkit;
 use crate::typed;
+use crate::volatile::check_volatile;
 use crate::yielding::EveryStepYields;
 use crate::{
     correlated, declared, expansion, first_rows, in_lists, kept_order, laterals, listed, memory,
@@ -309,6 +310,8 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
     let options = config.options_mut();
     options.sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
     options.sql_parser.enable_subquery_sort_elimination = false;
+    // It takes computed columns for those of their table: apache/datafusion#25414.
+    options.optimizer.enable_leaf_expression_pushdown = false;
     options.execution.time_zone = Some(ZONE.to_string());
     let state = SessionStateBuilder::new()
         .with_config(config)
@@ -691,6 +694,7 @@ pub(crate) async fn logical(
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
+    check_volatile(&plan)?;
     let plan = correlated::rewrite_subqueries(kept_order::drop_orders(plan)?)?;
     let plan = set_operations::counted(plan)?;
     let plan = runs::distinct_rows(laterals::unnested(plan)?)?;

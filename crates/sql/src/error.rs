@@ -157,6 +157,19 @@ fn in_its_words(text: &str) -> Option<String> {
         let name = rest.split('\'').next().unwrap_or_default();
         return Some(format!("function {name}() does not exist"));
     }
+    if let Some(words) = of_operator(text) {
+        return Some(words);
+    }
+    if text.contains("Divide by zero") {
+        return Some("division by zero".into());
+    }
+    if text.contains(MANY_ROWS) {
+        return Some("more than one row returned by a subquery used as an expression".into());
+    }
+    if let Some((_, rest)) = text.split_once("Unsupported date_trunc granularity: '") {
+        let unit = rest.split('\'').next().unwrap_or_default();
+        return Some(format!("unit \"{unit}\" not recognized for type timestamp with time zone"));
+    }
     if let Some((_, rest)) = text.split_once("Ambiguous reference to unqualified field ") {
         let name = rest.replace('"', "");
         return Some(format!("column reference \"{name}\" is ambiguous"));
@@ -167,6 +180,60 @@ fn in_its_words(text: &str) -> Option<String> {
     Some(format!("relation \"{name}\" does not exist"))
 }
 
+/// The words for an operator that takes no such types, which DataFusion names by those of Arrow.
+fn of_operator(text: &str) -> Option<String> {
+    let arithmetic = text
+        .split_once("Cannot coerce arithmetic expression ")
+        .and_then(|(_, rest)| rest.split_once(" to valid types"));
+    let comparison = text
+        .split_once("Cannot infer common argument type for comparison operation ")
+        .map(|(_, rest)| (rest.lines().next().unwrap_or(rest), ""));
+    let (operation, _) = arithmetic.or(comparison)?;
+    let words: Vec<&str> = operation.split(' ').collect();
+    let is_operator =
+        |word: &&str| word.bytes().all(|byte| b"+-*/%<>=!~|&^".contains(&byte)) && !word.is_empty();
+    let at = words.iter().position(is_operator)?;
+    let side = |side: &[&str]| postgres_type(&side.join(" "));
+    Some(format!(
+        "operator does not exist: {} {} {}",
+        side(&words[..at]),
+        words[at],
+        side(&words[at + 1..])
+    ))
+}
+
+/// PostgreSQL's name of a type by Arrow's.
+fn postgres_type(arrow: &str) -> String {
+    let name = match arrow {
+        "Int16" => "smallint",
+        "Int32" => "integer",
+        "Int64" => "bigint",
+        "Float32" => "real",
+        "Float64" => "double precision",
+        "Boolean" => "boolean",
+        "Date32" => "date",
+        "Utf8" | "Utf8View" | "LargeUtf8" => "text",
+        "Binary" | "BinaryView" | "LargeBinary" => "bytea",
+        "Null" => "unknown",
+        other if other.starts_with("Decimal") => "numeric",
+        other if other.starts_with("Time64") => "time without time zone",
+        other if other.starts_with("Interval") => "interval",
+        other if other.starts_with("Timestamp") && other.contains(',') => {
+            "timestamp with time zone"
+        }
+        other if other.starts_with("Timestamp") => "timestamp without time zone",
+        other => {
+            let inner = other.strip_prefix("List(").and_then(|rest| rest.strip_suffix(')'));
+            return inner
+                .map_or_else(|| other.to_string(), |of| format!("{}[]", postgres_type(of)));
+        }
+    };
+    name.to_string()
+}
+
+/// How DataFusion says that a subquery has more rows than a value can have.
+const MANY_ROWS: &str = "Scalar subquery returned more than one row";
+
 /// What kind of thing a plan lacks; the planner says it in words alone.
 fn planned(text: &str) -> &'static str {
     let says = |words: &str| text.contains(words);
@@ -174,8 +241,18 @@ fn planned(text: &str) -> &'static str {
         "42P01"
     } else if says("Ambiguous reference") {
         "42702"
-    } else if says("must appear in the GROUP BY clause") {
+    } else if says("must appear in the GROUP BY clause") || says("calls cannot be nested") {
         "42803"
+    } else if says("Cannot coerce arithmetic expression")
+        || says("Cannot infer common argument type for comparison")
+    {
+        "42883"
+    } else if says("Inconsistent data type across values list") {
+        "42804"
+    } else if says("DISTINCT ON expressions must match") {
+        "42P10"
+    } else if says("Correlated scalar subquery") {
+        "0A000"
     } else if says("No field named") || says("Schema error") {
         "42703"
     } else if says("Invalid function") || says("No function matches") {
@@ -258,6 +335,10 @@ fn computed(text: &str) -> &'static str {
         "2201B"
     } else if says("Divide by zero") {
         "22012"
+    } else if says(MANY_ROWS) {
+        "21000"
+    } else if says("Unsupported date_trunc granularity") {
+        "22023"
     } else if says("overflow") || says("Overflow") || whole_out_of_range(text).is_some() {
         "22003"
     } else if says("Invalid input syntax for type interval") {
@@ -266,6 +347,8 @@ fn computed(text: &str) -> &'static str {
         "22003"
     } else if (says("timestamp") || says("Date32")) && is_dated(quoted(text)) {
         "22008"
+    } else if says("Error parsing timestamp") || says("Date32") || says("Time64") {
+        "22007"
     } else if says("Cast error") || says("Parser error") || says("Cannot cast") {
         "22P02"
     } else {

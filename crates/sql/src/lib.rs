@@ -121,6 +121,7 @@ mod wholes;
 mod width_bucket;
 mod written;
 mod views;
+mod volatile;
 mod yielding;
 mod zone_abbreviations;
 pub mod zones;

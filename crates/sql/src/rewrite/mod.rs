@@ -60,7 +60,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
-use types::{catalog_cast, is_numeric, is_oids, texts, with_fraction, without_length};
+use types::{
+    catalog_cast, is_numeric, is_oids, text_of_length, texts, with_fraction, without_length,
+};
 use vectors::{count_from_1, vector_call, vector_part, vectors_as_tables};
 use windows::{write_out_windows, write_out_windows_of_order};
 
@@ -587,7 +589,11 @@ impl Rewriter {
                 *expr = changed;
             }
             SqlType::Regclass => *expr = call("to_regclass", vec![(**inner).clone()]),
-            _ => {}
+            _ => {
+                if let Some(cut) = text_of_length(inner, data_type) {
+                    *expr = cut;
+                }
+            }
         }
         Ok(())
     }

@@ -130,11 +130,23 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
             let one = Expr::Value(Value::Number("1".into(), false).into());
             Some(call("least", vec![one, length]))
         }
+        [array, value] if is("array_remove") && is_null(value) => {
+            Some(call("array_compact", vec![(*array).clone()]))
+        }
         [array, value] if is("array_remove") => {
             Some(call("array_remove_all", vec![(*array).clone(), (*value).clone()]))
         }
+        [array, from, to] if is("array_replace") => {
+            let args = vec![(*array).clone(), (*from).clone(), (*to).clone()];
+            Some(call("array_replace_all", args))
+        }
+        [_, ..] if is("num_nulls") => Some(count_of_nulls(&args, true)),
+        [_, ..] if is("num_nonnulls") => Some(count_of_nulls(&args, false)),
         [unit, length] if is("date_trunc") && is_interval(length) => {
             Some(call(TRUNC_INTERVAL, vec![(*unit).clone(), (*length).clone()]))
+        }
+        [unit, time] if is("date_trunc") && years_of(unit).is_some() => {
+            years_of(unit).map(|years| start_of_years(time, years))
         }
         [unit, time, zone] if is("date_trunc") => {
             let clock = call(TIMEZONE, vec![(*zone).clone(), (*time).clone()]);
@@ -158,6 +170,55 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [] | [_] if is("localtimestamp") => Some(clock_now()),
         _ => None,
     })
+}
+
+/// The first year and the length in years of the units of `date_trunc` above a year.
+fn years_of(unit: &Expr) -> Option<(u32, u32)> {
+    match literal(unit)?.to_ascii_lowercase().as_str() {
+        "decade" => Some((0, 10)),
+        "century" => Some((1, 100)),
+        "millennium" => Some((1, 1000)),
+        _ => None,
+    }
+}
+
+/// The start of a decade, century or millennium: that of its year less the years since the unit began.
+fn start_of_years(time: &Expr, (first, length): (u32, u32)) -> Expr {
+    let number = |n: u32| Expr::Value(Value::Number(n.to_string(), false).into());
+    let operation = |left: Expr, op: BinaryOperator, right: Expr| {
+        Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }))
+    };
+    let year = call(EXTRACT, vec![text_literal("year".into()), time.clone()]);
+    let year = cast(year, SqlType::Int(None));
+    let since = operation(year, BinaryOperator::Minus, number(first));
+    let years = operation(since, BinaryOperator::Modulo, number(length));
+    let years = call("make_interval", vec![years]);
+    let start = call("date_trunc", vec![text_literal("year".into()), time.clone()]);
+    operation(start, BinaryOperator::Minus, years)
+}
+
+fn is_null(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => value.value == Value::Null,
+        Expr::Nested(inner) => is_null(inner),
+        Expr::Cast { expr, .. } => is_null(expr),
+        _ => false,
+    }
+}
+
+/// How many of some values are NULL, or are not.
+fn count_of_nulls(args: &[&Expr], counts_null: bool) -> Expr {
+    let one = |arg: &&Expr| {
+        let value = Box::new(Expr::Nested(Box::new((**arg).clone())));
+        let is_counted = if counts_null { Expr::IsNull(value) } else { Expr::IsNotNull(value) };
+        cast(Expr::Nested(Box::new(is_counted)), SqlType::Int(None))
+    };
+    let sum = args.iter().map(one).reduce(|left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::Plus,
+        right: Box::new(right),
+    });
+    sum.map_or_else(|| Expr::Value(Value::Null.into()), |sum| Expr::Nested(Box::new(sum)))
 }
 
 /// Whether an expression says that it is an interval.

@@ -6,8 +6,8 @@ use crate::names::folded;
 use crate::ordinary::{DIGITS_MAX, FRACTION_DIGITS};
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Expr, ObjectName, ObjectNamePart,
-    TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr, ObjectName,
+    ObjectNamePart, TimezoneInfo, Value,
 };
 use std::sync::Arc;
 
@@ -89,6 +89,24 @@ pub fn without_length(sql_type: &mut SqlType) {
         }
         _ => {}
     }
+}
+
+/// A cast to `varchar(n)` or `char(n)`: the first n characters. A `char(n)` loses the spaces at its end, which
+/// PostgreSQL passes over in comparisons and casts (manual 8.3).
+pub fn text_of_length(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {
+    let (length, is_padded) = match sql_type {
+        SqlType::Varchar(length) | SqlType::CharacterVarying(length) => (*length, false),
+        SqlType::Char(length) | SqlType::Character(length) => {
+            let one = CharacterLength::IntegerLength { length: 1, unit: None };
+            (Some(length.unwrap_or(one)), true)
+        }
+        _ => return None,
+    };
+    let Some(CharacterLength::IntegerLength { length, .. }) = length else { return None };
+    let length = Expr::Value(Value::Number(length.to_string(), false).into());
+    let text = cast(inner.clone(), SqlType::Text);
+    let cut = call("left", vec![text, length]);
+    Some(if is_padded { call("rtrim", vec![cut, text_literal(" ".into())]) } else { cut })
 }
 
 /// Whether it is `oid[]`.
