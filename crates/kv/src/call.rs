@@ -106,6 +106,7 @@ impl<'a> Call<'a> {
     fn start(mut self) -> Done {
         let call = &mut self;
         call.keys.changes = 0;
+        let start = call.out.position();
         let result = (call.command.run)(call);
         let changes = call.keys.changes;
         if 0 < changes && !call.has_own_effects && call.mode != Mode::Replay {
@@ -113,6 +114,8 @@ impl<'a> Call<'a> {
         }
         call.keys.log_emptied();
         if let Err(error) = &result {
+            // An array that was begun would lack elements, and take later answers for them.
+            call.out.truncate(start);
             call.out.error(&error.0);
         }
         call.keys.stats.changes += changes;

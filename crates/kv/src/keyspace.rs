@@ -15,6 +15,8 @@ mod rotten;
 mod sweeping;
 mod trash;
 
+pub use databases::Scan;
+pub(crate) use databases::check_corrupt;
 pub use dumping::{DumpFormat, Piece};
 pub use growing::ROOM_CHECK_MIN;
 pub(crate) use growing::may_take;

@@ -6,6 +6,10 @@ use std::borrow::Cow;
 pub trait Reply {
     /// The protocol's version, 2 or 3, for the few answers whose shape differs.
     fn version(&self) -> u8;
+    /// Bytes written so far.
+    fn position(&self) -> usize;
+    /// Drops what was written behind a position.
+    fn truncate(&mut self, position: usize);
     /// A short status such as `OK`, without line ends.
     fn simple(&mut self, text: &str);
     /// An error: a code in capitals, then words.
@@ -79,6 +83,10 @@ impl Reply for Discard {
     fn version(&self) -> u8 {
         2
     }
+    fn position(&self) -> usize {
+        0
+    }
+    fn truncate(&mut self, _: usize) {}
     fn simple(&mut self, _: &str) {}
     fn error(&mut self, _: &str) {}
     fn int(&mut self, _: i64) {}

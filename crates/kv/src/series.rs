@@ -5,7 +5,7 @@
 //! logged of these lists: they follow from the series, at replay, too.
 
 use crate::error::CommandError;
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Keyspace, check_corrupt};
 use crate::slots::NEVER;
 use crate::value::{Series, Stored as _, Str, Value};
 
@@ -51,11 +51,19 @@ impl Keyspace {
     /// When a record cannot be read.
     pub fn listed_series(&mut self, is_unsampled: bool) -> Result<Vec<Vec<u8>>, CommandError> {
         let db = if is_unsampled { self.unsampled_db() } else { self.all_series_db() };
-        let mut keys = Vec::new();
-        if !self.is_empty(db) {
-            self.scan(db, 0, usize::MAX, |key, _| keys.push(key.to_vec()))?;
-        }
+        let (keys, corrupt) = self.readable_keys(db)?;
+        check_corrupt(corrupt)?;
         Ok(keys)
+    }
+
+    /// The keys of a list, and the number of those whose records are corrupt.
+    fn readable_keys(&mut self, db: u8) -> Result<(Vec<Vec<u8>>, usize), CommandError> {
+        let mut keys = Vec::new();
+        if self.is_empty(db) {
+            return Ok((keys, 0));
+        }
+        let scan = self.scan(db, 0, usize::MAX, |key, _| keys.push(key.to_vec()))?;
+        Ok((keys, scan.corrupt))
     }
 
     pub(crate) fn note_series_gone(&mut self, db: u8, key: &[u8], value: &Value) {
@@ -121,7 +129,7 @@ impl Keyspace {
         if db != SERIES_DB {
             return;
         }
-        let Ok(keys) = self.listed_series(false) else { return };
+        let Ok((keys, _)) = self.readable_keys(self.all_series_db()) else { return };
         for key in keys {
             if let Ok(Some(number)) = self.find(db, &key)
                 && self.slots.get(number).is_some_and(|slot| Series::of(&slot.value).is_some())

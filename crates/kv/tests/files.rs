@@ -155,6 +155,9 @@ fn a_rotten_value_costs_one_key_and_may_be_replaced() {
     assert_eq!(names(&rig), [b"c"], "those that are whole are listed all the same");
     {
         let mut keys = rig.kv.lock();
+        let scan = keys.scan(0, 0, usize::MAX, |_, _| ()).expect("a good disk");
+        assert_eq!((scan.next, scan.corrupt), (0, 3));
+        assert!(scan.complete().is_err(), "a list of all names is refused");
         // The one that was replaced was met while the log was replayed.
         assert_eq!((keys.stats.rotten, keys.take_rotten_news().len()), (4, 4));
     }

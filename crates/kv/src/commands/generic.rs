@@ -4,7 +4,7 @@ use super::{ALL_KEYS, Command, FAST, Group, Keys, ONE_KEY, READONLY, TWO_KEYS, W
 use crate::call::Call;
 use crate::error::{CommandError, NO_KEY, SYNTAX};
 use crate::glob;
-use crate::keyspace::{EVENT_GENERIC, Expire};
+use crate::keyspace::{EVENT_GENERIC, Expire, check_corrupt};
 use crate::number::int_arg;
 use crate::slots::{LAST_EXPIRY, NEVER};
 
@@ -293,11 +293,12 @@ fn flush_all(call: &mut Call<'_>) -> Result<(), CommandError> {
 fn keys(call: &mut Call<'_>) -> Result<(), CommandError> {
     let pattern = call.args[1];
     let mut found: Vec<Vec<u8>> = Vec::new();
-    call.keys.scan(call.db, 0, usize::MAX, |key, _| {
+    let scan = call.keys.scan(call.db, 0, usize::MAX, |key, _| {
         if glob::matches(pattern, key) {
             found.push(key.to_vec());
         }
     })?;
+    check_corrupt(scan.corrupt)?;
     call.out.array(found.len());
     for key in &found {
         call.out.bulk(key);
@@ -371,12 +372,13 @@ fn scan(call: &mut Call<'_>) -> Result<(), CommandError> {
     let options = scan_options(call.args, 2, true)?;
     let mut found: Vec<Vec<u8>> = Vec::new();
     let count = options.count.min(SCAN_KEYS_MAX);
-    let next = call.keys.scan(call.db, cursor, count, |key, value| {
+    let scan = call.keys.scan(call.db, cursor, count, |key, value| {
         let is_type = |name: &Vec<u8>| value.type_name().as_bytes().eq_ignore_ascii_case(name);
         if options.shows(key) && options.type_name.as_ref().is_none_or(is_type) {
             found.push(key.to_vec());
         }
     })?;
+    let next = scan.complete()?;
     call.out.array(2);
     call.out.text(&next.to_string());
     call.out.array(found.len());

@@ -413,7 +413,7 @@ fn mget(call: &mut Call<'_>) -> Result<(), CommandError> {
                 Ok(Some(string)) => string.with_bytes(|bytes| call.out.bulk(bytes)),
                 Ok(None) => call.out.null(),
                 Err(error) if error == WRONG_TYPE => call.out.null(),
-                Err(error) => call.out.error(&error.0),
+                Err(error) => return Err(error),
             }
         }
     }

@@ -6,6 +6,46 @@ use crate::error::{CommandError, Error};
 use crate::index::Place;
 use crate::value::Value;
 
+/// Result of a [`Keyspace::scan`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// Cursor of the keys behind; 0 at the end.
+    pub next: u64,
+    /// Keys whose records are corrupt.
+    pub corrupt: usize,
+}
+
+impl Scan {
+    /// The next cursor, if every key was shown.
+    ///
+    /// # Errors
+    /// When records are corrupt. The message has the next cursor: `SCAN` goes on there.
+    pub fn complete(self) -> Result<u64, CommandError> {
+        let Scan { next, corrupt } = self;
+        match corrupt {
+            0 => Ok(next),
+            _ => Err(CommandError::new(format!(
+                "ERR the names of {corrupt} keys cannot be read: their records are corrupt, and the server's log \
+                 names the files. SCAN {next} continues behind them, and COUNT 1 skips the fewest keys"
+            ))),
+        }
+    }
+}
+
+/// Refuses a list that lacks the names of keys with corrupt records.
+///
+/// # Errors
+/// When there are any.
+pub(crate) fn check_corrupt(corrupt: usize) -> Result<(), CommandError> {
+    match corrupt {
+        0 => Ok(()),
+        _ => Err(CommandError::new(format!(
+            "ERR the names of {corrupt} keys cannot be read: their records are corrupt, and the server's log \
+             names the files. SCAN lists the other keys"
+        ))),
+    }
+}
+
 impl Keyspace {
     /// Takes all keys of a database out.
     pub fn flush(&mut self, db: u8) {
@@ -120,9 +160,9 @@ impl Keyspace {
         Ok(())
     }
 
-    /// Keys of a database from a cursor on, by order of their hashes; see [`crate::index::Index::scan`]. Those
-    /// that have expired are left out, and those whose records rotted: nothing else has their names,
-    /// and the other keys are not to be lost with them. They are counted.
+    /// Keys of a database from a cursor on, by order of their hashes; see [`crate::index::Index::scan`]. Keys
+    /// that have expired are left out. Keys with corrupt records are left out and counted: no other file has
+    /// their names. Callers that need every key use [`Scan::complete`].
     ///
     /// # Errors
     /// When the disk does not give a record.
@@ -132,20 +172,22 @@ impl Keyspace {
         cursor: u64,
         count: usize,
         mut each: impl FnMut(&[u8], &Value),
-    ) -> Result<u64, CommandError> {
+    ) -> Result<Scan, CommandError> {
         let (next, places) = self.dbs[usize::from(db)].scan(cursor, count);
+        let mut corrupt = 0;
         for (_, place) in places {
-            self.look(place, &mut each)?;
+            corrupt += usize::from(!self.look(place, &mut each)?);
         }
-        Ok(next)
+        Ok(Scan { next, corrupt })
     }
 
-    /// Shows a key at a place that has not expired; a cold one stays cold.
+    /// Shows a key at a place that has not expired; a cold one stays cold. Returns false if its record is
+    /// corrupt.
     pub(super) fn look(
         &mut self,
         place: Place,
         each: &mut impl FnMut(&[u8], &Value),
-    ) -> Result<(), CommandError> {
+    ) -> Result<bool, CommandError> {
         match place {
             Place::Hot(number) => {
                 let slot = self.slots.get(number).filter(|slot| !self.has_passed(slot.expire_ms));
@@ -158,11 +200,14 @@ impl Keyspace {
                     each(&record.key, &record.value);
                 }
                 Ok(_) => {}
-                Err(error @ Error::Corrupt { .. }) => self.note_unreadable(address, &error),
+                Err(error @ Error::Corrupt { .. }) => {
+                    self.note_unreadable(address, &error);
+                    return Ok(false);
+                }
                 Err(error) => return Err(unreadable(error)),
             },
         }
-        Ok(())
+        Ok(true)
     }
 
     /// A random key of a database that has not expired.
@@ -181,7 +226,10 @@ impl Keyspace {
             }
         }
         let mut found = None;
-        self.scan(db, 0, usize::MAX, |key, _| found = Some(key.to_vec()))?;
+        let scan = self.scan(db, 0, usize::MAX, |key, _| found = Some(key.to_vec()))?;
+        if found.is_none() {
+            scan.complete()?;
+        }
         Ok(found)
     }
 }

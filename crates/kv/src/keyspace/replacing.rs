@@ -49,11 +49,12 @@ impl Keyspace {
             return Ok(true);
         }
         let mut gone: Vec<Vec<u8>> = Vec::new();
-        at.cursor = self.scan(db, at.cursor, STEP_LEN, |key, value| {
+        let scan = self.scan(db, at.cursor, STEP_LEN, |key, value| {
             if !matches!(value, Value::Series(_)) {
                 gone.push(key.to_vec());
             }
         })?;
+        at.cursor = scan.next;
         for key in gone {
             self.remove(db, &key)?;
             self.effects.push(db, &[b"del", &key]);
@@ -69,7 +70,7 @@ impl Keyspace {
     /// # Errors
     /// When a record cannot be read.
     pub fn has_series(&mut self, db: u8) -> Result<bool, CommandError> {
-        Ok(db == crate::series::SERIES_DB && !self.listed_series(false)?.is_empty())
+        Ok(db == crate::series::SERIES_DB && self.lists_series())
     }
 
     /// Gives a key the value that it has elsewhere, and logs that. Returns whether it has: a time

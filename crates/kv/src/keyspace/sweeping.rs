@@ -8,6 +8,7 @@
 //! whatever comes and goes meanwhile.
 
 use super::Keyspace;
+use super::databases::check_corrupt;
 use crate::cold::Reading;
 use crate::error::CommandError;
 use crate::index::{Index, Place};
@@ -20,6 +21,8 @@ pub struct Piece {
     names: Vec<Box<[u8]>>,
     /// Records whose names are to be read.
     records: Vec<Reading>,
+    /// Keys whose records are corrupt.
+    corrupt: usize,
 }
 
 impl Keyspace {
@@ -52,7 +55,7 @@ impl Keyspace {
         Ok(piece)
     }
 
-    /// The same with all names in it. What rotted is left out, and counted.
+    /// The same with all names in it, except those of corrupt records: see [`Piece::check`].
     ///
     /// # Errors
     /// When the disk does not give a record.
@@ -80,11 +83,13 @@ impl Keyspace {
         piece: &mut Piece,
         is_wanted: &impl Fn(&[u8]) -> bool,
     ) -> Result<(), CommandError> {
-        self.look(place, &mut |key, _| {
+        let is_whole = self.look(place, &mut |key, _| {
             if is_wanted(key) {
                 piece.names.push(key.into());
             }
-        })
+        })?;
+        piece.corrupt += usize::from(!is_whole);
+        Ok(())
     }
 }
 
@@ -99,6 +104,14 @@ impl Piece {
             }
         }
         true
+    }
+
+    /// Checks that no name is missing.
+    ///
+    /// # Errors
+    /// When records are corrupt.
+    pub fn check(&self) -> Result<(), CommandError> {
+        check_corrupt(self.corrupt)
     }
 
     /// The names that were wanted.

@@ -6,7 +6,7 @@
 use super::effect::Deliveries;
 use super::{id_arg, no_group, write_entries, write_entry, write_id};
 use crate::call::{Call, Otherwise};
-use crate::error::{CommandError, NOT_INTEGER, SYNTAX};
+use crate::error::{CommandError, NOT_INTEGER, SYNTAX, WRONG_TYPE};
 use crate::keyspace::EVENT_STREAM;
 use crate::number::{int_arg, parse_i64};
 use crate::value::Stream;
@@ -74,7 +74,7 @@ pub fn read(call: &mut Call<'_>) -> Result<(), CommandError> {
     let ids = streams_of(call, &mut request)?;
     for (at, (key, text)) in ids.into_iter().enumerate() {
         let stream = match call.keys.get::<Stream>(call.db, key) {
-            Err(_) if request.is_again => None,
+            Err(error) if request.is_again && error == WRONG_TYPE => None,
             found => found?,
         };
         let from = match text {
@@ -91,7 +91,10 @@ pub fn read(call: &mut Call<'_>) -> Result<(), CommandError> {
     let mut served = Vec::new();
     for (key, from) in &request.streams {
         let From::After(id) = from else { continue };
-        let Ok(found) = call.keys.get::<Stream>(call.db, key) else { continue };
+        let found = match call.keys.get::<Stream>(call.db, key) {
+            Err(error) if request.is_again && error == WRONG_TYPE => None,
+            found => found?,
+        };
         let last = found.and_then(|stream| stream.entries.last_id());
         if let (Some(next), true) = (id.next(), last.is_some_and(|last| *id < last)) {
             served.push((*key, next));

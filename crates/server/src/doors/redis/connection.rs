@@ -31,10 +31,14 @@ use crate::listeners::connections::Connection;
 use kv::keyspace::Fetch;
 use kv::{Keyspace, Kv, KvDurability, Reply as _};
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep_until};
@@ -258,11 +262,28 @@ impl Door for Redis {
             charge,
             partial_since: None,
         };
-        served.serve().await;
+        let ended = catch_panic(served.serve()).await;
         let session = served.session;
+        if ended.is_err() {
+            // Its commands may be done in part: the client gets no answer, and everybody else goes on.
+            tracing::error!(client = session.id, "a command panicked: its connection is closed");
+        }
         self.scripting.busy.calm().await;
         self.leave(&session);
     }
+}
+
+/// Does work that may panic.
+///
+/// # Errors
+/// The panic.
+async fn catch_panic<T>(work: impl Future<Output = T>) -> std::thread::Result<T> {
+    let mut work = pin!(work);
+    let polled = poll_fn(|context| {
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        polled.map_or_else(|panic| Poll::Ready(Err(panic)), |polled| polled.map(Ok))
+    });
+    polled.await
 }
 
 /// What comes next for a connection.
@@ -620,6 +641,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         let mut out = Out::new(self.session.out.version());
         let done = tokio::task::spawn_blocking(move || {
             work(&mut out);
+            out.settle(0);
             out
         });
         match done.await {

@@ -441,8 +441,10 @@ fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
     let command = match place {
         Place::Keys(command) => command,
         Place::Door(command) => {
+            let start = context.session.out.position();
             let result = (command.run)(context);
             return result.unwrap_or_else(|error| {
+                context.session.out.truncate(start);
                 context.session.out.error(&error.0);
                 Flow::Next
             });
@@ -557,6 +559,7 @@ fn serve_waiting(keys: &mut Keyspace, hub: &mut Hub, db: u8, key: &[u8]) {
         if done.wait.is_some() {
             continue;
         }
+        out.settle(0);
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         hub.stats.ran(known.0.number, micros, hub.settings.hot.tracks_latency);
         if done.is_error {

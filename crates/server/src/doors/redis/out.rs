@@ -63,6 +63,15 @@ impl Out {
         }
     }
 
+    /// Appends an array of `len` elements that `elements` has. If those did not fit, neither does this.
+    pub fn append_array(&mut self, len: usize, elements: &Out) {
+        self.array(len);
+        self.1.is_overfull |= elements.1.is_overfull;
+        if let Some(out) = self.room(elements.0.bytes().len()) {
+            out.bytes_mut().extend_from_slice(elements.0.bytes());
+        }
+    }
+
     /// The answer, if so many bytes of it fit.
     #[inline]
     fn room(&mut self, size: usize) -> Option<&mut Answer> {
@@ -78,6 +87,12 @@ impl Out {
 impl Reply for Out {
     fn version(&self) -> u8 {
         self.0.version()
+    }
+    fn position(&self) -> usize {
+        self.0.bytes().len()
+    }
+    fn truncate(&mut self, position: usize) {
+        self.0.bytes_mut().truncate(position);
     }
     fn simple(&mut self, text: &str) {
         if let Some(out) = self.room(text.len()) {
@@ -178,5 +193,18 @@ mod tests {
         out.null();
         out.settle(0);
         assert_eq!(out.0.bytes(), b"*1\r\n$-1\r\n");
+    }
+
+    #[test]
+    fn an_array_of_elements_that_do_not_fit_becomes_an_error() {
+        let mut elements = Out::with_size_max(2, 100);
+        for _ in 0..3 {
+            elements.bulk(&[b'x'; 40]);
+        }
+        let mut out = Out::with_size_max(2, 1000);
+        out.append_array(3, &elements);
+        out.settle(0);
+        let text = String::from_utf8_lossy(out.0.bytes()).into_owned();
+        assert!(text.starts_with("-ERR the answer is larger than"), "{text}");
     }
 }

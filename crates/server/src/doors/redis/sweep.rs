@@ -25,10 +25,7 @@ pub fn takes_over(context: &mut Context<'_>) -> bool {
     if is_long {
         let sweep = Sweep { kv: context.redis.kv.clone(), db, pattern: context.args[1].to_vec() };
         context.session.work = Some(Box::new(move |out| match sweep.names(out.0.version()) {
-            Ok((count, names)) => {
-                out.array(count);
-                out.0.bytes_mut().extend_from_slice(names.0.bytes());
-            }
+            Ok((count, names)) => out.append_array(count, &names),
             Err(error) => out.error(&error.0),
         }));
     }
@@ -56,6 +53,7 @@ impl Sweep {
             if !piece.read(is_wanted) {
                 piece = self.kv.lock().whole_piece(self.db, number, is_wanted)?;
             }
+            piece.check()?;
             for name in piece.names() {
                 names.bulk(name);
                 count += 1;

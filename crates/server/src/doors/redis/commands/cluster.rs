@@ -115,11 +115,12 @@ fn slot_arg(text: &[u8]) -> Result<u16, CommandError> {
 /// The keys of a slot, all of them looked at; clusters have one database.
 fn keys_of(context: &mut Context<'_>, slot: u16) -> Result<Vec<Vec<u8>>, CommandError> {
     let mut found = Vec::new();
-    context.keys.scan(0, 0, usize::MAX, |key, _| {
+    let scan = context.keys.scan(0, 0, usize::MAX, |key, _| {
         if slot_of(key) == slot {
             found.push(key.to_vec());
         }
     })?;
+    scan.complete()?;
     Ok(found)
 }
 

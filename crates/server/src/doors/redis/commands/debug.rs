@@ -75,6 +75,7 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommand("loadaof", 2..=ANY, reload),
     subcommand("log", 3..=3, log),
     subcommand("object", 3..=ANY, object),
+    subcommand("panic", 2..=2, panic),
     subcommand("populate", 3..=5, populate),
     subcommand("protocol", 3..=3, protocol),
     subcommand("reload", 2..=ANY, reload),
@@ -106,6 +107,11 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let lines: Vec<&str> =
         names.iter().map(String::as_str).filter(|name| *name != "HELP").collect();
     help(context, &lines)
+}
+
+/// Panics, as a fault of the server would. Redis ends then; here the client's connection does.
+fn panic(_: &mut Context<'_>) -> Result<Flow, CommandError> {
+    panic!("DEBUG PANIC");
 }
 
 fn set_active_expire(context: &mut Context<'_>) -> Result<Flow, CommandError> {
@@ -301,12 +307,13 @@ fn digest(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let mut all = [0; 20];
     for db in 0..context.keys.database_count() {
         let db = u8::try_from(db).unwrap_or(u8::MAX);
-        context.keys.scan(db, 0, usize::MAX, |key, value| {
+        let scan = context.keys.scan(db, 0, usize::MAX, |key, value| {
             let mut bytes = vec![db];
             bytes.extend_from_slice(key);
             value.encode(&mut bytes);
             mix(&mut all, hash(&bytes));
         })?;
+        scan.complete()?;
     }
     context.session.out.simple(&hex(all));
     Ok(Flow::Next)

@@ -12,6 +12,8 @@ use crate::doors::redis::session::{Needs, Session};
 use kv::commands::{DENY_OOM, MAY_REPLICATE, NO_SCRIPT, READONLY, WRITE};
 use kv::{Keyspace, Mode};
 use mlua::{Lua, MultiValue, Value};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -38,6 +40,8 @@ pub struct Host<'a> {
     /// Arguments of a command, one behind the other, and where each ends.
     words: Vec<u8>,
     ends: Vec<usize>,
+    /// The panic of a command.
+    panic: Option<Box<dyn Any + Send>>,
 }
 
 impl<'a> Host<'a> {
@@ -65,12 +69,23 @@ impl<'a> Host<'a> {
             out,
             words,
             ends,
+            panic: None,
         }
+    }
+
+    /// The panic of a command, which no `pcall` of the script may hide.
+    pub fn take_panic(&mut self) -> Option<Box<dyn Any + Send>> {
+        self.panic.take()
     }
 
     /// Runs a command for a script. Errors are raised, or a value like others.
     pub fn command(&mut self, lua: &Lua, args: &MultiValue, raises: bool) -> mlua::Result<Value> {
-        match self.execute(args) {
+        let done = catch_unwind(AssertUnwindSafe(|| self.execute(args)));
+        let done = done.unwrap_or_else(|panic| {
+            self.panic = Some(panic);
+            Err(b"ERR the command failed inside the server; see its log".to_vec())
+        });
+        match done {
             Err(text) if raises => Err(Raised::table(text)),
             Err(text) => error_table(lua, &text).map(Value::Table),
             Ok(()) => Reader::new(lua, self.busy, self.out.0.bytes()).value(),

@@ -392,8 +392,8 @@ fn load(vm: &Vm, busy: &Arc<Busy>, text: &[u8]) -> Result<Vec<Registered>, Comma
     });
     let began = vm.begin_load();
     let ended = began.and_then(|()| vm.run.call::<(bool, Value)>(function));
-    vm.rest().map_err(|raised| lua_error(&raised))?;
     busy.end();
+    vm.rest().map_err(|raised| lua_error(&raised))?;
     let registered = pending().take().unwrap_or_default().functions;
     if busy.is_killed() {
         vm.watch().map_err(|raised| lua_error(&raised))?;

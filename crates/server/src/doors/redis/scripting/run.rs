@@ -12,6 +12,7 @@ use crate::doors::redis::out::Out;
 use kv::{CommandError, Reply as _};
 use mlua::{Function, MultiValue, Table, Value};
 use std::cell::RefCell;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -54,6 +55,11 @@ impl<'a> Away<'a> {
 impl Drop for Away<'_> {
     fn drop(&mut self) {
         self.redis.return_hub(self.hub);
+        let busy = &self.redis.scripting.busy;
+        busy.end();
+        if std::thread::panicking() {
+            busy.calm_down();
+        }
     }
 }
 
@@ -81,9 +87,10 @@ pub fn run(context: &mut Context<'_>, vm: &Vm, job: &Job<'_>) -> Result<(), Comm
     let (session, keys) = (&mut *context.session, &mut *context.keys);
     let host = RefCell::new(Host::new(redis, session, keys, &vm.version, job, refuses_growth));
     let ended = call(vm, busy, job, &host, &mut out);
-    drop(host);
+    if let Some(panic) = host.into_inner().take_panic() {
+        resume_unwind(panic);
+    }
     drop(away);
-    busy.end();
     vm.lua.gc_restart();
     let rested = vm.rest();
     if busy.is_killed() {
