@@ -20,7 +20,7 @@ use super::parameters::check_parameters;
 use super::request::{Params, Request};
 use super::router::{self, BriefDoor, Class, Route};
 use super::site::{check_host, check_site};
-use super::stream::{Encoding, Sending, Sent, failure_response};
+use super::stream::{Encoding, Framing, Sending, Sent, failure_response};
 use crate::admission::Permit;
 use crate::app::App;
 use crate::failure::{Failure, Kind};
@@ -168,7 +168,7 @@ async fn serve(
         let answer = (route.door)(app, &request)?;
         return Ok(failure_response(answer));
     }
-    run(http, route, request, Held { permit, share }).await
+    run(http, route, request, Held { permit, share, framing: Framing::of(arrived.version) }).await
 }
 
 /// Parameters of Prometheus' queries. It does not see one with a malformed escape.
@@ -189,10 +189,11 @@ fn check_escapes(route: &Route, params: &mut Params) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a request holds until its answer is complete.
+/// What a request holds until its answer is complete, and how the client finds the end of that.
 struct Held {
     permit: Option<Permit>,
     share: Option<OwnedSemaphorePermit>,
+    framing: Framing,
 }
 
 /// Runs the door on a worker thread and waits for the head of its answer.
@@ -208,6 +209,7 @@ async fn run(
         wording: route.wording,
         write_timeout: http.app.config.http.write_timeout,
         runtime: Handle::current(),
+        framing: held.framing,
         permit: held.permit,
         head: sender,
     });
@@ -345,7 +347,7 @@ mod tests {
         };
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
         for _ in 0..2 {
-            let held = Held { permit: None, share: None };
+            let held = Held { permit: None, share: None, framing: Framing::Delimited };
             let failure = runtime.block_on(run(&http, &ROUTES[0], request(), held));
             assert_eq!(failure.err().map(|f| f.kind), Some(Kind::Internal));
         }

@@ -6,6 +6,10 @@
 //!
 //! The head is sent with the first full piece, so an error before that still gets its own status,
 //! and a short answer gets a `Content-Length`.
+//!
+//! HTTP/1.0 has no chunks: the end of the connection is the end of the body, and a client takes a body that
+//! breaks off for a whole one. Such answers are buffered and sent with a `Content-Length`; longer ones are
+//! refused.
 
 use super::answer::{Answer, Content, LateHeader, StreamFn, Wording};
 use super::body::{BrokenOff, Completion, ReplyBody};
@@ -15,7 +19,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use hyper::{Response, StatusCode};
+use hyper::{Response, StatusCode, Version};
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -27,6 +31,8 @@ const PIECE_SIZE: usize = 64 << 10;
 const PIECE_ROOM: usize = PIECE_SIZE + PIECE_SIZE / 4;
 /// Pieces under way between the door and the socket.
 const PIECES_MAX: usize = 4;
+/// Bytes of an answer to HTTP/1.0, which is buffered.
+const BUFFERED_SIZE_MAX: usize = 64 << 20;
 /// Answers smaller than this are not worth compressing.
 const GZIP_SIZE_MIN: usize = 1024;
 
@@ -42,6 +48,25 @@ pub enum Encoding {
     Gzip,
 }
 
+/// How a client finds the end of an answer without a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// By the last chunk, or the last frame of HTTP/2.
+    Delimited,
+    /// By the end of the connection.
+    ConnectionClose,
+}
+
+impl Framing {
+    /// The framing of an HTTP version.
+    pub fn of(version: Version) -> Framing {
+        match version {
+            Version::HTTP_09 | Version::HTTP_10 => Framing::ConnectionClose,
+            _ => Framing::Delimited,
+        }
+    }
+}
+
 /// What sending an answer needs to know.
 pub struct Sending {
     /// Whether the client takes gzip.
@@ -52,6 +77,8 @@ pub struct Sending {
     pub write_timeout: Duration,
     /// Where the waiting is done.
     pub runtime: Handle,
+    /// How the client finds the end.
+    pub framing: Framing,
     /// The place among running requests; held until the answer is handed over.
     pub permit: Option<Permit>,
     /// Takes the head, with all or the start of the body.
@@ -113,6 +140,7 @@ impl Sending {
             completion: Completion::default(),
             write_timeout: self.write_timeout,
             runtime: self.runtime,
+            framing: self.framing,
             permit: self.permit,
             outcome: Sent::Complete,
         };
@@ -185,6 +213,7 @@ struct Pieces {
     completion: Completion,
     write_timeout: Duration,
     runtime: Handle,
+    framing: Framing,
     permit: Option<Permit>,
     outcome: Sent,
 }
@@ -192,8 +221,12 @@ struct Pieces {
 impl Write for Pieces {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.extend_from_slice(bytes);
-        if PIECE_SIZE <= self.buffer.len() {
-            self.send_piece()?;
+        match self.framing {
+            Framing::ConnectionClose if BUFFERED_SIZE_MAX < self.buffer.len() => {
+                return Err(io::Error::other(too_long()));
+            }
+            Framing::Delimited if PIECE_SIZE <= self.buffer.len() => self.send_piece()?,
+            _ => {}
         }
         Ok(bytes.len())
     }
@@ -270,6 +303,14 @@ impl Pieces {
         }
         self.outcome
     }
+}
+
+/// Refuses an answer whose end HTTP/1.0 cannot mark.
+fn too_long() -> Failure {
+    let size_max = BUFFERED_SIZE_MAX >> 20;
+    let words =
+        format!("the answer is longer than {size_max} MiB, and HTTP/1.0 cannot mark its end");
+    Failure::unanswerable(words).advised("ask with HTTP/1.1 or HTTP/2, or for less")
 }
 
 /// Hands a piece to a client that reads slowly. While it reads nothing, its place among running
