@@ -56,6 +56,12 @@ pub fn is_denied(app: &App, request: &Request) -> Result<bool, Failure> {
     }
 }
 
+/// Whether a request says whether it takes partial answers.
+fn says_which(request: &Request) -> bool {
+    let names = ["deny_partial_response", "partial_response"];
+    names.iter().any(|name| request.params.filled(name).is_some())
+}
+
 /// 503: the answer would not be whole. There is nothing to wait for, so no `Retry-After`.
 pub fn denial(reason: impl Into<String>) -> Failure {
     Failure::new(Kind::Damaged, reason)
@@ -69,10 +75,19 @@ impl Partial {
     pub fn of(app: &App, request: &Request) -> Result<Partial, Failure> {
         let asks = selection::asks(request)?;
         let (is_denied, filters) = (is_denied(app, request)?, request.filters.clone());
-        let says = ["deny_partial_response", "partial_response"];
-        let is_said = says.iter().any(|name| request.params.filled(name).is_some());
-        let head = AtomicU8::new(if is_said { TOLD } else { NOT_SENT });
+        let head = AtomicU8::new(if says_which(request) { TOLD } else { NOT_SENT });
         Ok(Partial { missing: Missing::new(), is_denied, asks, filters, head })
+    }
+
+    /// Nothing is missing yet from an answer in a format that has no place for warnings, and whose clients
+    /// read no headers: it is whole or an error, unless the request says `deny_partial_response=0`.
+    ///
+    /// # Errors
+    /// As [`is_denied`].
+    pub fn of_mute_format(app: &App, request: &Request) -> Result<Partial, Failure> {
+        let partial = Partial::of(app, request)?;
+        let is_denied = partial.is_denied || !says_which(request);
+        Ok(Partial { is_denied, ..partial })
     }
 
     /// The store, for an answer whose gaps are collected here and that is confined to the series
@@ -92,7 +107,8 @@ impl Partial {
             return Ok(());
         }
         let text = self.missing.sentences().join("; ");
-        Err(denial(format!("{DENIED} (query.deny-partial): {text}")))
+        let failure = denial(format!("{DENIED} (query.deny-partial): {text}"));
+        Err(failure.advised("deny_partial_response=0 takes what there is"))
     }
 
     /// The same for who is writing already: the body breaks off. It does so, too, where the head said that

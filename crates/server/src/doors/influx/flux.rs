@@ -38,7 +38,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let asked = asked(request, &body);
     body.give_back(app);
     let Asked { text, dialect, json, now } = asked?;
-    let partial = Partial::of(app, request)?;
+    let partial = Partial::of_mute_format(app, request)?;
     // It has the strings, and the types of fields.
     partial.note_side_file(app, "metadata");
     let limits = selection::limits(app, request)?;

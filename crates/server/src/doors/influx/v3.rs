@@ -127,7 +127,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     if statements.len() != 1 {
         return Err(Failure::bad_input("a request asks for one statement"));
     }
-    let partial = Partial::of(app, request)?;
+    let partial = Partial::of_mute_format(app, request)?;
     let bounds = Bounds::of(app, request)?;
     let (database, policy) = database_and_policy(&database);
     let named = (database, policy.unwrap_or_default());

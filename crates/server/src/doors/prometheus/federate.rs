@@ -4,8 +4,9 @@
 //! has `escaping=allow-utf-8`, a series without `instance` has an empty one, because the scraping
 //! server adds its target's otherwise, and series without a name are left out.
 //!
-//! A series whose newest sample is a native histogram is left out, as the text cannot say it; that
-//! something could not be read is said in a header.
+//! A series whose newest sample is a native histogram is left out, as the text cannot say it. If something
+//! cannot be read the answer is 503, as a scraping server reads no headers; `deny_partial_response=0` takes
+//! what there is.
 
 use crate::app::App;
 use crate::doors::http::answer::Answer;
@@ -50,7 +51,7 @@ pub fn federate(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     }
     let range = TimeRange::new(start, end);
     let limits = selection::limits(app, request)?;
-    let partial = Partial::of(app, request)?;
+    let partial = Partial::of_mute_format(app, request)?;
     let selected = partial.noting(app).select(&sets, range, &limits)?;
     let mut found = newest(&selected, selection::memory_max(app))?;
     found.sort_by(|a, b| {

@@ -7,8 +7,8 @@
 //!
 //! One message is whole in memory, so query.max-samples and query.max-memory bound it. A stream
 //! holds a series at a time, and the selections and the labels of all, which query.max-memory bounds, as readers merge it with their own sorted series.
-//! The format has no place for what could not be read: a header says it, where it is known before the
-//! body, and a counter.
+//! The format has no place for what could not be read, and clients read no headers: the answer is 503 then, or
+//! the stream breaks off. `deny_partial_response=0` in the address takes what there is.
 
 use crate::app::App;
 use crate::doors::http::answer::{Answer, PIECE_SIZE};
@@ -18,7 +18,7 @@ use crate::doors::http::{selection, unpack};
 use crate::failure::{Failure, Kind};
 use crate::telemetry::Limit;
 use hyper::StatusCode;
-use model::Labels;
+use model::{Labels, TimeRange};
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -61,7 +61,7 @@ fn samples(app: &App, request: &Request, queries: &[ReadQuery]) -> Result<Answer
     let mut budget = Budget::new(app);
     budget.bytes_max = budget.bytes_max.min(MESSAGE_COPIES * MESSAGE_SIZE_MAX);
     let mut message = SamplesMessage::new();
-    let partial = Partial::of(app, request)?;
+    let partial = Partial::of_mute_format(app, request)?;
     for query in queries {
         budget.bytes = MESSAGE_COPIES * message.size() as u64;
         let selected = select(app, query, &limits, &mut budget, &partial)?;
@@ -96,13 +96,16 @@ fn chunks(app: &Arc<App>, request: &Request, queries: &[ReadQuery]) -> Result<An
     let limits = selection::limits(app, request)?;
     // All selections come first, so that what is wrong with one still has a status.
     let mut budget = Budget::new(app);
-    let partial = Arc::new(Partial::of(app, request)?);
+    let partial = Arc::new(Partial::of_mute_format(app, request)?);
     // A stream may take as long as its client reads; only its selections have a deadline.
     let select = |query| Ok(select(app, query, &limits, &mut budget, &partial)?.without_deadline());
     let selected: Result<Vec<Selected>, Failure> = queries.iter().map(select).collect();
     let selected = selected?;
     partial.check()?;
-    let (app, known) = (Arc::clone(app), Arc::clone(&partial));
+    let starts = queries.iter().map(|query| query.range.start);
+    let ends = queries.iter().map(|query| query.range.end);
+    let range = TimeRange::new(starts.min().unwrap_or(0), ends.max().unwrap_or(0));
+    let (of, app, known) = (Arc::clone(app), Arc::clone(app), Arc::clone(&partial));
     let write = move |out: &mut dyn Write| {
         let (mut buffer, mut frames) = (Vec::with_capacity(2 * PIECE_SIZE), FrameWriter::new());
         for (query_idx, selected) in selected.iter().enumerate() {
@@ -119,7 +122,7 @@ fn chunks(app: &Arc<App>, request: &Request, queries: &[ReadQuery]) -> Result<An
         partial.check_stream()?;
         out.write_all(&buffer)
     };
-    Ok(known.mark(Answer::stream(CHUNKS_TYPE, Box::new(write))))
+    Ok(known.mark_stream(&of, &range, Answer::stream(CHUNKS_TYPE, Box::new(write))))
 }
 
 /// Selects a query's series; their labels count against the budget.

@@ -66,6 +66,11 @@ impl Form {
         }
     }
 
+    /// Whether the form has a place for messages.
+    pub fn has_messages(&self) -> bool {
+        !matches!(self.kind, Kind::Csv(_))
+    }
+
     fn write(&self, rows: &[Rows], out: &mut dyn Write) -> io::Result<()> {
         match self.kind {
             Kind::Json => self.writer.body(rows, out),

@@ -140,7 +140,10 @@ fn answers(
     statements: &[Statement],
     bounds: &Bounds,
 ) -> Result<(Vec<Rows>, Partial), Failure> {
-    let partial = Partial::of(app, request)?;
+    let partial = match Form::of(request).has_messages() {
+        true => Partial::of(app, request)?,
+        false => Partial::of_mute_format(app, request)?,
+    };
     let database = request.params.filled("db").unwrap_or("");
     let policy = request.params.filled("rp").unwrap_or("");
     let rows = run(app, request, ((database, policy), statements), (&partial, bounds))?;
