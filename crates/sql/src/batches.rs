@@ -38,12 +38,16 @@ pub struct Batches {
     is_paused: Option<watch::Sender<bool>>,
     /// What makes the others, unless those are all.
     made: Option<(Made, Task<()>)>,
+    /// Whether the statement has failed. Its rows never end then, so that nobody takes those before the error
+    /// for all of them.
+    has_failed: bool,
 }
 
 impl Batches {
     /// Rows that are there. Copies of them that are sent are charged to `memory`.
     pub(crate) fn new(ready: VecDeque<RecordBatch>, memory: Arc<dyn MemoryPool>) -> Batches {
-        Batches { memory, sent: None, ready, sleep: Arc::default(), is_paused: None, made: None }
+        let (sleep, is_paused, made, has_failed) = (Arc::default(), None, None, false);
+        Batches { memory, sent: None, ready, sleep, is_paused, made, has_failed }
     }
 
     /// Rows that are made behind those that are there, as long as nothing pauses that. `scope` is that of the
@@ -67,13 +71,19 @@ impl Batches {
     }
 
     /// The next rows; none when there are no more. Those before them have been sent. Nothing is paused meanwhile.
+    /// After an error each call gives one.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, SqlError>> {
         self.sent = None;
+        if self.has_failed {
+            return Some(Err(SqlError::new("55000", "the statement failed before its last row")));
+        }
         if let Some(is_paused) = &self.is_paused {
             is_paused.send_if_modified(std::mem::take);
         }
         let batch = self.take().await?;
-        Some(batch.and_then(|batch| self.charge(&batch).map(|()| batch)))
+        let batch = batch.and_then(|batch| self.charge(&batch).map(|()| batch));
+        self.has_failed = batch.is_err();
+        Some(batch)
     }
 
     /// Charges the copies of rows that are sent.
@@ -182,4 +192,45 @@ pub(crate) fn ready(
         }
     }
     Ok((ready, rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::datatypes::Schema;
+    use datafusion::common::DataFusionError;
+    use datafusion::execution::memory_pool::UnboundedMemoryPool;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::stream;
+    use std::time::Duration;
+
+    /// Reads rows that come one by one until the second of two errors.
+    fn read(rows: impl Fn(usize) -> Option<Result<RecordBatch, DataFusionError>> + Send + 'static) {
+        let schema = Arc::new(Schema::empty());
+        let rows = RecordBatchStreamAdapter::new(schema, stream::iter((0..).map_while(rows)));
+        let memory: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+        let threads = Threads::new(memory.clone(), Duration::from_secs(60)).unwrap();
+        let mut batches = Batches::new(VecDeque::new(), memory);
+        let scope = StatementScope::default();
+        batches.follow(Box::pin(rows), (&threads, scope), watch::channel(false).0);
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert!(runtime.block_on(batches.next()).unwrap().is_ok());
+        for _ in 0..2 {
+            assert!(runtime.block_on(batches.next()).unwrap().is_err());
+        }
+    }
+
+    #[test]
+    fn rows_of_a_failed_statement_never_end() {
+        let batch = || RecordBatch::new_empty(Arc::new(Schema::empty()));
+        read(move |at| match at {
+            0 => Some(Ok(batch())),
+            1 => Some(Err(DataFusionError::Execution("on purpose".to_string()))),
+            _ => None,
+        });
+        read(move |at| match at {
+            0 => Some(Ok(batch())),
+            _ => panic!("on purpose"),
+        });
+    }
 }

@@ -1,7 +1,7 @@
 //! Cursors: portals that are declared, fetched and closed by statements.
 
 use super::answers::error;
-use super::extended::send_rows;
+use super::extended::{failed_rows, send_rows};
 use super::handlers::Queries;
 use super::prepared::{Described, Prepared, Purpose};
 use futures::{Sink, SinkExt as _};
@@ -96,7 +96,9 @@ impl Queries {
         if matches!(*state, PortalExecutionState::Initial) {
             let parameters = super::parameters::values(described, &portal)?;
             let statement = &portal.statement.statement;
-            let answer = self.run_prepared(statement, parameters, &Format::UnifiedText).await?;
+            let answer = self.run_prepared(statement, parameters, &Format::UnifiedText).await;
+            let answer =
+                answer.inspect_err(|_| *state = PortalExecutionState::Suspended(failed_rows()))?;
             let Response::Query(rows) = answer else {
                 return Err(error("XX000", "a query without rows"));
             };

@@ -8,7 +8,7 @@ use super::handlers::Queries;
 use super::prepared::{Described, Parser, Prepared, Purpose};
 use super::writes::tag_of;
 use async_trait::async_trait;
-use futures::{Sink, SinkExt as _, StreamExt as _};
+use futures::{Sink, SinkExt as _, StreamExt as _, stream};
 use pgwire::api::portal::{Portal, PortalExecutionState};
 use pgwire::api::query::{ExtendedQueryHandler, send_execution_response};
 use pgwire::api::results::{QueryResponse, Response, Tag};
@@ -132,7 +132,8 @@ impl ExtendedQueryHandler for Queries {
             return Ok(());
         }
         if matches!(*state, PortalExecutionState::Initial) {
-            match self.first_execution(client, &portal).await? {
+            let first = self.first_execution(client, &portal).await;
+            match first.inspect_err(|_| *state = PortalExecutionState::Suspended(failed_rows()))? {
                 Response::Query(rows) => *state = PortalExecutionState::Suspended(rows),
                 other => {
                     *state = PortalExecutionState::Finished;
@@ -339,7 +340,8 @@ pub struct Sent {
     pub is_over: bool,
 }
 
-/// Sends so many rows, all that are left for none.
+/// Sends so many rows, all that are left for none. After an error the portal has failed: it cannot be run
+/// again, not even where a savepoint revives its transaction.
 ///
 /// # Errors
 /// Those of the query, and of the connection.
@@ -354,11 +356,22 @@ where
 {
     let mut count = 0;
     while rows_max.is_none_or(|rows_max| count < rows_max) {
-        let Some(row) = rows.data_rows().next().await else {
-            return Ok(Sent { count, is_over: true });
+        let row = match rows.data_rows().next().await {
+            None => return Ok(Sent { count, is_over: true }),
+            Some(Ok(row)) => row,
+            Some(Err(failure)) => {
+                *rows = failed_rows();
+                return Err(failure);
+            }
         };
-        client.feed(PgWireBackendMessage::DataRow(row?)).await?;
+        client.feed(PgWireBackendMessage::DataRow(row)).await?;
         count += 1;
     }
     Ok(Sent { count, is_over: false })
+}
+
+/// The rows of a portal that has failed: an error, however often they are asked for.
+pub fn failed_rows() -> QueryResponse {
+    let words = "portal cannot be run: its query failed before";
+    QueryResponse::new(Arc::default(), stream::repeat_with(move || Err(error("55000", words))))
 }
