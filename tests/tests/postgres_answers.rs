@@ -416,6 +416,9 @@ fn functions_of_one_value_stand_in_from_and_numbers_of_rows_are_of_any_type() ->
     check(&[
         ("SELECT * FROM generate_series(1, array_upper(array['a', 'b'], 1))", "1\n2"),
         ("SELECT * FROM generate_series(1::smallint, 2::bigint)", "1\n2"),
+        ("SELECT array_position(NULL, 1) IS NULL, array_positions(NULL, 'a') IS NULL", "t|t"),
+        ("SELECT array_position(a, 1) IS NULL FROM (SELECT NULL AS a) AS t", "t"),
+        ("SELECT array_position(ARRAY[3, 1], 1)", "2"),
         (
             "SELECT i, s[i] FROM generate_series(1, 2) AS i, string_to_array('a,b', ',') s ORDER BY i",
             "1|a\n2|b",

@@ -9,8 +9,8 @@ use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
 use crate::{
     array_sets, bytea, calendar, formatted, gapfill, generate_series, json_gathered, jsonb_changed,
-    jsonb_functions, jsonb_makers, jsonb_parts, like_patterns, markers, prom, regexps, templates,
-    text_search, vectors,
+    jsonb_functions, jsonb_makers, jsonb_parts, like_patterns, markers, null_arrays, prom, regexps,
+    templates, text_search, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -28,6 +28,7 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(regexps::functions()).chain(of_few());
     let all = all.chain(like_patterns::functions()).chain(text_search::functions());
     all.for_each(|function| context.register_udf(function));
+    null_arrays::register(context);
 }
 
 /// Those that have no family.

@@ -76,6 +76,7 @@ mod nested_rows;
 mod newest;
 mod operators;
 mod now;
+mod null_arrays;
 mod numerals;
 pub mod ordinary;
 pub mod parquet;
