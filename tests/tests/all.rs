@@ -102,3 +102,4 @@ mod series_limits;
 mod shared_limits;
 mod start_timestamps;
 mod visibility;
+mod whole_answers;
