@@ -8,6 +8,7 @@
 #   make test-redis-py  redis-py's own tests against a debug binary, minutes
 #   make test-redis-load  what clients who mean harm cost, minutes, some 4 GB of memory
 #   make test-replicas  random commands on a primary while its replica lags, stops and restarts, half an hour
+#   make test-differential CAMPAIGN=promql  compares Quipu with a real peer on generated cases
 #   make test-sql    Quipu and PostgreSQL asked, and their tables changed, in the same way, minutes
 #   make test-influxql   Quipu and InfluxDB asked the same, a minute
 #   make test-flux ENGINE=PATH  Quipu and InfluxData's own engine of Flux asked the same, minutes
@@ -18,7 +19,7 @@
 #   make test-downgrade  what earlier versions do with a store of this one; builds them, half an hour
 #   make fmt         format all code
 
-.PHONY: run test test-columns test-kill test-random-writes test-redis test-redis-py test-redis-load test-replicas test-sql test-influxql test-flux test-moving-in test-downgrade bench bench-full fuzz fmt tools
+.PHONY: run test test-differential test-columns test-kill test-random-writes test-redis test-redis-py test-redis-load test-replicas test-sql test-influxql test-flux test-moving-in test-downgrade bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -87,6 +88,13 @@ test-downgrade: tools
 	cargo build --package server --features jemalloc
 	cargo xtask setup
 	python3 tests/golden/downgrade.py target/debug/quipu $(ARGS)
+
+# ARGS="--seed 2 --count 100000 --peer PATH" runs other cases, more of them, beside another program;
+# `python3 tests/differential --help` lists the campaigns.
+test-differential: tools
+	cargo build --package server --features jemalloc,sql,s3
+	cargo xtask setup
+	target/test-python/bin/python tests/differential $(CAMPAIGN) target/debug/quipu $(ARGS)
 
 test-sql: tools
 	cargo build --package server --features jemalloc,sql,s3

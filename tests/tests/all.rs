@@ -11,6 +11,7 @@ mod crash;
 mod curl;
 mod damage;
 mod damaged_parts;
+mod differential;
 mod exemplars;
 mod experimental;
 mod export;

@@ -626,3 +626,37 @@ fn csv_is_imported_as_victoriametrics_does() -> Result<()> {
     assert_eq!(count["data"], json!([series.as_array().map_or(0, Vec::len)]));
     server.stop()
 }
+
+/// A query that Prometheus refuses is the client's fault, whatever stands around it.
+#[test]
+fn faults_of_queries_are_bad_data() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory)?;
+    send(&server, "gauge", &[(NOON, 1.0)])?;
+    let deep = format!("gauge{{a=~\"{}a{}\"}}", "(".repeat(201), ")".repeat(201));
+    let large = r#"gauge{a=~"\\pL{900}\\pL{900}"}"#.to_string();
+    for query in ["(rate(gauge))".into(), "RATE(gauge)".into(), "(abs(1))".into(), deep, large] {
+        let path = format!("/api/v1/query?time={}&query={}", NOON / 1000, percent(&query));
+        let answer = server.get(&path)?;
+        ensure!(answer.status == 400, "{query}: {} {}", answer.status, answer.excerpt());
+        ensure!(answer.json()?["errorType"] == "bad_data", "{query}: {}", answer.excerpt());
+    }
+    Ok(())
+}
+
+/// Prometheus writes the value of a scalar without an exponent, and that of a vector with one.
+#[test]
+fn scalars_have_no_exponent() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory)?;
+    for (query, value) in [
+        ("1e-7", "0.0000001"),
+        ("-1e22", "-10000000000000000000000"),
+        ("vector(1e-7)", "1e-07"),
+        ("0.5", "0.5"),
+        ("1/0", "+Inf"),
+    ] {
+        ensure!(values(&server, query)? == [value], "{query}: {:?}", values(&server, query)?);
+    }
+    Ok(())
+}

@@ -9,20 +9,21 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Programs the tests start, and the Debian packages that hold them.
+/// Programs that the tests start, and the Debian packages that hold them. PostgreSQL's server is not on the
+/// path; `pg_createcluster` of the same package stands for it.
 const TEST_PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("influxd", "influxdb"),
     ("victoria-metrics", "victoria-metrics"),
     ("openssl", "openssl"),
+    ("pg_createcluster", "postgresql"),
     ("psql", "postgresql-client"),
     ("prometheus", "prometheus"),
     ("prometheus-node-exporter", "prometheus-node-exporter"),
     ("redis-cli", "redis-tools"),
     ("redis-server", "redis-server"),
 ];
-/// Programs the benchmarks compare with. PostgreSQL's server lies beside the path, so what stands
-/// for it is a tool of the package that it depends on.
+/// Programs that the benchmarks compare with.
 const PEER_PROGRAMS: &[(&str, &str)] = &[
     ("victoria-metrics", "victoria-metrics"),
     ("prometheus", "prometheus"),
@@ -68,12 +69,7 @@ const PYTHON_ENVIRONMENT: &str = "target/test-python";
 
 /// Installs what the end-to-end tests need and is not there.
 pub fn run() -> Result<()> {
-    if TEST_PROGRAMS.iter().any(|(program, _)| !is_on_path(program)) {
-        // The tests start what they need, and no service is to take its port.
-        let policy = Placed::unless_there(SERVICE_POLICY, SERVICE_POLICY_SCRIPT)?;
-        install(TEST_PROGRAMS)?;
-        drop(policy);
-    }
+    install_idle(TEST_PROGRAMS)?;
     if !python().exists() {
         command("python3", &["-m", "venv", PYTHON_ENVIRONMENT], &[])?;
     }

@@ -121,10 +121,10 @@ fn describe(found: &Monotonicity) -> String {
     )
 }
 
-/// A number as Go's `%g` prints it, for magnitudes that people use.
+/// A number as Go's `%g` prints it: with an exponent below 1e-4 and from 1e6 on.
 pub(crate) fn short(value: f64) -> String {
     let magnitude = value.abs();
-    if value.is_finite() && magnitude != 0.0 && !(1e-4..1e21).contains(&magnitude) {
+    if value.is_finite() && magnitude != 0.0 && !(1e-4..1e6).contains(&magnitude) {
         exponent(&format!("{value:e}"))
     } else {
         promql::format_number(value)

@@ -193,6 +193,7 @@ impl From<SourceError> for QueryError {
             SourceError::Cancelled => QueryError::Canceled("expression evaluation"),
             SourceError::LimitExceeded { limit, message } => QueryError::Limit { limit, message },
             SourceError::Changed => QueryError::Changed,
+            SourceError::Invalid(message) => QueryError::BadData(message),
             SourceError::Failed(message) => QueryError::Storage(message),
         }
     }

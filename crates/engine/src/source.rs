@@ -62,6 +62,9 @@ pub enum SourceError {
     /// Selected series are gone: select again.
     #[error("series were deleted while they were read")]
     Changed,
+    /// A matcher is not valid.
+    #[error("{0}")]
+    Invalid(String),
     /// It could not be read.
     #[error("{0}")]
     Failed(String),

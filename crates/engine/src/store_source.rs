@@ -163,6 +163,7 @@ fn translate(error: store::Error) -> SourceError {
             SourceError::LimitExceeded { limit, message: error.to_string() }
         }
         store::Error::SeriesDropped => SourceError::Changed,
+        store::Error::Invalid(message) => SourceError::Invalid(message),
         other => SourceError::Failed(other.to_string()),
     }
 }

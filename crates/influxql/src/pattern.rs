@@ -1,7 +1,7 @@
 //! Regular expressions: in Go's dialect, with how much memory each takes and what a match may cost.
 
-use re2::{ErrorCode, Expression, Limits};
-use regex::Regex;
+use re2::{ErrorCode, Expression, Limits, Regexp};
+use regex::{Captures, Regex};
 
 /// Regular expressions of one text.
 pub const REGEXES_MAX: usize = 1_000;
@@ -21,6 +21,8 @@ pub struct Pattern {
     pub text: String,
     /// Compiled.
     pub regex: Regex,
+    /// The same, which knows Go's templates.
+    regexp: Regexp,
     /// Bytes of memory that it takes, at most, without what matches remember.
     pub size: usize,
 }
@@ -93,8 +95,8 @@ fn compiled(text: &str, size_max: usize) -> Result<Option<Pattern>, String> {
         let limits = Limits { size_max: size, cache_size_max: remembered(size) };
         match expression.compile(limits) {
             Ok(regexp) => {
-                let regex = regexp.into_regex();
-                return Ok(Some(Pattern { text: text.to_string(), regex, size }));
+                let regex = regexp.clone().into_regex();
+                return Ok(Some(Pattern { text: text.to_string(), regex, regexp, size }));
             }
             Err(error) if error.code == ErrorCode::Large && size < largest => {}
             Err(error) => return Err(error.to_string()),
@@ -112,6 +114,16 @@ impl Pattern {
     /// Bytes of memory that it takes, at most, with what matches remember.
     pub fn memory(&self) -> usize {
         self.size + remembered(self.size)
+    }
+
+    /// Appends a replacement template with the text of the groups, as Go's `Regexp.Expand` does.
+    pub fn expand(&self, template: &str, captures: &Captures<'_>, out: &mut String) {
+        self.regexp.expand(template, captures, out);
+    }
+
+    /// Bytes that a template may become for a match of a text.
+    pub fn expanded_size_max(template: &str, text: &str) -> usize {
+        re2::expanded_size_max(template, text)
     }
 
     /// What a match with a text of so many bytes may cost.
@@ -157,6 +169,10 @@ mod tests {
         assert!(is_match("a{,2}", "a{,2}"));
         assert!(!is_match("[a-z&&[e]]", "e"));
         assert_eq!(pattern(r"\w").unwrap().text, r"\w");
+        let letter = pattern("n").unwrap();
+        let mut out = String::new();
+        letter.expand("${}$é.$$", &letter.regex.captures("null").unwrap(), &mut out);
+        assert_eq!(out, "${}.$");
     }
 
     #[test]

@@ -71,13 +71,13 @@ fn is_word_list(pattern: &str) -> bool {
     is_plain(pattern) && !has_gap(pattern)
 }
 
-/// Whether a pattern is made of plain characters, dots, `|` and balanced parentheses: then it is
-/// a regular expression.
+/// Whether a pattern is made of plain characters, dots, `|` and balanced parentheses that do not nest too deep:
+/// then it is a regular expression.
 fn is_plain(pattern: &str) -> bool {
     let mut depth = 0usize;
     for byte in pattern.bytes() {
         match byte {
-            b'(' => depth += 1,
+            b'(' if depth < re2::NESTING_MAX => depth += 1,
             b')' if 0 < depth => depth -= 1,
             b'|' | b'.' | b'_' | b':' | b'-' | b'/' | b' ' | b',' => {}
             _ if byte.is_ascii_alphanumeric() => {}
@@ -132,6 +132,14 @@ mod tests {
             let matches_empty = compiled.is_ok_and(|regex| regex.is_match(""));
             assert_eq!(checker.matches_empty(pattern), matches_empty, "{pattern}");
         }
+    }
+
+    #[test]
+    fn deep_parentheses_are_refused() {
+        let nested = |depth: usize| format!("{}a{}", "(".repeat(depth), ")".repeat(depth));
+        let check = |depth| PatternChecker::default().check(&nested(depth));
+        assert_eq!(check(re2::NESTING_MAX), Ok(()));
+        assert!(check(re2::NESTING_MAX + 1).is_err());
     }
 
     #[test]

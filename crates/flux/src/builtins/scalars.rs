@@ -345,7 +345,6 @@ fn replaced(
     regex: &influxql::Pattern,
     (text, new): (&str, &str),
 ) -> Result<Value> {
-    let groups = new.matches('$').count();
     let mut out = String::new();
     let mut end = 0;
     for captures in regex.regex.captures_iter(text) {
@@ -353,10 +352,9 @@ fn replaced(
         // The next match may be looked for to the end.
         call.evaluation.match_through(regex, text.len() - found.end())?;
         out.push_str(text.get(end..found.start()).unwrap_or(""));
-        // No group is longer than the whole.
-        let longest = new.len() + groups.saturating_mul(found.len());
+        let longest = influxql::Pattern::expanded_size_max(new, found.as_str());
         check_size(out.len().saturating_add(longest))?;
-        captures.expand(new, &mut out);
+        regex.expand(new, &captures, &mut out);
         end = found.end();
     }
     out.push_str(text.get(end..).unwrap_or(""));

@@ -153,12 +153,18 @@ fn one_of(expr: &Expr, fields: &Fields) -> Option<(String, Vec<String>)> {
 /// A pattern that finds something, as one that must match all: without `.*` around it where it says
 /// itself where it begins and ends, so that an index can look up what it says.
 pub fn anchored(text: &str) -> String {
-    let starts = text.starts_with('^');
+    // A quotation without its end goes to the end of the text.
+    if text.contains("\\Q") {
+        return format!("(?s:.*)(?:{text}\\E)(?s:.*)");
+    }
+    // An anchor that is repeated may be left out.
+    let is_repeated = |rest: &str| rest.starts_with(['*', '+', '?', '{']);
+    let starts = text.strip_prefix('^').is_some_and(|rest| !is_repeated(rest));
     let ends = text.ends_with('$') && !text.ends_with("\\$");
     if has_alternatives(text) || !(starts || ends) {
         return format!("(?s:.*)(?:{text})(?s:.*)");
     }
-    let inner = text.strip_prefix('^').unwrap_or(text);
+    let inner = if starts { text.strip_prefix('^').unwrap_or(text) } else { text };
     let inner = if ends { inner.strip_suffix('$').unwrap_or(inner) } else { inner };
     let before = if starts { "" } else { "(?s:.*)" };
     let after = if ends { "" } else { "(?s:.*)" };
@@ -322,5 +328,8 @@ mod tests {
         assert_eq!(anchored("^[](]a|b$"), "(?s:.*)(?:^[](]a|b$)(?s:.*)");
         assert_eq!(anchored("^[[:alpha:]|]$"), "(?:[[:alpha:]|])");
         assert_eq!(anchored("a"), "(?s:.*)(?:a)(?s:.*)");
+        assert_eq!(anchored("^*a"), "(?s:.*)(?:^*a)(?s:.*)");
+        assert_eq!(anchored("^{2}a$"), "(?s:.*)(?:^{2}a)");
+        assert_eq!(anchored(r"\Qa$"), r"(?s:.*)(?:\Qa$\E)(?s:.*)");
     }
 }

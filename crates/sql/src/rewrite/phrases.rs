@@ -108,8 +108,11 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         return Ok(percentiles(function));
     }
     let Some(args) = arguments(function) else { return Ok(None) };
-    if let Some(calculated) = calculated(function, &args) {
-        return Ok(Some(calculated));
+    let known = calculated(function, &args)
+        .or_else(|| of_arrays(function, &args))
+        .or_else(|| truncated(function, &args));
+    if let Some(known) = known {
+        return Ok(Some(known));
     }
     Ok(match args.as_slice() {
         [value] if is("json_agg") || is("jsonb_agg") => {
@@ -124,34 +127,6 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [value] if is("quote_nullable") => {
             let quoted = call("quote_literal", vec![(*value).clone()]);
             Some(call("coalesce", vec![quoted, text_literal("NULL".into())]))
-        }
-        [array, dimension] if is("array_lower") => {
-            let length = call("array_length", vec![(*array).clone(), (*dimension).clone()]);
-            let one = Expr::Value(Value::Number("1".into(), false).into());
-            Some(call("least", vec![one, length]))
-        }
-        [array, value] if is("array_remove") && is_null(value) => {
-            Some(call("array_compact", vec![(*array).clone()]))
-        }
-        [array, value] if is("array_remove") => {
-            Some(call("array_remove_all", vec![(*array).clone(), (*value).clone()]))
-        }
-        [array, from, to] if is("array_replace") => {
-            let args = vec![(*array).clone(), (*from).clone(), (*to).clone()];
-            Some(call("array_replace_all", args))
-        }
-        [_, ..] if is("num_nulls") => Some(count_of_nulls(&args, true)),
-        [_, ..] if is("num_nonnulls") => Some(count_of_nulls(&args, false)),
-        [unit, length] if is("date_trunc") && is_interval(length) => {
-            Some(call(TRUNC_INTERVAL, vec![(*unit).clone(), (*length).clone()]))
-        }
-        [unit, time] if is("date_trunc") && years_of(unit).is_some() => {
-            years_of(unit).map(|years| start_of_years(time, years))
-        }
-        [unit, time, zone] if is("date_trunc") => {
-            let clock = call(TIMEZONE, vec![(*zone).clone(), (*time).clone()]);
-            let truncated = call("date_trunc", vec![(*unit).clone(), clock]);
-            Some(call(TIMEZONE, vec![(*zone).clone(), truncated]))
         }
         [value] if is("to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
         [value] if is("array_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
@@ -170,6 +145,50 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [] | [_] if is("localtimestamp") => Some(clock_now()),
         _ => None,
     })
+}
+
+/// Calls about arrays, and about NULL among values.
+fn of_arrays(function: &Function, args: &[&Expr]) -> Option<Expr> {
+    let is = |name: &str| is_named(&function.name, name);
+    match args {
+        [array, dimension] if is("array_lower") => {
+            let length = call("array_length", vec![(*array).clone(), (*dimension).clone()]);
+            let one = Expr::Value(Value::Number("1".into(), false).into());
+            Some(call("least", vec![one, length]))
+        }
+        [array, value] if is("array_remove") && is_null(value) => {
+            Some(call("array_compact", vec![(*array).clone()]))
+        }
+        [array, value] if is("array_remove") => {
+            Some(call("array_remove_all", vec![(*array).clone(), (*value).clone()]))
+        }
+        [array, from, to] if is("array_replace") => {
+            let args = vec![(*array).clone(), (*from).clone(), (*to).clone()];
+            Some(call("array_replace_all", args))
+        }
+        [_, ..] if is("num_nulls") => Some(count_of_nulls(args, true)),
+        [_, ..] if is("num_nonnulls") => Some(count_of_nulls(args, false)),
+        _ => None,
+    }
+}
+
+/// `date_trunc` of intervals, of units above a year and in a zone.
+fn truncated(function: &Function, args: &[&Expr]) -> Option<Expr> {
+    if !is_named(&function.name, "date_trunc") {
+        return None;
+    }
+    match args {
+        [unit, length] if is_interval(length) => {
+            Some(call(TRUNC_INTERVAL, vec![(*unit).clone(), (*length).clone()]))
+        }
+        [unit, time] => years_of(unit).map(|years| start_of_years(time, years)),
+        [unit, time, zone] => {
+            let clock = call(TIMEZONE, vec![(*zone).clone(), (*time).clone()]);
+            let truncated = call("date_trunc", vec![(*unit).clone(), clock]);
+            Some(call(TIMEZONE, vec![(*zone).clone(), truncated]))
+        }
+        _ => None,
+    }
 }
 
 /// The first year and the length in years of the units of `date_trunc` above a year.

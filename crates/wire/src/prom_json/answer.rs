@@ -1,6 +1,9 @@
 //! Envelopes of answers: success with vectors, matrices, scalars, strings and lists; errors.
 
-use super::{SeriesExemplars, push_histogram, push_labels, push_millis, push_string, push_value};
+use super::{
+    SeriesExemplars, push_decimal, push_histogram, push_labels, push_millis, push_string,
+    push_value,
+};
 use histogram::Histogram;
 use model::Labels;
 
@@ -300,7 +303,9 @@ pub fn push_scalar(out: &mut Vec<u8>, millis: i64, value: f64, notes: &Notes) {
     out.extend_from_slice(
         b"{\"status\":\"success\",\"data\":{\"resultType\":\"scalar\",\"result\":",
     );
-    push_point(out, millis, value);
+    push_point_start(out, millis);
+    push_decimal(out, value);
+    out.extend_from_slice(b"\"]");
     end_data(out, notes);
     out.push(b'}');
 }

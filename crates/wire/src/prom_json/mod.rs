@@ -24,5 +24,5 @@ pub use answer::{
 };
 pub use exemplars::SeriesExemplars;
 pub use histogram::push_histogram;
-pub use number::{push_exposition_value, push_millis, push_value};
+pub use number::{push_decimal, push_exposition_value, push_millis, push_value};
 pub use string::{push_labels, push_string};

@@ -32,6 +32,13 @@ pub fn push_value(out: &mut Vec<u8>, value: f64) {
     }
 }
 
+/// Appends a value without an exponent: Go's `'f'`, as Prometheus prints scalars.
+pub fn push_decimal(out: &mut Vec<u8>, value: f64) {
+    if let Some(digits) = Digits::of(value, out) {
+        digits.push_plain(out);
+    }
+}
+
 /// Appends Żmij's text where it is what the API prints: plain digits around a point. Tells whether
 /// it was.
 fn push_plain_text(out: &mut Vec<u8>, value: f64) -> bool {

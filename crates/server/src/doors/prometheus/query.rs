@@ -262,7 +262,8 @@ fn is_metricsql_call(request: &Request) -> bool {
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
     let (name, rest) = text.split_at(end);
     let function = promql::metricsql::find_function(name);
-    if promql::find_function(name).is_some()
+    if name.is_empty()
+        || promql::find_function(&name.to_ascii_lowercase()).is_some()
         || function.is_none_or(|function| function.kind == FunctionKind::Aggregate)
         || !rest.trim_start().starts_with('(')
         || request.params.filled("dialect").is_some()
