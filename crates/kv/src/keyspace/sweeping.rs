@@ -55,7 +55,7 @@ impl Keyspace {
         Ok(piece)
     }
 
-    /// The same with all names in it, except those of corrupt records: see [`Piece::check`].
+    /// The same with all names in it, except those of corrupt records: see `Piece::check`.
     ///
     /// # Errors
     /// When the disk does not give a record.
