@@ -123,7 +123,8 @@ class Pairs(Chains):
         every = self.pick(["1d", "2d", "1w", "36h", "1mo"] if name == "long" else ["1m", "90s", "2m", "7m", "1h"])
         period = self.pick(["3d", "1w"] if name == "long" else ["5m", "3m", "10m"])
         values = {"EVERY": every, "PERIOD": period, "FN": self.pick(["mean", "sum", "count", "min", "max", "first", "last", "spread"]),
-                  "FOLD": self.pick(["mean", "sum", "count", "spread", "stddev"]), "N": str(self.chance.randint(1, 5)), "BOUND": "5" if kind == "long" else "50.0", "ZERO": "0" if kind == "long" else "0.0",
+                  "FOLD": self.pick(["mean", "sum", "count", "spread", "stddev"]), "N": str(self.chance.randint(1, 5)),
+                  "BOUND": "5" if kind == "long" else "50.0", "ZERO": "0" if kind == "long" else "0.0",
                   "HIGH": str(2**62) if kind == "long" else "1000000000.0", "LOW": str(-2**62) if kind == "long" else "-1000000000.0",
                   "FIELD": field, "NAME": name, "TAGS": '["_field", "host", "rack", "region", "zone", "path"]'}
         texts = []

@@ -35,6 +35,7 @@ class Campaign(QueryCampaign):
         self.is_newer = not self.refuses('gauge{job="api" or job="db"}')
         if not self.is_newer:
             self.parameter_share = 0.0
+            self.old_version = "1.79"
             # VictoriaMetrics changed how long a series goes on after its last sample.
             self.last = LAST - 15
         self.start_quipu()

@@ -152,11 +152,13 @@ class Move:
 
     def copy(self):
         """Runs `quipu migrate`, and `verify` behind it; a difference if one of them fails."""
-        command = [self.options.binary, "migrate", self.name, *self.place(), "--url", f"http://127.0.0.1:{self.quipu.http}", *self.case["flags"]]
-        return self.run_command("migrate", [*command, "--progress", str(self.directory / "progress")]) or self.run_command("verify", [command[0], "migrate", "verify", *command[2:]])
+        words = [self.name, *self.place(), "--url", f"http://127.0.0.1:{self.quipu.http}", *self.case["flags"]]
+        failure = self.run_command("migrate", [self.options.binary, "migrate", *words, "--progress", str(self.directory / "progress")])
+        return failure or self.run_command("verify", [self.options.binary, "migrate", "verify", *words])
 
     def run_command(self, what, command):
-        ended = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", timeout=MIGRATE_SECONDS_MAX, cwd=self.directory, check=False)
+        ended = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               errors="replace", timeout=MIGRATE_SECONDS_MAX, cwd=self.directory, check=False)
         self.output += ended.stdout
         if ended.returncode or "panicked" in ended.stdout:
             return Difference(f"{what} exits with {ended.returncode}: {ended.stdout[-1_500:]}", "can be copied", (what, ended.returncode))
@@ -471,7 +473,7 @@ class InfluxMove(Move):
         for policy in database["policies"]:
             place = f"{quoted(name)}.{quoted(policy['name'])}"
             rows = ask_influx(port, name, f"SELECT * FROM {place}./.*/ GROUP BY *")
-            found[f"rows {policy['name']}"] = {json.dumps([one["name"], one.get("tags")], sort_keys=True): rows_of(one) for one in rows}
+            found[f"rows {policy['name']}"] = {name_of(one): rows_of(one) for one in rows}
             counts = ask_influx(port, name, f"SELECT count(*) FROM {place}./.*/")
             found[f"counts {policy['name']}"] = {one["name"]: dict(zip(one["columns"][1:], one["values"][0][1:])) for one in counts}
         policies = ask_influx(port, name, f"SHOW RETENTION POLICIES ON {quoted(name)}")
@@ -491,6 +493,12 @@ def ask_influx(port, database, text):
     found = json.loads(answer.text, parse_float=float)
     found = found.get("results", [found])[0]
     return found.get("series", []) if "error" not in found else [{"name": "error", "columns": ["error"], "values": [[text, found["error"]]]}]
+
+
+def name_of(series):
+    """Measurement and tags of a series, without the tags that it does not have."""
+    tags = {key: value for key, value in (series.get("tags") or {}).items() if value}
+    return json.dumps([series["name"], tags], sort_keys=True, ensure_ascii=False)
 
 
 def rows_of(series):

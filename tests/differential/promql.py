@@ -15,8 +15,8 @@ from promql_write import HEADERS, encode_requests
 FEATURES = ",".join(f"promql-{name}" for name in (
     "experimental-functions", "duration-expr", "extended-range-selectors", "binop-fill-modifiers"))
 # Results whose last digits depend on the library of mathematics or on the order of additions.
-INEXACT = re.compile(r"\^|\b(sum|avg|exp|ln|log2|log10|a?(sin|cos|tan)h?|atan2|stddev|stdvar|deriv|predict_linear|histogram_|"
-                     r"double_exponential|smoothed|anchored|stddev_over_time|stdvar_over_time)")
+INEXACT = re.compile(r"\^|\b(sum|avg|exp|ln|log2|log10|a?(sin|cos|tan)h?|atan2|stddev|stdvar|deriv|predict_linear|"
+                     r"histogram_|double_exponential|smoothed|anchored|stddev_over_time|stdvar_over_time)")
 ORDERED = re.compile(r"\s*sort(_desc|_by_label|_by_label_desc)?\s*\(.*\)\s*$", re.DOTALL)
 EQUAL_ROWS = re.compile(r"\b(topk|bottomk|limitk)\b")
 
@@ -29,6 +29,7 @@ class Campaign(QueryCampaign):
         # Windows of Prometheus 2 include samples at their start, those of 3 do not: no sample may be there.
         self.is_newer = bool(self.options.peer) and not is_version_2(self.options.peer)
         self.has_limit = self.is_newer
+        self.old_version = "" if self.is_newer else "2.42"
         self.quipu_flags = ["--query.timeout=10s", f"--query.experimental-functions={str(self.is_newer).lower()}"]
         self.fraction = "" if self.is_newer else ".25"
         self.bodies = list(encode_requests(draw_series(self.options.seed, 0 if self.is_newer else 503)))

@@ -35,6 +35,7 @@ class QueryCampaign(BaseCampaign):
 
     fraction = ""  # of each time that is asked for
     last = LAST + 900  # latest time that is asked for
+    old_version = ""  # of the peer, unless it speaks Quipu's language
     has_limit = True  # whether the peer knows the parameter `limit`
     parameter_share = 0.08  # of cases that are not valid: how many have wrong parameters
     quipu_flags = ()
@@ -188,7 +189,8 @@ class QueryCampaign(BaseCampaign):
             yield dict(parameters, end=parameters["start"])
 
     def text(self, case):
-        return str(case)
+        """Also names an old version of the peer, since some known differences are of that alone."""
+        return f"{case}\n   beside {self.old_version}" if self.old_version else str(case)
 
     def summary(self):
         return [f"{self.alike} alike; of these {self.both_refused} refused by both, {self.empty} without series",

@@ -18,6 +18,7 @@ from redis_protocol import ConnectionLost, quote, show
 # The version of the server and the number of the client in the reply to HELLO.
 HELLO = re.compile(rb"(?<=version\r\n)\$\d+\r\n[\d.]+\r\n|(?<=\$2\r\nid\r\n):\d+\r\n")
 SHOWN_MAX = 1_500
+LEX = re.compile(rb"(?i)BYLEX|LEXCOUNT")
 CONTAINERS = {b"ACL", b"CLIENT", b"CLUSTER", b"COMMAND", b"CONFIG", b"FUNCTION", b"LATENCY", b"MEMORY", b"OBJECT", b"PUBSUB",
               b"SCRIPT", b"SLOWLOG", b"XGROUP", b"XINFO"}
 
@@ -80,12 +81,36 @@ class Campaign(BaseCampaign):
         differences = self.differences(case, *results)
         first = None
         for difference, ends in differences:
+            if difference is None:
+                return first
             if not self.known.explains(self.text(case), difference):
                 return difference
             first = first or difference
             if ends:
-                break
+                return first
+        if case["restores"] and results[0]["state"]:
+            return self.compare_restored(results[0]["state"]) or first
         return first
+
+    def compare_restored(self, state):
+        """Has each server restore what the other one dumps; compares all keys again."""
+        keys = list(state[0])
+        if not keys:
+            return None
+        select = [b"SELECT", b"0"]
+        dumps = [player.control.pipeline([select] + [[b"DUMP", key] for key in keys])[1:] for player in self.players]
+        for player, foreign in zip(self.players, reversed(dumps)):
+            commands = [[b"RESTORE", key, b"0", dump, b"REPLACE"] for key, dump in zip(keys, foreign) if isinstance(dump, bytes)]
+            for command, reply in zip(commands, player.control.pipeline(commands)):
+                if redis_protocol.is_error(reply):
+                    shown = f"RESTORE {quote(command[1])} {quote(command[3])[:SHOWN_MAX]} => {show(reply)}"
+                    is_quipu = player is self.players[0]
+                    return Difference(shown if is_quipu else "OK", "OK" if is_quipu else shown, ("restore", is_quipu))
+        self.restored += len(keys)
+        states = [player.read_state() for player in self.players]
+        for difference, _ in self.state_differences(*states):
+            return Difference(f"restored {difference.quipu}", f"restored {difference.peer}", ("restored", *difference.kind))
+        return None
 
     def find_crash(self):
         """A crash or a panic of Quipu; starts it again."""
@@ -140,9 +165,21 @@ class Campaign(BaseCampaign):
             waiting.append(command)
         elif name in (b"exec", b"discard", b"reset", b"multi"):
             waiting.clear()
-        if kind:
+        if kind and LEX.search(b" ".join(command)) and not self.has_equal_scores(case, at, command):
+            yield None, True  # a range of members means nothing where scores differ
+        elif kind:
             names = (kind, full_name(command), class_of(quipu), class_of(peer))
             yield self.difference(case, at, quipu, peer, names), kind != "text"
+
+    def has_equal_scores(self, case, at, command):
+        """Whether all members of the sorted set of a command have one score; Redis runs the steps before it again."""
+        (result,) = redis_player.play_both(self.players[1:], {**case, "steps": case["steps"][:at]})
+        for key in command[1:3]:
+            for state in (result["state"] or {}).values():
+                for reader, members in state.get(key, (None, []))[1]:
+                    if reader[0] == b"ZRANGE" and len({repr(score) for _, score in pairs_of(members)}) > 1:
+                        return False
+        return True
 
     def difference(self, case, at, quipu, peer, kind):
         shown = [one if isinstance(one, str) else show(one)[:SHOWN_MAX] for one in (quipu, peer)]
@@ -226,7 +263,7 @@ class Campaign(BaseCampaign):
                 yield {**case, "steps": steps[:at] + [(number, smaller)] + steps[at + 1:]}
 
     def summary(self):
-        return [f"{self.commands} commands, {self.errors} of them refused by Redis",
+        return [f"{self.commands} commands, {self.errors} of them refused by Redis, {self.restored} keys restored",
                 f"restarts after crashes: Quipu {self.restarts}, Redis {self.peer_crashes}"]
 
 
@@ -234,6 +271,13 @@ def full_name(command):
     """The name of a command with that of its subcommand."""
     name = command[0].upper() if command else b""
     return name + b" " + command[1].upper() if name in CONTAINERS and len(command) > 1 else name
+
+
+def pairs_of(members):
+    """Members and scores of ZRANGE WITHSCORES in RESP3 or RESP2."""
+    if members and isinstance(members[0], list):
+        return members
+    return list(zip(members[::2], members[1::2]))
 
 
 def wait_for_exit(*servers_lost):

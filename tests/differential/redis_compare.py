@@ -11,6 +11,7 @@ from redis_protocol import Typed, error_code, is_error
 
 TIME_SLACK_MS = 60_000
 POINTER = re.compile(rb"(table|function|userdata|thread)(: (?:builtin: )?)0x[0-9a-f]+")
+MONITOR_PREFIX = re.compile(rb"^\d+\.\d+ \[(\d+) (lua)?[^\]]*\]")
 TIME_ID = re.compile(rb"^\d{13}-\d+$")
 PAIRED = {b"hgetall", b"config"}
 UNORDERED = {b"smembers", b"sunion", b"sinter", b"sdiff", b"keys", b"hkeys", b"hvals", b"spop", b"pubsub", b"acl"}
@@ -212,8 +213,18 @@ def is_same_moment(name, one, other):
     return isinstance(one, int) and isinstance(other, int) and one > 0 and other > 0 and abs(one - other) <= slack
 
 
+def invalidated_keys(push):
+    keys = push.payload[1] if push.payload[:1] == [b"invalidate"] else push.payload
+    return keys if isinstance(keys, list) else [keys]
+
+
 def order_messages(pushes):
-    """Pushed messages; those of one PUBLISH to several patterns have no order."""
+    """Pushed messages; those of one PUBLISH to several patterns have no order, nor have invalidated keys."""
+    if any(isinstance(push, Typed) and push.kind == ">" and push.payload[:1] == [b"invalidate"] for push in pushes):
+        return sorted({repr(key) for push in pushes for key in invalidated_keys(push)})
+    pushes = [Typed("+", MONITOR_PREFIX.sub(rb"[\1 \2]", push.payload)) if isinstance(push, Typed) and push.kind == "+" else push
+              for push in pushes]
+
     def published(push):
         items = push.payload if isinstance(push, Typed) else push
         return items[-2:] if items and items[0] in (b"message", b"pmessage") else None

@@ -1,18 +1,25 @@
 """Generates cases of the campaign redis_commands: sequences of commands for several clients, or raw bytes."""
 
+import os
+
 import redis_patterns
 import redis_raw
+import redis_scenarios
 import redis_scripts
 from redis_player import BLOCKING
 from redis_words import PLACEHOLDERS, Pattern, Words, spoil
 
 STEPS_MAX = 80
-RAW_SHARE = 0.06
+RAW_SHARE = 0.04
+SCENARIO_SHARE = 0.2
+WATCHER_SHARE = 0.12
+# Constructs of which a fault is open are sent only with this.
+FAULTY = os.environ.get("QUIPU_DIFFERENTIAL_ALL") == "1"
 EVENTS = [b"KEA", b"AKE", b"K$", b"Elg", b"KEAm", b"KEAn", b"Kx", b"Ez", b"Q", b"", b"KEAmn", b"EAd", b"Kt"]
 NAMES = [b"get", b"set", b"zadd", b"xadd", b"config", b"config|get", b"xgroup|create", b"multi", b"eval", b"sort", b"bitop", b"migrate", b"blpop", b"subscribe", b"object|encoding",
          b"geoadd", b"hset", b"lpush", b"sinter", b"zunionstore", b"xread", b"xreadgroup", b"client|kill", b"acl|setuser", b"fcall", b"script|load", b"pfcount", b"copy", b"expire",
          b"lmpop", b"georadius", b"memory|usage", b"bitfield", b"setrange", b"mset", b"del", b"rename", b"keys", b"scan", b"command|info", b"debug", b"shutdown", b"hello", b"restore", b"x", b""]
-PARAMETERS = [b"hash-max-listpack-entries", b"hash-max-ziplist-entries", b"maxmemory-policy", b"*max-intset*", b"appendonly", b"databases", b"list-max-*", b"timeout", b"nosuch", b"", b"save", b"proto-*",
+PARAMETERS = [b"hash-max-listpack-entries", b"hash-max-ziplist-entries", b"maxmemory-policy", b"*max-intset*", b"databases", b"list-max-*", b"timeout", b"nosuch", b"", b"save", b"proto-*",
               b"zset-max-listpack-value", b"notify-keyspace-events", b"lua-time-limit", b"slowlog-*", b"MAXMEMORY-POLICY", b"latency-*", b"hz", b"tcp-keepalive", b"lfu-*", b"client-output-buffer-limit", b"stream-*"]
 RULES = [b"on", b"off", b"nopass", b"resetpass", b"~*", b"~k*", b"%R~s*", b"%W~l*", b"%RW~z*", b"allkeys", b"resetkeys", b"&*", b"&ch*", b"allchannels", b"resetchannels", b"+@all", b"-@all", b"allcommands",
          b"nocommands", b"+get", b"-get", b"+set", b"+@read", b"-@write", b"+@string", b"-@dangerous", b"+config|get", b"-config|get", b"+config", b"-config|set", b"+select|0", b">pw", b"<pw", b"#x", b"!x", b"reset", b"(+get ~k*)",
@@ -29,6 +36,7 @@ PLACEHOLDERS.update({
     "setting": lambda words, chance: chance.choice([b"1", b"3", b"0", b"-1", b"2", b"x", b"", b"128", b"1k", b"1kb", b"-5", b"99999999999999999999", b"1.5"]),
     "events": lambda words, chance: chance.choice(EVENTS),
     "rule": lambda words, chance: chance.choice(RULES),
+    "cluster": lambda words, chance: b"INFO" if FAULTY else b"COUNTKEYSINSLOT",
     "drycommand": lambda words, chance: b"GET",
 })
 TIMED = {b"set": (), b"getex": (), b"setex": (2,), b"psetex": (2,), b"expire": (2,), b"pexpire": (2,), b"restore": (2,), b"xclaim": (4,), b"xautoclaim": (4,),
@@ -52,6 +60,9 @@ class Generator:
         if chance.random() < RAW_SHARE:
             return {"raw": redis_raw.draw(chance)}
         words = Words(chance)
+        kind = chance.random()
+        if kind < SCENARIO_SHARE:
+            return self.draw_scenario(chance, words)
         families = self.choose_families(chance)
         clients = 1 if chance.random() < 0.6 else chance.randint(2, 3)
         case = {"protocols": [chance.choice([2, 3]) for _ in range(clients)], "pipelined": chance.random() < 0.7,
@@ -65,8 +76,32 @@ class Generator:
             for command in self.draw_commands(chance, words, families, spoiled, script_share):
                 steps.append((number, settle(command)))
         del steps[STEPS_MAX:]
+        if chance.random() < WATCHER_SHARE and not (set(families) & {"acl", "configuration", "channels", "connection"}):
+            self.add_watcher(chance, case)
         case["resets"] = any(command[0].lower() in (b"config", b"acl", b"client") for _, command in steps)
         return case
+
+    def draw_scenario(self, chance, words):
+        draw = chance.choice([redis_scenarios.draw_blocking, redis_scenarios.draw_blocking, redis_scenarios.draw_watching,
+                              redis_scenarios.draw_tracking])
+        clients, steps = draw(chance, words)
+        protocols = [chance.choice([2, 3]) for _ in range(clients)]
+        if draw is redis_scenarios.draw_tracking:
+            protocols[-1] = 3
+        case = {"protocols": protocols, "pipelined": chance.random() < 0.3, "restores": False, "resets": True,
+                "steps": [(number, settle(command)) for number, command in steps if not is_excluded(command)][:STEPS_MAX]}
+        if draw is not redis_scenarios.draw_tracking and chance.random() < 0.3:
+            self.add_watcher(chance, case)
+        return case
+
+    def add_watcher(self, chance, case):
+        """Adds a client that listens to the events of keys or monitors all commands."""
+        number = len(case["protocols"])
+        case["protocols"].append(chance.choice([2, 3]))
+        if chance.random() < 0.75:
+            case["steps"][:0] = redis_scenarios.event_steps(chance, number)
+        else:
+            case["steps"].insert(0, (number, [b"MONITOR"]))
 
     def choose_families(self, chance):
         """Half the cases are about one family, so that commands meet values of their type."""

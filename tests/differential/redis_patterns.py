@@ -107,7 +107,7 @@ CONNECTION = [
     "CLIENT TRACKING (on|off|x) {[BCAST] [PREFIX <m>] [OPTIN] [OPTOUT] [NOLOOP] [REDIRECT <junk>]}", "HELLO [2|3|4|x] [SETNAME <m>]", "HELLO 3 {[AUTH default <m>] [SETNAME <m>]}", "AUTH <m>", "AUTH default <m>", "AUTH <m> <m>", "RESET",
     "OBJECT HELP x", "NOSUCH <v>*", "<v> <v>*", "XGROUP NOSUCH <x>", "CONFIG NOSUCH", "ASKING", "READONLY", "READWRITE", "ACL WHOAMI", "LOLWUT VERSION 5 1 1 1", "TIME", "TIME x", "LASTSAVE x", "ROLE", "COMMAND COUNT x",
     "INFO nosuch", "MEMORY USAGE nokey", "MEMORY USAGE <k> SAMPLES <junk>", "MEMORY HELP", "SLOWLOG LEN x", "SLOWLOG GET <junk>", "SLOWLOG HELP", "LATENCY RESET <m>", "LATENCY HELP", "LATENCY HISTORY <m>", "LATENCY LATEST", "LATENCY GRAPH <m>", "MODULE LIST", "MODULE HELP", "MODULE LOAD <m>",
-    "CLUSTER KEYSLOT <k>", "CLUSTER INFO", "CLUSTER NODES", "CLUSTER MYID", "CLUSTER SLOTS", "CLUSTER NOSUCH", "PUBSUB HELP", "SWAPDB <junk> <junk>", "SELECT <junk>", "MIGRATE 127.0.0.1 1 <k> 0", "FAILOVER ABORT", "BGSAVE x", "SAVE x",
+    "CLUSTER KEYSLOT <k>", "CLUSTER <cluster>", "CLUSTER NODES", "CLUSTER MYID", "CLUSTER SLOTS", "CLUSTER NOSUCH", "PUBSUB HELP", "SWAPDB <junk> <junk>", "SELECT <junk>", "MIGRATE 127.0.0.1 1 <k> 0", "FAILOVER ABORT", "BGSAVE x", "SAVE x",
 ]
 INTROSPECTION = [
     "COMMAND GETKEYS (SET <s> <v>|MGET <s>+|ZUNIONSTORE <z> <#z>|XREAD STREAMS <x> <id>|SORT <l> BY <by> STORE <l>|EVAL x <#s>|GET|LMPOP <#l> LEFT|GEORADIUS <g> 1 1 1 m STORE <g>|MSET (<s> <v>)+|BITOP AND <b> <b>+|ZDIFF <#z>|PING|NOSUCH <k>|XREADGROUP GROUP g c STREAMS <x> <x> 1 2|MIGRATE h 1 `` 0 1 KEYS <k>+|MIGRATE h 1 <k> 0 1|BLMPOP 0 <#l> LEFT|EVALSHA x <#s>|FCALL f <#s>|SINTERCARD <#e>|OBJECT ENCODING <k>|MEMORY USAGE <k>|XINFO STREAM <x>|XGROUP CREATE <x> g 0|LCS <s> <s>|COPY <k> <k>|BLPOP <l>+ 0|SORT <l> GET <get>|PFMERGE <p> <p>*|RESTORE <k> 0 x|PUBLISH <ch> x|EVAL x <junk> <k>|ZUNION <junk> <z>|GEOSEARCHSTORE <g> <g>)",
@@ -122,7 +122,7 @@ CONFIGURATION = [
 ]
 ACL = [
     "ACL SETUSER u0 <rule>+", "ACL SETUSER u0 <rule> <rule> <rule>", "ACL GETUSER u0", "ACL GETUSER <m>", "ACL LIST", "ACL USERS", "ACL CAT [<cat>]", "ACL DELUSER u0 <m>", "ACL DRYRUN u0 <drycommand>", "ACL DRYRUN u0 <drycommand>",
-    "ACL SETUSER u0 on nopass ~* +@all; AUTH u0 x", "ACL WHOAMI", "ACL GENPASS <junk>", "ACL HELP", "ACL LOG RESET", "ACL LOG <junk>", "ACL SETUSER u1 on `>pw` <rule> <rule>; AUTH u1 pw", "AUTH u1 wrong", "AUTH default x", "ACL SETUSER default <junk>", "ACL NOSUCH", "ACL SAVE", "ACL LOAD",
+    "ACL SETUSER u0 on nopass ~* +@all; AUTH u0 x", "ACL WHOAMI", "ACL GENPASS <junk>", "ACL HELP", "ACL LOG RESET", "ACL LOG <junk>", "ACL SETUSER u1 on `>pw` <rule> <rule>; AUTH u1 pw", "AUTH u1 wrong", "AUTH default x", "ACL SETUSER default <junk>", "ACL NOSUCH",
 ]
 CHANNELS = [
     "SUBSCRIBE <ch>+", "UNSUBSCRIBE <ch>*", "PSUBSCRIBE <pat>+", "PUNSUBSCRIBE <pat>*", "SSUBSCRIBE <ch>", "SUNSUBSCRIBE <ch>*", "PUBLISH <ch> <v>", "PUBLISH <ch> <v>", "SPUBLISH <ch> <v>", "PUBSUB CHANNELS [<pat>]", "PUBSUB NUMSUB <ch>*",

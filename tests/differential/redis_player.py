@@ -28,9 +28,10 @@ SETTINGS = [b"hash-max-listpack-entries", b"512", b"hash-max-listpack-value", b"
             b"maxmemory-policy", b"noeviction", b"notify-keyspace-events", b"", b"slowlog-max-len", b"128",
             b"busy-reply-threshold", b"5000"]
 CLEAN = [[b"FLUSHALL"], [b"SCRIPT", b"FLUSH"], [b"FUNCTION", b"FLUSH"]]
-CLEAN_SETTINGS = [[b"CONFIG", b"SET", *SETTINGS], [b"ACL", b"DELUSER", b"u0", b"u1"],
-                  [b"ACL", b"SETUSER", b"default", b"reset", b"on", b"nopass", b"~*", b"&*", b"+@all"], [b"ACL", b"LOG", b"RESET"]]
-LOST = "lost"
+CLEAN_SETTINGS = [[b"CONFIG", b"SET", *SETTINGS],
+                  [b"ACL", b"SETUSER", b"default", b"on", b"nopass", b"resetkeys", b"~*", b"resetchannels", b"&*", b"+@all",
+                   b"clearselectors"],
+                  [b"ACL", b"LOG", b"RESET"]]
 SKIPPED = "skipped while blocked"
 
 
@@ -61,11 +62,13 @@ class Player:
         """Yields after each send; returns replies by step, pushes by client and the state."""
         clients, replies, steps = [], {}, case["steps"]
         try:
-            commands = CLEAN + (CLEAN_SETTINGS if case["resets"] else [])
+            commands = [] if case.get("continues") else CLEAN + (CLEAN_SETTINGS if case["resets"] else [])
             self.control.send(b"".join(pack(command) for command in commands))
             yield
             for command in commands:
                 self.control.reply(command)
+            if case["resets"]:
+                self.delete_users()
             clients += [Client(self.port, protocol) for protocol in case["protocols"]]
             at = 0
             while at < len(steps):
@@ -97,6 +100,11 @@ class Player:
             for client in clients:
                 client.connection.close()
         return {"lost": None, "replies": replies, "pushes": [client.connection.pushes for client in clients], "state": state}
+
+    def delete_users(self):
+        users = self.control.call("ACL", "USERS")
+        if isinstance(users, list) and len(users) > 1:
+            self.control.call("ACL", "DELUSER", *[user for user in users if user != b"default"])
 
     def segment_end(self, case, start, client):
         """Steps of one client that are sent together end at a blocking command, a scan or another client."""

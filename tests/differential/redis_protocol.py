@@ -7,10 +7,12 @@ A reply is an `int`, `bytes` (bulk string), a `list` (array) or a `Typed` value 
     ~  set                >  push           |  attribute, which is dropped
 """
 
+import re
 import socket
 import time
 
 ANSWER_SECONDS_MAX = 30
+MONITORED = re.compile(rb"\d+\.\d+ \[\d+ ")
 CONFIRMATIONS = {b"subscribe", b"psubscribe", b"ssubscribe", b"unsubscribe", b"punsubscribe", b"sunsubscribe"}
 MESSAGES = {b"message", b"pmessage", b"smessage"}
 
@@ -61,7 +63,7 @@ class Connection:
         self.buffer, self.at = b"", 0
         self.pushes = []
         self.subscriptions = {b"subscribe": set(), b"psubscribe": set(), b"ssubscribe": set()}
-        self.in_transaction = False
+        self.in_transaction = self.is_monitor = False
 
     def close(self):
         self.socket.close()
@@ -101,6 +103,8 @@ class Connection:
         return value
 
     def is_pushed(self, value):
+        if self.is_monitor and isinstance(value, Typed) and value.kind == "+" and MONITORED.match(value.payload):
+            return True
         if isinstance(value, Typed):
             return value.kind == ">"
         is_subscriber = any(self.subscriptions.values())
@@ -135,6 +139,8 @@ class Connection:
         """Notes what a reply says about the connection's state."""
         if value == Typed("+", b"QUEUED"):
             return
+        if name == b"monitor" and not is_error(value):
+            self.is_monitor = True
         if name == b"multi" and not is_error(value):
             self.in_transaction = True
         elif name in (b"exec", b"discard"):
@@ -148,7 +154,7 @@ class Connection:
                             and items[0] in CONFIRMATIONS:
                         self.note_confirmation(items)
         elif name == b"reset" and not is_error(value):
-            self.in_transaction = False
+            self.in_transaction = self.is_monitor = False
             for channels in self.subscriptions.values():
                 channels.clear()
 
@@ -254,7 +260,9 @@ def quote(word):
 
 
 def show(value):
-    """A reply as text, with its types."""
+    """A reply as text, with its types; text stays as it is."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, int):
         return f"(integer) {value}"
     if isinstance(value, bytes):

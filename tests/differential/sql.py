@@ -9,14 +9,13 @@ import servers
 from campaign import BaseCampaign, Difference
 from sql_answers import Session, compare_answers
 from sql_changes import ChangeGenerator
+from sql_faulty import IS_ALL, name_open_fault
 from sql_mistakes import spoil
 from sql_nodes import reduce_node, render, walk
 from sql_queries import Generator
 from sql_tables import HYPERTABLE, make_rows, make_tables
 from sql_types import INEXACT, SIMPLE_LITERALS, TYPES, quote
 
-# Runs what open faults hold back, and reports refusals (0A000) as differences.
-IS_ALL = os.environ.get("QUIPU_DIFFERENTIAL_ALL") == "1"
 REFUSED_SHARE_MAX = 0.25
 STATES = ["select * from w order by id", "select * from v order by id"]
 ORDINAL = re.compile(r"(?:order by |, )(\d+)")
@@ -44,7 +43,7 @@ class Campaign(BaseCampaign):
         self.quipu = servers.start_quipu(self.options.binary, directory / "quipu", "--self-scrape-interval=0")
         self.ours, self.theirs = Session(self.quipu.postgres), Session(self.peer.postgres, "jit = off")
         self.refusals, self.refused, self.compared = collections.Counter(), {}, 0
-        self.log_size = 0
+        self.open_faults, self.log_size = collections.Counter(), 0
         self.load()
 
     def stop(self):
@@ -180,8 +179,15 @@ class Campaign(BaseCampaign):
         return next((line for line in lines if "panicked" in line), None)
 
     def count_refusal(self, statement, found):
-        """Counts a refusal by its message; it is a difference only if refusals are wanted, or are too many."""
-        if not found or not found.quipu.startswith("error 0A000") or IS_ALL:
+        """Counts what an open fault explains, and refusals by their message; these are differences only if they
+        are too many."""
+        if not found or IS_ALL:
+            return found
+        fault = name_open_fault(found)
+        if fault:
+            self.open_faults[fault] += 1
+            return None
+        if not found.quipu.startswith("error 0A000"):
             return found
         shape = re.sub(r"\d+", "N", re.sub(r"\"[^\"]*\"|'[^']*'|`[^`]*`", "..", found.quipu))[:160]
         self.refusals[shape] += 1
@@ -196,6 +202,8 @@ class Campaign(BaseCampaign):
         lines = [f"{total} refused with 0A000, in {len(self.refusals)} shapes"] if total else []
         for shape, count in self.refusals.most_common():
             lines.append(f"{count:>7}  {shape}\n{'':14}{self.refused[shape][:300]}")
+        lines += [f"{sum(self.open_faults.values())} held back by open faults"] if self.open_faults else []
+        lines += [f"{count:>7}  {fault}" for fault, count in self.open_faults.most_common()]
         return lines
 
 

@@ -39,7 +39,7 @@ class Result:
             return f"error {self.state}: {self.message}"
         if self.status == "rows":
             return f"rows ({', '.join(map(type_name, self.oids))}): {len(self.rows)}"
-        return f"{self.status} {self.tag}"
+        return f"{self.status} {self.tag}{self.message}"
 
 
 def type_name(oid):

@@ -5,6 +5,7 @@ Names that are no types (`{unit}`, `{regex}`) stand for a constant of their list
 
 import re
 
+from sql_faulty import held_templates
 from sql_types import COMPARED, INEXACT, NUMBERS, ORDERED, TYPES
 
 CONSTANTS = {
@@ -160,7 +161,11 @@ def read_templates():
             read[kind] += [split_template(f"nullif({hole}, {hole})"), split_template(f"case {{i4}} when {{i4}} then {hole} when {{small}} then {hole} end")]
         if kind in ORDERED and kind not in ("v", "c", "at", "ai", "jb"):
             read[kind] += [split_template(f"greatest({hole}, {hole})"), split_template(f"least({hole}, {hole}, {hole})")]
-    return read
+    return {kind: [one for one in templates if write_template(one) not in held_templates(kind)] for kind, templates in read.items()}
+
+
+def write_template(parts):
+    return "".join(part if isinstance(part, str) else f"{{{part[0]}}}" for part in parts)
 
 
 READ_TEMPLATES = read_templates()
