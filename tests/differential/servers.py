@@ -82,8 +82,8 @@ def start_quipu(binary, directory, *flags, ports=None):
     directory.mkdir(parents=True, exist_ok=True)
     ports = ports or free_ports(len(LISTENERS))
     listeners = [f"--{name}-listen=127.0.0.1:{port}" for name, port in zip(LISTENERS, ports)]
-    # Quipu refuses variables that it does not know, as those of campaigns.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIPU_DIFFERENTIAL_")}
+    # Quipu refuses variables of the tests as unknown settings.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIPU_")}
     server = Server([binary, "serve", f"--data-dir={directory}/data", *listeners, *flags], ports, directory,
                     lambda: request(ports[0], "GET", "/-/ready").status == 200, env=environment)
     server.http, server.redis, server.postgres, server.influx = ports
