@@ -20,7 +20,7 @@ const EXPANSION_SIZE_MAX: usize = 256 << 10;
 /// Bytes of a compiled automaton, tried one after the other: a compilation ends where it goes over its
 /// limit, so the first that is enough tells the size and costs little. The last one is that of
 /// PromQL's matchers.
-const REGEX_SIZES: [usize; 5] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 16 << 20];
+const REGEX_SIZES: [usize; 6] = [16 << 10, 64 << 10, 256 << 10, 1 << 20, 10 << 20, 16 << 20];
 /// Bytes that the matches of an automaton may cache, for each of its own, and at most.
 const CACHE_SHARE: usize = 4;
 const CACHE_SIZE_MAX: usize = 2 << 20;
