@@ -77,8 +77,10 @@ impl Predicate {
                 }
             }
             Predicate::Match { column, regex, is_wanted } => match look(column) {
-                Known::Value(Value::Text(text)) => Some(regex.regex.is_match(&text) == *is_wanted),
-                Known::NoTag => Some(regex.regex.is_match("") == *is_wanted),
+                Known::Value(Value::Text(text)) => {
+                    Some(regex.regex().is_match(&text) == *is_wanted)
+                }
+                Known::NoTag => Some(regex.regex().is_match("") == *is_wanted),
                 Known::Value(_) | Known::Unknown => None,
             },
             Predicate::Exists(column) => match look(column) {

@@ -403,7 +403,7 @@ pub(crate) fn compare(op: &str, left: &Value, right: &Value) -> Option<Value> {
 
 fn matched(op: &str, left: &Value, right: &Value) -> Option<Value> {
     let (Value::Text(text), Value::Regex(regex)) = (left, right) else { return None };
-    Some(Value::Boolean(regex.regex.is_match(text) == (op == "=~")))
+    Some(Value::Boolean(regex.regex().is_match(text) == (op == "=~")))
 }
 
 fn arithmetic(op: &str, left: &Value, right: &Value) -> Result<Option<Value>> {

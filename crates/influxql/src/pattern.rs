@@ -20,8 +20,6 @@ pub struct Pattern {
     /// As it was written.
     pub text: String,
     /// Compiled.
-    pub regex: Regex,
-    /// The same, which knows Go's templates.
     regexp: Regexp,
     /// Bytes of memory that it takes, at most, without what matches remember.
     pub size: usize,
@@ -95,8 +93,7 @@ fn compiled(text: &str, size_max: usize) -> Result<Option<Pattern>, String> {
         let limits = Limits { size_max: size, cache_size_max: remembered(size) };
         match expression.compile(limits) {
             Ok(regexp) => {
-                let regex = regexp.clone().into_regex();
-                return Ok(Some(Pattern { text: text.to_string(), regex, regexp, size }));
+                return Ok(Some(Pattern { text: text.to_string(), regexp, size }));
             }
             Err(error) if error.code == ErrorCode::Large && size < largest => {}
             Err(error) => return Err(error.to_string()),
@@ -114,6 +111,11 @@ impl Pattern {
     /// Bytes of memory that it takes, at most, with what matches remember.
     pub fn memory(&self) -> usize {
         self.size + remembered(self.size)
+    }
+
+    /// The compiled expression of the `regex` crate. Its groups have no names.
+    pub fn regex(&self) -> &Regex {
+        self.regexp.regex()
     }
 
     /// Appends a replacement template with the text of the groups, as Go's `Regexp.Expand` does.
@@ -137,7 +139,7 @@ impl Pattern {
     /// When that would take longer than anybody waits.
     pub fn is_match(&self, text: &str) -> Result<bool, String> {
         self.check(text.len())?;
-        Ok(self.regex.is_match(text))
+        Ok(self.regex().is_match(text))
     }
 
     /// Fails where a match with a text of so many bytes would take too long.
@@ -162,7 +164,7 @@ mod tests {
 
     #[test]
     fn means_what_go_means() {
-        let is_match = |text: &str, subject: &str| pattern(text).unwrap().regex.is_match(subject);
+        let is_match = |text: &str, subject: &str| pattern(text).unwrap().regex().is_match(subject);
         assert!(is_match(r"^m\w$", "me"));
         assert!(!is_match(r"^m\w$", "mé"));
         assert!(is_match(r"\Qm{x\E", "m{x"));
@@ -171,7 +173,7 @@ mod tests {
         assert_eq!(pattern(r"\w").unwrap().text, r"\w");
         let letter = pattern("n").unwrap();
         let mut out = String::new();
-        letter.expand("${}$é.$$", &letter.regex.captures("null").unwrap(), &mut out);
+        letter.expand("${}$é.$$", &letter.regex().captures("null").unwrap(), &mut out);
         assert_eq!(out, "${}.$");
     }
 

@@ -333,9 +333,9 @@ fn match_regex(call: Call<'_>) -> Result<Value> {
     call.done()?;
     call.evaluation.match_through(&regex, text.len())?;
     Ok(match (call.name, replacement) {
-        ("matchRegexpString", _) => Value::Boolean(regex.regex.is_match(&text)),
+        ("matchRegexpString", _) => Value::Boolean(regex.regex().is_match(&text)),
         (_, Some(new)) => return replaced(&call, &regex, (&text, &new)),
-        _ => Value::text(regex.regex.find(&text).map_or("", |found| found.as_str())),
+        _ => Value::text(regex.regex().find(&text).map_or("", |found| found.as_str())),
     })
 }
 
@@ -347,7 +347,7 @@ fn replaced(
 ) -> Result<Value> {
     let mut out = String::new();
     let mut end = 0;
-    for captures in regex.regex.captures_iter(text) {
+    for captures in regex.regex().captures_iter(text) {
         let Some(found) = captures.get(0) else { break };
         // The next match may be looked for to the end.
         call.evaluation.match_through(regex, text.len() - found.end())?;

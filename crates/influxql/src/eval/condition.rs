@@ -244,7 +244,7 @@ pub fn evaluate(expr: &Expr, level: Level, lookup: &dyn Fn(&str, DataType) -> Va
             let (Value::Text(text), Expr::Regex(regex)) = (text, &**right) else {
                 return Value::Boolean(false);
             };
-            Value::Boolean(regex.regex.is_match(&text) == (*op == Op::EqRegex))
+            Value::Boolean(regex.regex().is_match(&text) == (*op == Op::EqRegex))
         }
         Expr::Binary { op, left, right } => {
             let (a, b) = (evaluate(left, level, lookup), evaluate(right, level, lookup));

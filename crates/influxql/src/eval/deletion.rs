@@ -56,7 +56,7 @@ impl Evaluator<'_> {
             let is_named = |source: &Source| match source {
                 Source::Measurement(named) => match &named.name {
                     MeasurementName::Is(name) => *name == measurement,
-                    MeasurementName::Matches(regex) => regex.regex.is_match(&measurement),
+                    MeasurementName::Matches(regex) => regex.regex().is_match(&measurement),
                 },
                 Source::Query(_) => false,
             };

@@ -324,7 +324,7 @@ impl<'a> Evaluator<'a> {
             MeasurementName::Is(name) => vec![(database.clone(), name.clone())],
             MeasurementName::Matches(regex) => {
                 let all = self.source.measurements(database)?;
-                let matching = all.into_iter().filter(|name| regex.regex.is_match(name));
+                let matching = all.into_iter().filter(|name| regex.regex().is_match(name));
                 matching.map(|name| (database.clone(), name)).collect()
             }
         })

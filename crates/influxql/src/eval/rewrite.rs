@@ -276,7 +276,7 @@ fn expand(plan: &mut Plan, mut known: Known, has_group_star: bool) -> Result<()>
         match dimension {
             Expr::Star(_) => dimensions.extend(known.tags.iter().map(Expr::var)),
             Expr::Regex(regex) => {
-                let matching = known.tags.iter().filter(|name| regex.regex.is_match(name));
+                let matching = known.tags.iter().filter(|name| regex.regex().is_match(name));
                 dimensions.extend(matching.map(Expr::var));
             }
             other => dimensions.push(other),
@@ -305,7 +305,7 @@ fn expand_field(
             out.extend(wanted.map(var));
         }
         Expr::Regex(regex) => {
-            out.extend(variables.iter().filter(|(name, _)| regex.regex.is_match(name)).map(var));
+            out.extend(variables.iter().filter(|(name, _)| regex.regex().is_match(name)).map(var));
         }
         Expr::Call { .. } if has_star(&field.expr) => expand_call(&field, variables, out)?,
         Expr::Binary { .. } if has_star(&field.expr) => {
@@ -375,7 +375,7 @@ fn expand_call(
             DataType::Boolean => takes_booleans,
             kind => kind.is_number(),
         };
-        if !fits || regex.is_some_and(|regex| !regex.regex.is_match(name)) {
+        if !fits || regex.is_some_and(|regex| !regex.regex().is_match(name)) {
             continue;
         }
         *star = Expr::Var { name: name.clone(), kind: *kind };

@@ -166,7 +166,7 @@ impl Evaluator<'_> {
             for (measurement, databases) in self.measurements_in(&databases)? {
                 let is_named = |name: &&MeasurementName| match name {
                     MeasurementName::Is(name) => *name == measurement,
-                    MeasurementName::Matches(regex) => regex.regex.is_match(&measurement),
+                    MeasurementName::Matches(regex) => regex.regex().is_match(&measurement),
                 };
                 if names.is_empty() || names.iter().any(is_named) {
                     out.push(Listed { databases, measurement, range, sets: sets.clone() });
@@ -266,7 +266,7 @@ impl Evaluator<'_> {
                 }
                 let is_found = values.iter().any(|value| match &**right {
                     Expr::Text(text) => value == text,
-                    Expr::Regex(regex) => regex.regex.is_match(value),
+                    Expr::Regex(regex) => regex.regex().is_match(value),
                     _ => false,
                 });
                 Ok(!values.is_empty() && is_found != is_negative)
@@ -482,8 +482,8 @@ fn is_wanted(keys: &KeyFilter, key: &str) -> bool {
     match keys {
         KeyFilter::Is(name) => name == key,
         KeyFilter::IsNot(name) => name != key,
-        KeyFilter::Matches(regex) => regex.regex.is_match(key),
-        KeyFilter::DoesNotMatch(regex) => !regex.regex.is_match(key),
+        KeyFilter::Matches(regex) => regex.regex().is_match(key),
+        KeyFilter::DoesNotMatch(regex) => !regex.regex().is_match(key),
         KeyFilter::In(names) => names.iter().any(|name| name == key),
     }
 }
