@@ -29,6 +29,7 @@ def parse_arguments():
     parser.add_argument("--count", type=int, help="number of cases; each campaign has a default")
     parser.add_argument("--case", type=int, help="run the case with this number alone and print it")
     parser.add_argument("--peer", help="program of the peer instead of Debian's")
+    parser.add_argument("--corpus", help="directory of dashboards and rules, for the campaigns `dashboards*`")
     parser.add_argument("--report", help="file for the findings, one JSON object a line")
     parser.add_argument("--findings-max", type=int, default=50, help="stop after N differences; 0: never")
     return parser.parse_args()

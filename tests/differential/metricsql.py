@@ -29,7 +29,7 @@ class Campaign(QueryCampaign):
     peer_parameters = {"nocache": "1"}
 
     def start(self):
-        self.bodies = list(encode_requests(draw_series(self.options.seed, is_rounding_safe=True)))
+        self.bodies = self.make_bodies()
         self.start_peer()
         self.functions = {name for name in ALL_FUNCTIONS if self.knows(f"{name}(1)")}
         self.is_newer = not self.refuses('gauge{job="api" or job="db"}')
@@ -39,6 +39,10 @@ class Campaign(QueryCampaign):
             # VictoriaMetrics changed how long a series goes on after its last sample.
             self.last = LAST - 15
         self.start_quipu()
+
+    def make_bodies(self):
+        """Bodies of the remote-write requests that load the data."""
+        return list(encode_requests(draw_series(self.options.seed, is_rounding_safe=True)))
 
     def make_peer(self, directory):
         return servers.start_victoriametrics(directory, self.options.peer, "-search.disableCache",

@@ -32,9 +32,13 @@ class Campaign(QueryCampaign):
         self.old_version = "" if self.is_newer else "2.42"
         self.quipu_flags = ["--query.timeout=10s", f"--query.experimental-functions={str(self.is_newer).lower()}"]
         self.fraction = "" if self.is_newer else ".25"
-        self.bodies = list(encode_requests(draw_series(self.options.seed, 0 if self.is_newer else 503)))
+        self.bodies = self.make_bodies()
         self.start_peer()
         self.start_quipu()
+
+    def make_bodies(self):
+        """Bodies of the remote-write requests that load the data."""
+        return list(encode_requests(draw_series(self.options.seed, 0 if self.is_newer else 503)))
 
     def make_peer(self, directory):
         flags = [f"--enable-feature=native-histograms,{FEATURES}"] if self.is_newer else []
