@@ -26,14 +26,12 @@ pub fn settle_durations(text: &str, expr: &mut Expr, times: QueryTimes) -> Resul
 }
 
 impl DurationExpr {
-    /// The seconds of a plain number or duration with or without a sign.
+    /// The seconds of a plain number or duration with or without signs and parentheses.
     pub(crate) fn literal(&self) -> Option<f64> {
         match &self.kind {
             DurationKind::Literal(number) => Some(number.value),
-            DurationKind::Negative(inner) => match &inner.kind {
-                DurationKind::Literal(number) => Some(-number.value),
-                _ => None,
-            },
+            DurationKind::Negative(inner) => inner.literal().map(|seconds| -seconds),
+            DurationKind::Paren(inner) => inner.literal(),
             _ => None,
         }
     }
@@ -118,8 +116,8 @@ impl Settler<'_> {
             DurationKind::Range => self.times.range_ms as f64 / 1000.0,
             DurationKind::Negative(inner) => -self.seconds(inner)?,
             DurationKind::Paren(inner) => self.seconds(inner)?,
-            DurationKind::Max(pair) => both(pair).map(|(a, b)| a.max(b))?,
-            DurationKind::Min(pair) => both(pair).map(|(a, b)| a.min(b))?,
+            DurationKind::Max(pair) => both(pair).map(|(a, b)| or_nan(a, b, f64::max))?,
+            DurationKind::Min(pair) => both(pair).map(|(a, b)| or_nan(a, b, f64::min))?,
             DurationKind::Binary(op, pair) => {
                 let (left, right) = both(pair)?;
                 match op {
@@ -141,6 +139,11 @@ impl Settler<'_> {
     fn fail(&self, expr: &DurationExpr, message: &str) -> ParseError {
         ParseError::new(self.text, expr.span, message)
     }
+}
+
+/// Applies an operation to two numbers; NaN if either is NaN.
+fn or_nan(a: f64, b: f64, operation: fn(f64, f64) -> f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { operation(a, b) }
 }
 
 impl Display for DurationExpr {
@@ -209,6 +212,28 @@ mod tests {
         offset("a offset (3 * -step())", -30_000);
         offset("a offset -(1m + 5)", -65_000);
         offset("a offset min_of(1m, 2m)", 60_000);
+        offset("a offset (1m) + 5", 65_000);
+        offset("a offset --step() * 2", 20_000);
+    }
+
+    #[test]
+    fn signs_and_parentheses_of_an_offset_are_folded() {
+        for (text, expected) in [
+            ("a offset --2m", "a offset 2m"),
+            ("a offset -+2m", "a offset -2m"),
+            ("a offset ---(2m)", "a offset -2m"),
+            ("a offset -(2m) + b", "a offset -2m + b"),
+            ("a offset (0s) offset 3m", "a offset 3m"),
+            ("a offset --2m == b", "a offset 2m == b"),
+            ("a @ end() [5m]", "a[5m] @ end()"),
+            ("a offset step() [5m]", "a[5m] offset step()"),
+        ] {
+            let parsed = crate::parse(text).map(|expr| expr.to_string());
+            assert_eq!(parsed.as_deref(), Ok(expected), "{text}");
+        }
+        for text in ["a offset (2m) + b", "a offset --2m + b", "a @ --5"] {
+            assert!(crate::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub fn numbers(op: BinaryOp, left: f64, right: f64, returns_bool: bool) -> f64 {
         BinaryOp::Mod => left % right,
         // Of nothing there is no power, not even the zeroth.
         BinaryOp::Pow if left.is_nan() => f64::NAN,
+        // Libraries treat a stale marker, which is a signaling NaN, otherwise.
+        BinaryOp::Pow if left == 1.0 => 1.0,
         BinaryOp::Pow => left.powf(right),
         BinaryOp::Atan2 => left.atan2(right),
         BinaryOp::And | BinaryOp::If => keep(!right.is_nan()),
@@ -85,6 +87,8 @@ mod tests {
             (BinaryOp::Mod, 7.0, -4.0, 3.0),
             (BinaryOp::Pow, 2.0, 10.0, 1024.0),
             (BinaryOp::Pow, nan, 0.0, nan),
+            (BinaryOp::Pow, 1.0, nan, 1.0),
+            (BinaryOp::Pow, 1.0, f64::from_bits(0x7ff0_0000_0000_0002), 1.0),
             (BinaryOp::Equal, nan, nan, nan),
             (BinaryOp::NotEqual, 1.0, nan, 1.0),
             (BinaryOp::Less, 1.0, 2.0, 1.0),

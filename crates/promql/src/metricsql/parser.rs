@@ -142,17 +142,36 @@ impl<'a> Parser<'a> {
         Ok(node)
     }
 
-    /// What may follow an `@`: no operators and no suffix.
+    /// What may follow an `@`: no operators, and a suffix only behind a sign.
     pub(super) fn bare_operand(&mut self) -> Result<Node> {
-        while self.is_operator(BinaryOp::Add) {
+        if self.is_operator(BinaryOp::Add) {
             self.advance();
+            return self.nested(Parser::suffixed_operand);
         }
         if !self.is_operator(BinaryOp::Sub) {
-            return self.primary();
+            return if self.begins_templates() {
+                Err(self.unexpected("an expression without templates"))
+            } else {
+                self.primary()
+            };
         }
         let minus = self.advance().span;
-        let inner = self.nested(Parser::bare_operand)?;
+        let inner = self.nested(Parser::suffixed_operand)?;
         self.negated(minus, inner)
+    }
+
+    fn suffixed_operand(&mut self) -> Result<Node> {
+        if self.begins_templates() {
+            return self.with();
+        }
+        let operand = self.bare_operand()?;
+        self.suffix(operand)
+    }
+
+    fn begins_templates(&self) -> bool {
+        self.peek().kind == Kind::Name
+            && self.is_word(self.peek(), "with")
+            && self.peek_second().kind == Kind::LeftParen
     }
 
     fn negated(&mut self, minus: Span, inner: Node) -> Result<Node> {

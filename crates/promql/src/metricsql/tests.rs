@@ -112,7 +112,12 @@ fn signs() {
     good("1 - -1", "2");
     good("0 * -1", "(0 * -1)");
     good("1 / (0 * -1)", "-Inf");
-    good("m @ -1 offset 5m", "m offset 5m @ (-1)");
+    // As in VictoriaMetrics, a suffix belongs to what has the sign.
+    good("m @ -1 offset 5m", "m @ (0 - (1 offset 5m))");
+    good("m @ -a[5m]", "m @ (0 - a[5m])");
+    good("m @ -WITH (a = 1) a", "m @ (-1)");
+    assert!(parse("m @ WITH (a = 1) a").is_err());
+    good("m @ (-1) offset 5m", "m offset 5m @ (-1)");
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! are of numbers only.
 //!
 //! In brackets the whole grammar is known. Behind `offset` only one term is, so that
-//! `a offset 5m + b` goes on to mean a sum of vectors.
+//! `a offset 5m + b` goes on to mean a sum of vectors. If it begins with a parenthesis or with two
+//! signs it is a whole calculation, as in Prometheus: `a offset (5m) + 1` looks back 301 seconds.
 
 use super::{Parser, Result};
 use crate::NESTING_MAX;
@@ -42,12 +43,22 @@ impl Parser<'_> {
     pub(super) fn offset_duration(&mut self) -> Result<Duration> {
         let expected = "number, duration, step(), or range()";
         let wanted = Expected { context: "offset", expected };
-        let (expr, _) = match self.sign() {
-            Some(sign) => {
-                let (operand, depth) = self.duration_term(wanted)?;
-                self.signed(sign, operand, depth)?
-            }
-            None => self.duration_term(wanted)?,
+        let is_sign =
+            |kind| matches!(kind, TokenKind::Operator(OperatorToken::Add | OperatorToken::Sub));
+        let (first, second) = (self.peek().kind, self.peek_second());
+        let is_calculation = match first {
+            TokenKind::LeftParen => true,
+            first => is_sign(first) && is_sign(second),
+        };
+        let (expr, _) = match is_calculation {
+            true => self.duration_expr(0, wanted)?,
+            false => match self.sign() {
+                Some(sign) => {
+                    let (operand, depth) = self.duration_term(wanted)?;
+                    self.signed(sign, operand, depth)?
+                }
+                None => self.duration_term(wanted)?,
+            },
         };
         self.duration(expr)
     }

@@ -56,10 +56,12 @@ impl Parser<'_> {
 
     fn matrix_selector(&self, expr: Expr, range: Duration, brackets: Span) -> Result<Expr> {
         let message = match &expr {
-            Expr::Vector(selector) if selector.offset_ms != 0 || selector.offset_expr.is_some() => {
+            // Prometheus takes calculated offsets before a range, too.
+            Expr::Vector(selector) if selector.offset_ms != 0 => {
                 "no offset modifiers allowed before range"
             }
-            Expr::Vector(selector) if selector.at.is_some() => {
+            // Prometheus takes `@ start()` and `@ end()` before a range, too.
+            Expr::Vector(selector) if matches!(selector.at, Some(At::Timestamp(_))) => {
                 "no @ modifiers allowed before range"
             }
             Expr::Vector(_) => "",
