@@ -12,7 +12,7 @@ use crate::fill::Filling;
 use crate::gap::{ABSENT, is_absent};
 use crate::histograms::binary::{Mixed, with_scalar};
 use crate::histograms::totals::{Reading, ReadingScope};
-use crate::matching::{KeyMaker, Signatures, match_groups};
+use crate::matching::{KeyMaker, MatchMarks, Signatures, match_groups};
 use crate::operators::{Outcome, arithmetic, changes_scale, combine, compare};
 use crate::scalar::Scalar;
 use crate::time::Grid;
@@ -119,14 +119,18 @@ impl Evaluator<'_> {
         let mut out = Vector::new(self.context, many.steps());
         let mut row = vec![ABSENT; many.steps()];
         let mut mixed = Mixed::of(binary, many, one);
+        let mut marks = MatchMarks::new(matching);
         for group in &groups {
             self.context.check()?;
             group.check_one_side(matching, many, one)?;
             let mut keys = Vec::new();
             for one_idx in &group.one {
                 keys = maker.keys(group, many, one.key(*one_idx));
-                group.check_many_side(matching, many, one.row(*one_idx), &keys)?;
+                if mixed.is_none() {
+                    group.check_many_side(matching, many, one.row(*one_idx), &keys)?;
+                }
             }
+            marks.clear();
             // Those of several would be more than there are rows: few of them ever meet.
             keys.truncate(if group.one.len() == 1 { keys.len() } else { 0 });
             let mut keys = keys.into_iter();
@@ -144,6 +148,9 @@ impl Evaluator<'_> {
                     let cells = (many.cells(*many_idx), one.cells(*one_idx));
                     let (left, right) = if is_swapped { (cells.1, cells.0) } else { cells };
                     mixed.combine(*many_idx, (a, left), (b, right), &mut row);
+                    if 1 < group.many.len() {
+                        marks.add(&key.labels, mixed.met())?;
+                    }
                     out.push_mixed(self.context, key, &row, mixed.cells())?;
                 }
             }

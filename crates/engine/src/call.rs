@@ -50,9 +50,9 @@ impl<'c> CallContext<'c> {
         &self.call.arguments[idx]
     }
 
-    /// Where an argument stands, which notes are about.
+    /// Where an argument stands, which notes are about. Parentheses around it do not count.
     pub fn span(&self, idx: usize) -> Span {
-        self.argument(idx).span()
+        self.argument(idx).without_parens().span()
     }
 
     /// The value of an argument that is a scalar.

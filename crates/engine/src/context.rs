@@ -26,6 +26,8 @@ pub(crate) struct Context<'a> {
     pub end_ms: i64,
     /// The query's own step, zero for an instant.
     pub step_ms: i64,
+    /// Whether the present evaluation ends after it starts, also if it has one step.
+    pub is_range: Cell<bool>,
     pub annotations: Annotations,
     pub usage: Rc<Usage>,
     /// Whether rows that keep their names would collide without them.
@@ -55,6 +57,7 @@ impl<'a> Context<'a> {
             start_ms: grid.start_ms,
             end_ms,
             step_ms: if grid.start_ms == end_ms { 0 } else { grid.step_ms },
+            is_range: Cell::new(grid.start_ms != end_ms),
             annotations: Annotations::new(text),
             usage: Rc::default(),
             collision: Cell::new(Collision::Unwatched),
@@ -196,6 +199,24 @@ impl From<SourceError> for QueryError {
             SourceError::Invalid(message) => QueryError::BadData(message),
             SourceError::Failed(message) => QueryError::Storage(message),
         }
+    }
+}
+
+/// Sets [`Context::is_range`] until it is dropped.
+pub(crate) struct RangeScope<'c> {
+    is_range: &'c Cell<bool>,
+    before: bool,
+}
+
+impl RangeScope<'_> {
+    pub fn begin(is_range: &Cell<bool>, value: bool) -> RangeScope<'_> {
+        RangeScope { is_range, before: is_range.replace(value) }
+    }
+}
+
+impl Drop for RangeScope<'_> {
+    fn drop(&mut self) {
+        self.is_range.set(self.before);
     }
 }
 

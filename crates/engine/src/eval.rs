@@ -8,7 +8,7 @@
 //! What does not depend on the step (everything below a fixed `@`) is evaluated once and spread.
 
 use crate::call::{CallContext, Evaluate};
-use crate::context::{Collision, Context};
+use crate::context::{Collision, Context, RangeScope};
 use crate::error::{QueryError, Result};
 use crate::functions::{self, Kernel};
 use crate::gap::{ABSENT, to_number};
@@ -34,7 +34,7 @@ use crate::windows::Windows;
 use histogram::{Histogram, ResetHint};
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
-use promql::{Call, Edges, Expr, FunctionKind, MatrixSelector, Subquery, UnaryOp, ValueType};
+use promql::{Call, Edges, Expr, FunctionKind, MatrixSelector, Span, Subquery, UnaryOp, ValueType};
 use std::sync::Arc;
 
 /// Evaluates expressions within one query.
@@ -178,7 +178,7 @@ impl Evaluator<'_> {
         wanted: Wanted<'_>,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
-        let span = call.arguments[0].span();
+        let span = call.arguments[0].without_parens().span();
         let mut parameters = Vec::new();
         let mut window = None;
         for argument in &call.arguments {
@@ -187,13 +187,40 @@ impl Evaluator<'_> {
                 _ => parameters.push(self.scalar(argument, grid)?),
             }
         }
-        if rollup == Rollup::Quantile {
-            transform::histogram::warn_of_quantiles(
-                self.context,
-                &parameters[0],
-                call.arguments[0].span(),
+        if rollup == Rollup::Quantile
+            && !parameters[0].values().iter().all(|q| transform::histogram::is_share(*q))
+        {
+            let q = parameters[0].clone();
+            let warn = |row: &Row<'_>| {
+                for (step, value) in row.values.iter().enumerate() {
+                    if !crate::gap::is_absent(*value) {
+                        transform::histogram::warn_of_quantile(self.context, q.at(step), span);
+                    }
+                }
+            };
+            return self.stream_windows(
+                (rollup, call),
+                (window, parameters),
+                grid,
+                wanted,
+                &mut |row| {
+                    warn(row);
+                    sink(row)
+                },
             );
         }
+        self.stream_windows((rollup, call), (window, parameters), grid, wanted, sink)
+    }
+
+    fn stream_windows(
+        &self,
+        (rollup, call): (Rollup, &Call),
+        (window, parameters): (Option<&Expr>, Vec<Scalar>),
+        grid: Grid,
+        wanted: Wanted<'_>,
+        sink: &mut RowSink<'_>,
+    ) -> Result<()> {
+        let span = call.arguments[0].without_parens().span();
         match window {
             Some(Expr::Matrix(matrix)) => {
                 check_edges(call.function.name, matrix.selector.edges)?;
@@ -257,7 +284,7 @@ impl Evaluator<'_> {
         };
         let mut visit = |labels: &Labels, values: &[f64], cells: &[_]| {
             if expects_counter && (cells.is_empty() || has_numbers(values, cells)) {
-                counters.check(self.context, matrix, labels, values);
+                counters.check(self.context, call.span, labels, values);
             }
             let row = Row { labels, name, values, cells };
             match collision.get() {
@@ -292,6 +319,7 @@ impl Evaluator<'_> {
         let mut row = vec![ABSENT; call.steps.len];
         let name = self.rollup_name(call.rollup);
         let mut uniqueness = Uniqueness::new(name);
+        let mut counters = CounterNames::default();
         let mut mixed = None;
         let series = self.subquery(subquery, call.reference, Scope::Nowhere)?;
         let tally = self.context.tally();
@@ -313,6 +341,9 @@ impl Evaluator<'_> {
                 let new = || MixedRollup::new(self.context, call, None);
                 let maker = mixed.get_or_insert_with(new);
                 maker.make(&key.labels, &samples, &mut row, &mut cells)?;
+            }
+            if call.rollup.expects_counter() && (cells.is_empty() || has_numbers(&row, &cells)) {
+                counters.check(self.context, call.span, &key.labels, &row);
             }
             let is_late = key.drops_name && name == NameState::Kept;
             let name = if is_late { NameState::DroppedLate } else { name };
@@ -339,6 +370,7 @@ impl Evaluator<'_> {
         if let Some(grid) = Grid::span(start_ms, reference.last_ms(), step_ms) {
             self.context.check_steps(grid)?;
             inner = grid;
+            let _range = RangeScope::begin(&self.context.is_range, start_ms < reference.last_ms());
             let _scope = ReadingScope::begin(&self.context.reading, Reading::Buckets);
             let _counting = self.context.counting(counted);
             let vector = self.vector(&subquery.expr, grid)?;
@@ -515,13 +547,7 @@ struct CounterNames {
 }
 
 impl CounterNames {
-    fn check(
-        &mut self,
-        context: &Context<'_>,
-        matrix: &MatrixSelector,
-        labels: &Labels,
-        row: &[f64],
-    ) {
+    fn check(&mut self, context: &Context<'_>, span: Span, labels: &Labels, row: &[f64]) {
         const ENDINGS: [&str; 4] = ["_total", "_sum", "_count", "_bucket"];
         let name = labels.metric_name();
         if name == self.last || row.iter().all(|value| crate::gap::is_absent(*value)) {
@@ -531,7 +557,7 @@ impl CounterNames {
         if !name.is_empty() && !ENDINGS.iter().any(|ending| name.ends_with(ending)) {
             let name = promql::quote(name);
             context.annotations.info(
-                matrix.span,
+                span,
                 format!(
                     "metric might not be a counter, name does not end in \
                      _total/_sum/_count/_bucket: {name}"

@@ -12,13 +12,10 @@ use crate::error::Result;
 use crate::eval::Evaluator;
 use crate::gap::{ABSENT, is_absent};
 use crate::histograms::binary::{Mixed, Side};
-use crate::matching::{KeyMaker, MatchGroup, Signatures, matched_labels, too_many};
+use crate::matching::{KeyMaker, MatchGroup, MatchMarks, Signatures, matched_labels};
 use crate::names::Key;
 use crate::operators::{Outcome, combine};
 use crate::vector::Vector;
-use model::Labels;
-use promql::Cardinality;
-use std::collections::HashMap;
 
 /// Two sides of an operation, of which either may be filled.
 pub(crate) struct Filling<'a> {
@@ -36,8 +33,10 @@ struct Output<'a> {
     row: Vec<f64>,
     /// Set if there may be histograms.
     mixed: Option<Mixed<'a>>,
-    /// At which steps a result of the group has these labels.
-    seen: HashMap<Labels, Vec<bool>>,
+    /// At which steps the group has results.
+    marks: MatchMarks<'a>,
+    /// At which steps the last two rows matched.
+    met: Vec<bool>,
 }
 
 impl Evaluator<'_> {
@@ -51,12 +50,13 @@ impl Evaluator<'_> {
             vector: Vector::new(self.context, steps),
             row: vec![ABSENT; steps],
             mixed: Mixed::of(filling.maker.binary, many, one),
-            seen: HashMap::new(),
+            marks: MatchMarks::new(matching),
+            met: vec![false; steps],
         };
         for group in filling.groups() {
             self.context.check()?;
             group.check_one_side(matching, many, one)?;
-            output.seen.clear();
+            output.marks.clear();
             self.fill_group(filling, &group, &mut output)?;
         }
         if let Some(mixed) = output.mixed {
@@ -90,7 +90,7 @@ impl Evaluator<'_> {
         let Some(value) = many_fill else { return Ok(()) };
         for one_idx in &group.one {
             let (key, row) = (one.key(*one_idx), one.row(*one_idx));
-            let alone = without(row, many, &group.many);
+            let alone = output.marks.unmatched(row);
             let filled = (filling.stand_in(key), vec![value; row.len()]);
             let many_side = (&filled.0, (filled.1.as_slice(), [].as_slice()));
             let one_side = (key, (alone.as_slice(), one.cells(*one_idx)));
@@ -110,25 +110,17 @@ impl Evaluator<'_> {
     ) -> Result<()> {
         let maker = output.filling.maker;
         let key = maker.key(many_key, one_key);
-        // In one-to-one matching any two are too many, whatever their labels.
-        let labels = match maker.matching.cardinality {
-            Cardinality::OneToOne => Labels::default(),
-            _ => key.labels.clone(),
-        };
-        let marks = output.seen.entry(labels).or_insert_with(|| vec![false; many.0.len()]);
-        for (mark, (a, b)) in marks.iter_mut().zip(many.0.iter().zip(one.0)) {
-            let meets = !is_absent(*a) && !is_absent(*b);
-            if meets && *mark {
-                return Err(too_many(maker.matching));
-            }
-            *mark |= meets;
-        }
         let (a, b) = if output.filling.is_swapped { (one, many) } else { (many, one) };
         let Some(mixed) = &mut output.mixed else {
             combine(maker.binary.op, Outcome::of(maker.binary), a.0, b.0, &mut output.row);
+            for (met, (a, b)) in output.met.iter_mut().zip(many.0.iter().zip(one.0)) {
+                *met = !is_absent(*a) && !is_absent(*b);
+            }
+            output.marks.add(&key.labels, &output.met)?;
             return output.vector.push(self.context, key, &output.row);
         };
         mixed.combine(order, a, b, &mut output.row);
+        output.marks.add(&key.labels, mixed.met())?;
         output.vector.push_mixed(self.context, key, &output.row, mixed.cells())
     }
 }

@@ -1,7 +1,7 @@
 //! Which series of two vectors belong together, and which must not.
 
 use crate::error::{QueryError, Result};
-use crate::gap::is_absent;
+use crate::gap::{ABSENT, is_absent};
 use crate::names::{Key, is_metadata_label};
 use crate::operators::changes_scale;
 use crate::options::NameRemoval;
@@ -152,13 +152,61 @@ impl MatchGroup {
     }
 }
 
+/// Steps at which the "many" side of a group has matched.
+pub(crate) struct MatchMarks<'a> {
+    matching: &'a VectorMatching,
+    /// By the labels of the result. In one-to-one matching any two are too many, whatever their labels.
+    by_labels: HashMap<Labels, Vec<bool>>,
+}
+
+impl<'a> MatchMarks<'a> {
+    pub fn new(matching: &'a VectorMatching) -> MatchMarks<'a> {
+        MatchMarks { matching, by_labels: HashMap::new() }
+    }
+
+    /// Begins with another group.
+    pub fn clear(&mut self) {
+        self.by_labels.clear();
+    }
+
+    /// Adds the steps at which two rows matched.
+    ///
+    /// # Errors
+    /// There is a match with the same result at one of the steps.
+    pub fn add(&mut self, labels: &Labels, met: &[bool]) -> Result<()> {
+        let labels = match self.matching.cardinality {
+            Cardinality::OneToOne => Labels::default(),
+            _ => labels.clone(),
+        };
+        let marks = self.by_labels.entry(labels).or_insert_with(|| vec![false; met.len()]);
+        for (mark, met) in marks.iter_mut().zip(met) {
+            if *met && *mark {
+                return Err(too_many(self.matching));
+            }
+            *mark |= met;
+        }
+        Ok(())
+    }
+
+    /// A row without its values at the steps at which something matched.
+    pub fn unmatched(&self, row: &[f64]) -> Vec<f64> {
+        let mut alone = row.to_vec();
+        for marks in self.by_labels.values() {
+            for (value, _) in alone.iter_mut().zip(marks).filter(|(_, mark)| **mark) {
+                *value = ABSENT;
+            }
+        }
+        alone
+    }
+}
+
 /// Whether no two keys have the same labels.
 fn are_distinct(keys: &[Key]) -> bool {
     let mut seen = HashSet::with_capacity(keys.len());
     keys.iter().all(|key| seen.insert(&key.labels))
 }
 
-pub(crate) fn too_many(matching: &VectorMatching) -> QueryError {
+fn too_many(matching: &VectorMatching) -> QueryError {
     let message = match matching.cardinality {
         Cardinality::OneToOne => {
             "multiple matches for labels: many-to-one matching must be explicit \

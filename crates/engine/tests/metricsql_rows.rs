@@ -58,3 +58,15 @@ fn rows_of_threads_are_the_rows() {
         assert_eq!(by_name.len(), if keeps { 2 } else { 1 }, "{rollup}");
     }
 }
+
+#[test]
+fn a_window_of_no_length_has_no_samples() {
+    let source = source();
+    let options = QueryOptions { dialect: Dialect::MetricsQl, ..QueryOptions::default() };
+    for (text, samples) in [("m0{host='h2'}[1m]", 1), ("m0{host='h2'}[1m:]", 1), ("m0[0]", 0)] {
+        let value = engine::instant(&source, text, 3_600_000, &options).expect(text).value;
+        let Value::Matrix(matrix) = value else { panic!("{text}: a matrix") };
+        let count: usize = (0..matrix.len()).map(|idx| matrix.points(idx).count()).sum();
+        assert_eq!(count, samples, "{text}");
+    }
+}

@@ -24,7 +24,7 @@ use crate::order::is_source_order;
 use crate::reservation::Reservation;
 use crate::row::{Row, RowSink, Wanted};
 use crate::time::Grid;
-use crate::transform::histogram::warn_of_quantiles;
+use crate::transform::histogram::warn_of_extreme_quantiles;
 use crate::vector::Vector;
 use promql::{Aggregate, AggregateOp, Expr, Grouping};
 
@@ -53,7 +53,7 @@ impl Evaluator<'_> {
         let parameter = match &aggregate.parameter {
             Some(parameter) => {
                 let q = self.scalar(parameter, grid)?;
-                warn_of_quantiles(context, &q, parameter.span());
+                warn_of_extreme_quantiles(context, &q, parameter.without_parens().span());
                 Some(q)
             }
             None => None,

@@ -46,7 +46,7 @@ impl<'a> MixedGroups<'a> {
         MixedGroups {
             context,
             op: aggregate.op,
-            span: aggregate.expr.span(),
+            span: aggregate.expr.without_parens().span(),
             steps,
             groups: HashMap::new(),
             numbers: Vec::new(),

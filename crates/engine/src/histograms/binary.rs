@@ -113,6 +113,8 @@ pub(crate) struct Mixed<'a> {
     binary: &'a Binary,
     complaints: Complaints,
     cells: Vec<Cell>,
+    /// At which steps the last two rows had values that the operator knows.
+    met: Vec<bool>,
 }
 
 impl<'a> Mixed<'a> {
@@ -123,14 +125,17 @@ impl<'a> Mixed<'a> {
             binary,
             complaints: Complaints::new(many.steps()),
             cells: Vec::new(),
+            met: Vec::new(),
         })
     }
 
     /// Combines two rows step by step. `order` is the row of the "many" side that it is about.
     pub fn combine(&mut self, order: usize, left: Side<'_>, right: Side<'_>, row: &mut [f64]) {
-        let Mixed { binary, complaints, cells } = self;
+        let Mixed { binary, complaints, cells, met } = self;
         cells.clear();
         cells.resize(row.len(), None);
+        met.clear();
+        met.resize(row.len(), false);
         for (step, (value, cell)) in row.iter_mut().zip(cells).enumerate() {
             *value = ABSENT;
             let left = Operand::at(left, step);
@@ -142,10 +147,17 @@ impl<'a> Mixed<'a> {
                     if let Some(note) = note {
                         complaints.add(step, order, Complaint::Note(note));
                     }
+                    met[step] = true;
                     put(found, Outcome::of(binary), value, cell);
                 }
             }
         }
+    }
+
+    /// At which steps the last two rows count as a match. Prometheus counts none of values that the
+    /// operator does not know together.
+    pub fn met(&self) -> &[bool] {
+        &self.met
     }
 
     /// The histograms of the last result.

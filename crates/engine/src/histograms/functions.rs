@@ -66,12 +66,12 @@ impl<'a> Natives<'a> {
         clashes
     }
 
-    /// Adds rows of what `value_of` makes of each histogram and its metric's name.
+    /// Adds rows of what `value_of` makes of each histogram and its metric's name, which may be nothing.
     pub fn push_rows(
         &self,
         context: &Context<'_>,
         span: Span,
-        mut value_of: impl FnMut(usize, &str, &Histogram) -> f64,
+        mut value_of: impl FnMut(usize, &str, &Histogram) -> Option<f64>,
         out: &mut Vector,
     ) -> Result<()> {
         if self.rows.is_empty() {
@@ -86,8 +86,8 @@ impl<'a> Natives<'a> {
                 if self.clashes.contains(&(idx, step)) {
                     let message = "vector contains a mix of classic and native histograms";
                     context.annotations.warn(span, named(message.to_string(), name));
-                } else {
-                    row[step] = to_number(value_of(step, name, histogram));
+                } else if let Some(value) = value_of(step, name, histogram) {
+                    row[step] = to_number(value);
                 }
             }
             out.push(context, key.clone(), &row)?;

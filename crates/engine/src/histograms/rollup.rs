@@ -35,6 +35,9 @@ fn fill(
             continue;
         }
         if takes_numbers(call.rollup) {
+            if call.rollup == Rollup::DoubleExponentialSmoothing {
+                call.check_factors(step)?;
+            }
             if !window.times.is_empty() {
                 notes.add(Note::Ignored);
             }

@@ -50,9 +50,10 @@ impl CallContext<'_> {
         Ok(self.numbers(arguments, idx)?.first().copied().unwrap_or(0.0))
     }
 
-    /// The same without its fraction; NaN is 0.
+    /// The same without its fraction; NaN is the smallest number, as in Go.
     pub(super) fn integer(&self, arguments: &[Argument], idx: usize) -> Result<i64> {
-        Ok(self.number(arguments, idx)? as i64)
+        let number = self.number(arguments, idx)?;
+        Ok(if number.is_nan() { i64::MIN } else { number as i64 })
     }
 
     /// The strings from argument `from` on.
@@ -135,7 +136,10 @@ impl CallContext<'_> {
 
 /// Whether the argument is a number: one series without any label.
 pub(super) fn is_scalar(argument: &Argument) -> bool {
-    matches!(argument, Argument::Series(series) if matches!(&series[..], [one] if one.labels.is_empty()))
+    match argument {
+        Argument::Series(series) => matches!(&series[..], [one] if one.labels.is_empty()),
+        Argument::Text(text) => text.value.is_empty(),
+    }
 }
 
 /// The labels with one of them changed; an empty value removes it.

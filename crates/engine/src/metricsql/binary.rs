@@ -530,13 +530,16 @@ fn or(node: &Binary, left: Vec<Series>, right: Vec<Series>) -> Vec<Series> {
 
 /// Where the left has a point the right must have none; a right of the same labels fills gaps.
 fn fill_or_yield(left: &mut Series, rights: &mut [Series]) {
+    // A gap that one right fills is still one for the others.
+    let gaps: Vec<bool> = left.values.iter().map(|value| value.is_nan()).collect();
     for right in rights {
         let is_same = left.labels == right.labels;
-        for (value, other) in left.values.iter_mut().zip(&mut right.values) {
-            if is_same && value.is_nan() {
+        let values = left.values.iter_mut().zip(&mut right.values);
+        for ((value, other), is_gap) in values.zip(&gaps) {
+            if is_same && *is_gap {
                 *value = *other;
             }
-            if is_same || !value.is_nan() {
+            if is_same || !is_gap {
                 *other = f64::NAN;
             }
         }

@@ -5,7 +5,7 @@ use super::elsewhere::joined;
 use super::pushdown::{decides, demand, shared_conditions};
 use super::rollup::{RollupCall, Windows, join_absent, series_argument};
 use super::rows::stream_rows;
-use super::{Argument, CallContext, LabelMemory, Series, binary, label, transform};
+use super::{Argument, CallContext, LabelMemory, Series, binary, label, string_series, transform};
 use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::reservation::Reservation;
@@ -53,6 +53,8 @@ struct Look<'e> {
     expr: &'e Expr,
     /// Window, step, offset and `@`, where they were written.
     modifiers: Option<&'e Rollup>,
+    /// No function stands around it.
+    is_bare: bool,
 }
 
 impl<'a> Evaluator<'a> {
@@ -69,8 +71,11 @@ impl<'a> Evaluator<'a> {
                 let seconds = literal.duration.at_step(steps.grid.step_ms) as f64 / 1000.0;
                 self.constant(seconds, steps.grid)
             }
-            // VictoriaMetrics' value of a string that no function takes as one.
-            Expr::String(_) => self.constant(f64::NAN, steps.grid),
+            Expr::String(text) => {
+                let series = vec![string_series(&text.value, steps.grid.len)];
+                self.keep(&series)?;
+                Ok(series)
+            }
             Expr::Selector(_) => self.look(&default_look(expr, None)?, steps),
             Expr::Rollup(rollup) => self.look(&default_look(&rollup.expr, Some(rollup))?, steps),
             Expr::Call(call) if call.function.kind == FunctionKind::Rollup => {
@@ -173,7 +178,8 @@ impl<'a> Evaluator<'a> {
             && let Some(folding) = aggregate::folding(name, grouping, *limit, steps.grid.len)
             && let Some(look) = self.plain_look(argument, steps)?
         {
-            return self.fold_rows(&look, folding, grouping, steps);
+            // VictoriaMetrics has such groups where it aggregates series as it reads them.
+            return self.fold_rows(&look, folding.keeping_empty(), grouping, steps);
         }
         let arguments = self.arguments(arguments, steps)?;
         let given = Size::of_arguments(&arguments);
@@ -192,7 +198,8 @@ impl<'a> Evaluator<'a> {
             _ => return Ok(None),
         };
         let is_plain = matches!(look.expr, Expr::Selector(_))
-            && look.modifiers.is_none_or(|one| one.at.is_none() && !is_subquery(one))
+            && look.modifiers.is_none_or(|one| one.at.is_none())
+            && !look.has_step()
             && look.function.name != "absent_over_time";
         Ok(is_plain.then_some(look))
     }
@@ -258,7 +265,7 @@ impl<'a> Evaluator<'a> {
         };
         let keep_metric_names = call.keep_metric_names;
         let function = call.function;
-        Ok(Look { function, keep_metric_names, arguments, expr, modifiers })
+        Ok(Look { function, keep_metric_names, arguments, expr, modifiers, is_bare: false })
     }
 
     /// The rows of a rollup, after `@` and `offset`.
@@ -314,7 +321,7 @@ impl<'a> Evaluator<'a> {
     fn look_from(&self, look: &Look<'_>, steps: Steps) -> Result<Vec<Series>> {
         let windows = self.windows_of(look, steps)?;
         let rows = match look.expr {
-            Expr::Selector(selector) if !look.modifiers.is_some_and(is_subquery) => {
+            Expr::Selector(selector) if !look.has_step() => {
                 self.of_selector(look, selector, windows)?
             }
             expr => {
@@ -331,7 +338,7 @@ impl<'a> Evaluator<'a> {
             "absent_over_time" => {
                 let values = join_absent(&rows, steps.grid.len);
                 // What is absent from a subquery is not said, not even of a selector.
-                let is_said = !look.modifiers.is_some_and(is_subquery);
+                let is_said = !look.has_step();
                 let labels = if is_said { demanded_labels(look.expr) } else { Labels::default() };
                 Ok(vec![Series { labels, values }])
             }
@@ -507,18 +514,21 @@ impl Look<'_> {
         }
         Look { arguments, ..*self }
     }
-}
 
-/// Whether brackets make a subquery, also of a selector.
-fn is_subquery(modifiers: &Rollup) -> bool {
-    modifiers.has_colon || modifiers.step.is_some()
+    /// Whether a colon in brackets makes a subquery, also of a selector. VictoriaMetrics ignores the
+    /// colon behind a selector that stands by itself.
+    fn has_step(&self) -> bool {
+        let has_colon = |one: &Rollup| one.has_colon || one.step.is_some();
+        !self.is_bare && self.modifiers.is_some_and(has_colon)
+    }
 }
 
 /// What a selector, or an expression with a window, means where no function says what to do.
 fn default_look<'e>(expr: &'e Expr, modifiers: Option<&'e Rollup>) -> Result<Look<'e>> {
     let function = find_function("default_rollup")
         .ok_or_else(|| QueryError::Execution("default_rollup is not in the table".to_string()))?;
-    Ok(Look { function, keep_metric_names: false, arguments: Vec::new(), expr, modifiers })
+    let arguments = Vec::new();
+    Ok(Look { function, keep_metric_names: false, arguments, expr, modifiers, is_bare: true })
 }
 
 /// One series without labels.

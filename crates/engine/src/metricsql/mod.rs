@@ -34,7 +34,7 @@ use crate::context::Context;
 use crate::error::{QueryError, Result};
 use crate::reservation::Reservation;
 use crate::time::Grid;
-use model::{Labels, METRIC_NAME};
+use model::{Labels, LabelsBuilder, METRIC_NAME};
 use std::sync::OnceLock;
 
 /// The points of one series on the query's grid.
@@ -72,9 +72,17 @@ pub(crate) struct Text {
 
 impl Text {
     fn series(&self, steps: usize) -> &[Series; 1] {
-        let gaps = || [Series { labels: Labels::default(), values: vec![f64::NAN; steps] }];
-        self.series.get_or_init(gaps)
+        self.series.get_or_init(|| [string_series(&self.value, steps)])
     }
+}
+
+/// VictoriaMetrics' value of a string that no function takes as one: gaps with the string as the name.
+pub(crate) fn string_series(text: &str, steps: usize) -> Series {
+    let mut builder = LabelsBuilder::new();
+    if !text.is_empty() {
+        builder.push(METRIC_NAME, text);
+    }
+    Series { labels: builder.finish(), values: vec![f64::NAN; steps] }
 }
 
 /// What a function knows besides its arguments.

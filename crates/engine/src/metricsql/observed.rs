@@ -104,7 +104,7 @@ fn parse_row(line: &str) -> Series {
         None => line.split_once(' ').unwrap(),
     };
     let (name, pairs) = head.split_once('{').unwrap_or((head, ""));
-    let mut builder = model::LabelsBuilder::new();
+    let mut builder = LabelsBuilder::new();
     builder.push(METRIC_NAME, name);
     let mut parts = pairs.split('"');
     while let (Some(label), Some(value)) = (parts.next(), parts.next()) {

@@ -77,7 +77,10 @@ fn window_of(
         return Err(QueryError::Execution("the window in brackets is negative".to_string()));
     }
     match &rollup.expr {
-        Expr::Selector(selector) if rollup.step.is_none() && !rollup.has_colon => {
+        Expr::Selector(_) if rollup.step.is_none() && window_ms == 0 => {
+            Ok(Value::Matrix(Matrix::of_points(Vec::new())))
+        }
+        Expr::Selector(selector) if rollup.step.is_none() => {
             let first_ns = to_ns(start_ms.saturating_add(1));
             let range = TimeRange::new(first_ns.min(to_ns(end_ms)), to_ns(end_ms));
             Ok(Value::Matrix(Matrix::of_points(Evaluator::new(context).samples(selector, range)?)))

@@ -194,17 +194,24 @@ impl RollupCall {
         });
     }
 
-    fn smoothing(&self, series: &Series<'_>, row: &mut [f64]) -> Result<()> {
+    /// Refuses factors of `double_exponential_smoothing` at a step that has samples.
+    pub fn check_factors(&self, step: usize) -> Result<()> {
         for (name, factor) in ["smoothing", "trend"].iter().zip(&self.parameters) {
             let symbol = if *name == "smoothing" { "sf" } else { "tf" };
-            for step in 0..row.len() {
-                let (low, high) = series.bounds[step];
-                let value = factor.at(series.first + step);
-                if low < high && (value <= 0.0 || 1.0 <= value) {
-                    return Err(QueryError::Execution(format!(
-                        "invalid {name} factor. Expected: 0 < {symbol} < 1, got: {value:.6}"
-                    )));
-                }
+            let value = factor.at(step);
+            if value <= 0.0 || 1.0 <= value {
+                return Err(QueryError::Execution(format!(
+                    "invalid {name} factor. Expected: 0 < {symbol} < 1, got: {value:.6}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn smoothing(&self, series: &Series<'_>, row: &mut [f64]) -> Result<()> {
+        for (step, (low, high)) in series.bounds.iter().enumerate() {
+            if low < high {
+                self.check_factors(series.first + step)?;
             }
         }
         series.each(row, |step, _, values| {

@@ -11,6 +11,7 @@ use crate::histograms::functions::{self, Natives};
 use crate::histograms::totals::{Reading, ReadingScope};
 use crate::names::Key;
 use crate::scalar::Scalar;
+use crate::transform::math;
 use crate::vector::Vector;
 use histogram::Histogram;
 use model::LabelsBuilder;
@@ -44,7 +45,7 @@ pub(crate) fn quantile(call: &CallContext<'_>) -> Result<Vector> {
         told_quantile(context, span, call.grid.at_ms(step), q.at(step), buckets)
     };
     over_histograms(context, &buckets, span, classic, |step, name, histogram| {
-        functions::told_quantile(context, span, name, q.at(step), histogram)
+        Some(functions::told_quantile(context, span, name, q.at(step), histogram))
     })
 }
 
@@ -57,7 +58,7 @@ pub(crate) fn fraction(call: &CallContext<'_>) -> Result<Vector> {
     let bounds = |step| (lower.at(step), upper.at(step));
     let classic = |step, buckets: &mut Vec<Bucket>| bucket_fraction(bounds(step), buckets);
     over_histograms(context, &buckets, span, classic, |step, name, histogram| {
-        functions::told_fraction(context, span, name, bounds(step), histogram)
+        Some(functions::told_fraction(context, span, name, bounds(step), histogram))
     })
 }
 
@@ -81,9 +82,9 @@ pub(crate) fn quantiles(call: &CallContext<'_>) -> Result<Vector> {
                 true => told_quantile(context, span, grid.at_ms(step), value, buckets),
                 false => ABSENT,
             };
-            let native = |step, name: &str, histogram: &Histogram| match is_asked(step) {
-                true => functions::told_quantile(context, span, name, value, histogram),
-                false => ABSENT,
+            let native = |step, name: &str, histogram: &Histogram| {
+                let told = || functions::told_quantile(context, span, name, value, histogram);
+                is_asked(step).then(told)
             };
             let rows = over_histograms(context, &buckets, span, classic, native)?;
             for (key, row) in rows.rows() {
@@ -99,8 +100,8 @@ pub(crate) fn quantiles(call: &CallContext<'_>) -> Result<Vector> {
 
 /// A quantile as OpenMetrics writes the label of a summary: with a point.
 fn quantile_text(q: f64) -> String {
-    let text = promql::format_number(q);
-    if q.is_finite() && !text.contains('.') { format!("{text}.0") } else { text }
+    let text = short(if q == 0.0 { 0.0 } else { q });
+    if q.is_finite() && !text.contains(['.', 'e']) { format!("{text}.0") } else { text }
 }
 
 /// A quantile of ordered buckets; what had to be repaired for it is noted.
@@ -120,14 +121,36 @@ fn told_quantile(
 }
 
 /// Warns of quantiles that are no numbers between 0 and 1.
-pub(crate) fn warn_of_quantiles(context: &Context<'_>, q: &Scalar, span: Span) {
+fn warn_of_quantiles(context: &Context<'_>, q: &Scalar, span: Span) {
     for value in q.values() {
-        if value.is_nan() || !(0.0..=1.0).contains(value) {
-            let value = short(*value);
-            let message = format!("quantile value should be between 0 and 1, got {value}");
-            context.annotations.warn(span, message);
-        }
+        warn_of_quantile(context, *value, span);
     }
+}
+
+/// Warns of a quantile that is no number between 0 and 1.
+pub(crate) fn warn_of_quantile(context: &Context<'_>, value: f64, span: Span) {
+    if !is_share(value) {
+        let value = short(value);
+        let message = format!("quantile value should be between 0 and 1, got {value}");
+        context.annotations.warn(span, message);
+    }
+}
+
+/// Warns of the largest, the smallest and any NaN of an aggregation's quantiles. Where there is a NaN
+/// it is also the largest and the smallest, but for infinities.
+pub(crate) fn warn_of_extreme_quantiles(context: &Context<'_>, q: &Scalar, span: Span) {
+    let values = || q.values().iter().copied();
+    if values().any(f64::is_nan) {
+        warn_of_quantile(context, f64::NAN, span);
+    }
+    for extreme in [values().fold(0.0, math::max), values().fold(1.0, math::min)] {
+        warn_of_quantile(context, extreme, span);
+    }
+}
+
+/// Whether a number is between 0 and 1.
+pub(crate) fn is_share(value: f64) -> bool {
+    (0.0..=1.0).contains(&value)
 }
 
 /// One bucket: observations up to a bound.
@@ -144,7 +167,7 @@ fn over_histograms(
     vector: &Vector,
     span: Span,
     mut value_of: impl FnMut(usize, &mut Vec<Bucket>) -> f64,
-    native_of: impl FnMut(usize, &str, &Histogram) -> f64,
+    native_of: impl FnMut(usize, &str, &Histogram) -> Option<f64>,
 ) -> Result<Vector> {
     let histograms = classic_histograms(context, vector, span);
     let mut natives = Natives::of(vector);

@@ -7,7 +7,7 @@ use crate::names::Key;
 use crate::vector::Vector;
 use model::Labels;
 use promql::Expr;
-use std::f64::consts::PI;
+use std::f64::consts::{LN_2, PI};
 
 /// A function of each number.
 pub(crate) fn each(call: &CallContext<'_>, function: fn(f64) -> f64) -> Result<Vector> {
@@ -24,6 +24,29 @@ pub(crate) fn radians(value: f64) -> f64 {
 /// `deg`.
 pub(crate) fn degrees(value: f64) -> f64 {
     value * 180.0 / PI
+}
+
+/// Numbers from which on the square root of `x² ± 1` is `x`. Half of them have no squares.
+const HYPERBOLIC_LARGE: f64 = (1 << 28) as f64;
+
+/// `acosh`.
+pub(crate) fn acosh(value: f64) -> f64 {
+    if HYPERBOLIC_LARGE <= value {
+        return value.ln() + LN_2;
+    }
+    if value < 1.0 {
+        return f64::NAN;
+    }
+    let above = value - 1.0;
+    (above + (2.0 * above + above * above).sqrt()).ln_1p()
+}
+
+/// `asinh`.
+pub(crate) fn asinh(value: f64) -> f64 {
+    if value.is_finite() && HYPERBOLIC_LARGE <= value.abs() {
+        return (value.abs().ln() + LN_2).copysign(value);
+    }
+    value.asinh()
 }
 
 /// `sgn`.
@@ -90,14 +113,26 @@ fn nearest_multiple(value: f64, of: f64) -> f64 {
     (value * inverse + 0.5).floor() / inverse
 }
 
-/// The larger number, NaN if either is.
+/// The larger number as Go has it: infinity is larger than NaN, which is larger than others, and 0 is
+/// larger than -0.
 pub(crate) fn max(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+    match (a, b) {
+        _ if a == f64::INFINITY || b == f64::INFINITY => f64::INFINITY,
+        _ if a.is_nan() || b.is_nan() => f64::NAN,
+        _ if a == 0.0 && b == 0.0 => {
+            if a.is_sign_negative() {
+                b
+            } else {
+                a
+            }
+        }
+        _ => a.max(b),
+    }
 }
 
-/// The smaller number, NaN if either is.
+/// The smaller number, as [`max`].
 pub(crate) fn min(a: f64, b: f64) -> f64 {
-    if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }
+    -max(-a, -b)
 }
 
 /// `vector`.

@@ -3,6 +3,7 @@
 use crate::call::CallContext;
 use crate::error::Result;
 use crate::vector::Vector;
+use promql::{Call, Expr};
 use std::cmp::Ordering;
 
 /// `sort`.
@@ -40,14 +41,14 @@ fn by_value(call: &CallContext<'_>, direction: fn(Ordering) -> Ordering) -> Resu
     })
 }
 
-/// Puts rows in the order that `sort` makes. Range queries are ordered by labels, so they get a
-/// warning instead.
+/// Puts rows in the order that `sort` makes. Ranges, also of subqueries, are ordered by labels, so
+/// they get a warning instead.
 fn reordered(
     call: &CallContext<'_>,
     mut vector: Vector,
     sort: impl FnOnce(&Vector, &mut [usize]) -> Result<()>,
 ) -> Result<Vector> {
-    if call.context.step_ms != 0 && 1 < call.grid.len {
+    if call.context.is_range.get() && !is_evaluated_once(call.call) {
         let message =
             "sort is ineffective for range queries since results are always ordered by labels";
         call.context.annotations.warn(call.call.span, message.to_string());
@@ -61,6 +62,36 @@ fn reordered(
     vector.reorder(&order);
     vector.is_ordered = true;
     Ok(vector)
+}
+
+/// Whether Prometheus evaluates a call once for all steps.
+fn is_evaluated_once(call: &Call) -> bool {
+    match call.function.name {
+        "days_in_month" | "day_of_month" | "day_of_week" | "day_of_year" | "end" | "hour"
+        | "minute" | "month" | "year" | "predict_linear" | "range" | "start" | "step" | "time" => {
+            false
+        }
+        "timestamp" => {
+            let argument = call.arguments[0].without_parens();
+            matches!(argument, Expr::Vector(selector) if selector.at.is_some())
+        }
+        _ => call.arguments.iter().all(is_invariant),
+    }
+}
+
+/// Whether Prometheus takes an expression for one whose value does not depend on the step.
+fn is_invariant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Number(_) | Expr::String(_) => true,
+        Expr::Vector(selector) => selector.at.is_some(),
+        Expr::Matrix(matrix) => matrix.selector.at.is_some(),
+        Expr::Subquery(subquery) => subquery.at.is_some(),
+        Expr::Paren(paren) => is_invariant(&paren.expr),
+        Expr::Unary(unary) => is_invariant(&unary.expr),
+        Expr::Binary(binary) => is_invariant(&binary.left) && is_invariant(&binary.right),
+        Expr::Aggregate(aggregate) => is_invariant(&aggregate.expr),
+        Expr::Call(call) => is_evaluated_once(call),
+    }
 }
 
 fn sort_by_labels(call: &CallContext<'_>, vector: &Vector, order: &mut [usize]) -> Result<()> {

@@ -42,6 +42,8 @@ pub(crate) struct Folding {
     groups: Groups,
     /// Further groups are left out; 0 is no limit.
     limit: u64,
+    /// Whether rows without points make groups without points, which `default` and comparisons see.
+    keeps_empty: bool,
     steps: usize,
     /// `steps` numbers of each group, and how many values they are of.
     numbers: Vec<f64>,
@@ -53,12 +55,17 @@ impl Folding {
     pub fn new(name: &str, grouping: &Grouping, limit: u64, steps: usize) -> Folding {
         let groups = Groups::new(grouping);
         let (numbers, counts) = (Vec::new(), Vec::new());
-        Folding { fold: fold(name), groups, limit, steps, numbers, counts }
+        Folding { fold: fold(name), groups, limit, keeps_empty: false, steps, numbers, counts }
     }
 
-    /// Takes in a row, unless it has no point. Says whether a group was made for it.
+    /// The same where rows without points make groups, too.
+    pub fn keeping_empty(self) -> Folding {
+        Folding { keeps_empty: true, ..self }
+    }
+
+    /// Takes in a row. Says whether a group was made for it.
     pub fn add(&mut self, labels: &Labels, values: &[f64]) -> bool {
-        if values.iter().all(|value| value.is_nan()) {
+        if !self.keeps_empty && values.iter().all(|value| value.is_nan()) {
             return false;
         }
         let known = self.numbers.len() / self.steps;
