@@ -24,34 +24,51 @@ pub enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of a length-delimited field, else none.
-    pub fn bytes(self) -> &'a [u8] {
+    /// The bytes of a length-delimited field.
+    ///
+    /// # Errors
+    /// The field has another wire type.
+    pub fn bytes(self) -> Result<&'a [u8], Error> {
         match self {
-            Value::Bytes(bytes) => bytes,
-            _ => &[],
+            Value::Bytes(bytes) => Ok(bytes),
+            _ => Err(wrong_type("a length-delimited field")),
         }
     }
 
-    /// A varint as the two's complement number it stands for, else 0.
-    pub fn signed(self) -> i64 {
+    /// A varint as the two's complement number it stands for.
+    ///
+    /// # Errors
+    /// The field has another wire type.
+    pub fn signed(self) -> Result<i64, Error> {
         match self {
-            Value::Varint(bits) => bits as i64,
-            _ => 0,
+            Value::Varint(bits) => Ok(bits as i64),
+            _ => Err(wrong_type("a varint")),
         }
     }
 
-    /// The double of a 64-bit field, else 0.
-    pub fn double(self) -> f64 {
+    /// The double of a 64-bit field.
+    ///
+    /// # Errors
+    /// The field has another wire type.
+    pub fn double(self) -> Result<f64, Error> {
         match self {
-            Value::Fixed64(bits) => f64::from_bits(bits),
-            _ => 0.0,
+            Value::Fixed64(bits) => Ok(f64::from_bits(bits)),
+            _ => Err(wrong_type("a 64-bit number")),
         }
     }
 
     /// The string of a length-delimited field, bytes that are not UTF-8 replaced.
-    pub fn text(self) -> String {
-        String::from_utf8_lossy(self.bytes()).into_owned()
+    ///
+    /// # Errors
+    /// The field has another wire type.
+    pub fn text(self) -> Result<String, Error> {
+        Ok(String::from_utf8_lossy(self.bytes()?).into_owned())
     }
+}
+
+#[cold]
+fn wrong_type(expected: &'static str) -> Error {
+    Error::malformed("wire type", 0, expected)
 }
 
 /// Reads the fields of one message in their order.
@@ -219,11 +236,21 @@ mod tests {
         put_number(&mut bytes, 5, -1i64 as u64);
         let mut message = Message::new(&bytes);
         assert_eq!(message.next_field().unwrap(), Some((1, Value::Varint(300))));
-        assert_eq!(message.next_field().unwrap().unwrap().1.double(), -1.5);
+        assert_eq!(message.next_field().unwrap().unwrap().1.double(), Ok(-1.5));
         assert_eq!(message.next_field().unwrap(), Some((3, Value::Bytes(b"abc"))));
         assert_eq!(message.next_field().unwrap(), Some((4, Value::Fixed32(1))));
-        assert_eq!(message.next_field().unwrap().unwrap().1.signed(), -1);
+        assert_eq!(message.next_field().unwrap().unwrap().1.signed(), Ok(-1));
         assert_eq!(message.next_field().unwrap(), None);
+    }
+
+    #[test]
+    fn another_wire_type_is_an_error() {
+        for value in [Value::Varint(1), Value::Fixed64(1), Value::Bytes(b"a"), Value::Fixed32(1)] {
+            assert_eq!(value.signed().is_ok(), matches!(value, Value::Varint(_)));
+            assert_eq!(value.double().is_ok(), matches!(value, Value::Fixed64(_)));
+            assert_eq!(value.bytes().is_ok(), matches!(value, Value::Bytes(_)));
+            assert_eq!(value.text().is_ok(), matches!(value, Value::Bytes(_)));
+        }
     }
 
     #[test]

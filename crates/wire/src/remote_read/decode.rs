@@ -65,9 +65,9 @@ pub fn each_series<E: From<Error>>(
     let mut query_idx = 0;
     let mut message = Message::new(bytes);
     while let Some((number, result)) = message.next_field()? {
-        let mut result = Message::new(if number == 1 { result.bytes() } else { &[] });
+        let mut result = Message::new(if number == 1 { result.bytes()? } else { &[] });
         while let Some((1, series)) = result.next_field()? {
-            series_of_samples(series.bytes(), query_idx, sink)?;
+            series_of_samples(series.bytes()?, query_idx, sink)?;
         }
         query_idx += 1;
     }
@@ -96,8 +96,8 @@ fn series_of_samples<E: From<Error>>(
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            2 => piece.sample(sample(field.bytes())?)?,
-            4 => piece.histogram(decode_histogram(field.bytes())?)?,
+            2 => piece.sample(sample(field.bytes()?)?)?,
+            4 => piece.histogram(decode_histogram(field.bytes()?)?)?,
             _ => {}
         }
     }
@@ -174,7 +174,7 @@ fn labels_of(bytes: &[u8]) -> Result<Labels, Error> {
             if LABELS_MAX < count {
                 return Err(Error::malformed("series", 0, "at most 4096 labels"));
             }
-            push_label(&mut labels, field.bytes())?;
+            push_label(&mut labels, field.bytes()?)?;
         }
     }
     Ok(labels.finish())
@@ -185,8 +185,8 @@ fn sample(bytes: &[u8]) -> Result<MillisSample, Error> {
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            1 => sample.value = field.double(),
-            2 => sample.millis = field.signed(),
+            1 => sample.value = field.double()?,
+            2 => sample.millis = field.signed()?,
             _ => {}
         }
     }
@@ -249,13 +249,13 @@ pub fn each_series_of_frame<E: From<Error>>(
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         if number == 2 {
-            query_idx = usize::try_from(field.signed()).unwrap_or(0);
+            query_idx = usize::try_from(field.signed()?).unwrap_or(0);
         }
     }
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         if number == 1 {
-            chunked_series(field.bytes(), query_idx, sink)?;
+            chunked_series(field.bytes()?, query_idx, sink)?;
         }
     }
     Ok(())
@@ -287,7 +287,7 @@ fn chunked_series<E: From<Error>>(
         }
         let mut histograms =
             |all: Vec<(i64, Histogram)>| all.into_iter().try_for_each(|one| piece.histogram(one));
-        match chunk(field.bytes())? {
+        match chunk(field.bytes()?)? {
             (histogram_chunk::WHOLE_ENCODING, data) => {
                 histograms(histogram_chunk::decode_whole_chunk(data)?)?;
             }
@@ -306,8 +306,8 @@ fn chunk(bytes: &[u8]) -> Result<(u64, &[u8]), Error> {
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            3 => found.0 = field.signed() as u64,
-            4 => found.1 = field.bytes(),
+            3 => found.0 = field.signed()? as u64,
+            4 => found.1 = field.bytes()?,
             _ => {}
         }
     }
@@ -325,8 +325,8 @@ fn push_label(labels: &mut LabelsBuilder, bytes: &[u8]) -> Result<(), Error> {
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            1 => name = utf8(field.bytes())?,
-            2 => value = utf8(field.bytes())?,
+            1 => name = utf8(field.bytes()?)?,
+            2 => value = utf8(field.bytes()?)?,
             _ => {}
         }
     }

@@ -44,7 +44,7 @@ impl ReadRequest {
         let mut message = Message::new(bytes);
         while let Some((number, field)) = message.next_field()? {
             match (number, field) {
-                (1, field) if queries.len() < QUERIES_MAX => queries.push(query(field.bytes())?),
+                (1, field) if queries.len() < QUERIES_MAX => queries.push(query(field.bytes()?)?),
                 (1, _) => return Err(too_many(Limit::Queries, QUERIES_MAX)),
                 (2, Value::Bytes(packed)) => {
                     let mut packed = Message::new(packed);
@@ -52,7 +52,7 @@ impl ReadRequest {
                         accepted.push(packed.varint()?);
                     }
                 }
-                (2, Value::Varint(one)) => accepted.push(one),
+                (2, _) => accepted.push(field.signed()? as u64),
                 _ => {}
             }
         }
@@ -104,9 +104,9 @@ fn query(bytes: &[u8]) -> Result<ReadQuery, Error> {
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            1 => start_ms = field.signed(),
-            2 => end_ms = field.signed(),
-            3 if matchers.len() < MATCHERS_MAX => matchers.push(matcher(field.bytes())?),
+            1 => start_ms = field.signed()?,
+            2 => end_ms = field.signed()?,
+            3 if matchers.len() < MATCHERS_MAX => matchers.push(matcher(field.bytes()?)?),
             3 => return Err(too_many(Limit::Matchers, MATCHERS_MAX)),
             _ => {}
         }
@@ -121,13 +121,19 @@ fn matcher(bytes: &[u8]) -> Result<Matcher, Error> {
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            1 => op = match_op(field.signed())?,
-            2 => name = field.text(),
-            3 => value = field.text(),
+            1 => op = match_op(field.signed()?)?,
+            2 => name = utf8(field.bytes()?)?,
+            3 => value = utf8(field.bytes()?)?,
             _ => {}
         }
     }
     Ok(Matcher { name, op, value })
+}
+
+/// The text of a matcher. Nothing that is stored has other bytes.
+fn utf8(bytes: &[u8]) -> Result<String, Error> {
+    let text = std::str::from_utf8(bytes);
+    text.map(str::to_string).map_err(|_| Error::malformed("matcher", 0, "UTF-8"))
 }
 
 fn match_op(number: i64) -> Result<MatchOp, Error> {

@@ -167,6 +167,28 @@ fn requests() {
 }
 
 #[test]
+fn fields_that_are_no_text_or_of_another_type_are_refused() {
+    let matcher = |name: &[u8], value: &[u8]| {
+        let mut bytes = Vec::new();
+        put_bytes(&mut bytes, 2, name);
+        put_bytes(&mut bytes, 3, value);
+        bytes
+    };
+    for (name, value, is_text) in
+        [(&b"a"[..], &b"b"[..], true), (b"a\xff", b"b", false), (b"a", b"\xc3", false)]
+    {
+        let request = query_message(0, 1, &[matcher(name, value)]);
+        assert_eq!(ReadRequest::decode(&request).is_ok(), is_text, "{name:?} {value:?}");
+    }
+    let mut numbers = Vec::new();
+    put_number(&mut numbers, 2, 1);
+    assert!(ReadRequest::decode(&query_message(0, 1, &[numbers])).is_err());
+    let mut request = Vec::new();
+    put_number(&mut request, 1, 1);
+    assert!(ReadRequest::decode(&request).is_err());
+}
+
+#[test]
 fn answers_are_negotiated() {
     for (accepted, expected) in [
         (&[][..], Some(ResponseType::Samples)),

@@ -39,11 +39,11 @@ pub(super) fn push_v1(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Res
     while let Some((number, field)) = message.next_field()? {
         match number {
             1 if pushed.is_ok() => {
-                let (name, value) = pair(field.bytes())?;
+                let (name, value) = pair(field.bytes()?)?;
                 pushed = labels.push(name, value);
             }
-            2 => event.value = field.double(),
-            3 => event.millis = field.signed(),
+            2 => event.value = field.double()?,
+            3 => event.millis = field.signed()?,
             _ => {}
         }
     }
@@ -68,9 +68,9 @@ pub(super) fn push_v2(
                     push_ref(&mut refs, packed.varint()?);
                 }
             }
-            (1, Value::Varint(one)) => push_ref(&mut refs, one),
-            (2, _) => event.value = field.double(),
-            (3, _) => event.millis = field.signed(),
+            (1, _) => push_ref(&mut refs, field.signed()? as u64),
+            (2, _) => event.value = field.double()?,
+            (3, _) => event.millis = field.signed()?,
             _ => {}
         }
     }
@@ -105,8 +105,8 @@ fn pair(bytes: &[u8]) -> Result<(&[u8], &[u8]), Error> {
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            1 => name = field.bytes(),
-            2 => value = field.bytes(),
+            1 => name = field.bytes()?,
+            2 => value = field.bytes()?,
             _ => {}
         }
     }

@@ -194,21 +194,21 @@ impl Parts {
         let mut message = Message::new(bytes);
         while let Some((number, field)) = message.next_field()? {
             match number {
-                1 => self.count = Count::Whole(field.signed() as u64),
-                2 => self.count = Count::Float(field.double()),
-                3 => self.sum = field.double(),
-                4 => self.schema = zigzag(field.signed() as u64),
-                5 => self.zero_threshold = field.double(),
-                6 => self.zero_count = Count::Whole(field.signed() as u64),
-                7 => self.zero_count = Count::Float(field.double()),
+                1 => self.count = Count::Whole(field.signed()? as u64),
+                2 => self.count = Count::Float(field.double()?),
+                3 => self.sum = field.double()?,
+                4 => self.schema = zigzag(field.signed()? as u64),
+                5 => self.zero_threshold = field.double()?,
+                6 => self.zero_count = Count::Whole(field.signed()? as u64),
+                7 => self.zero_count = Count::Float(field.double()?),
                 8..=10 => self.negative.read(number - 8, field)?,
                 11..=13 => self.positive.read(number - 11, field)?,
-                14 => self.reset_hint = reset_hint(field.signed()),
-                15 => self.millis = field.signed(),
+                14 => self.reset_hint = reset_hint(field.signed()?),
+                15 => self.millis = field.signed()?,
                 16 => {
-                    self.negative.is_cut |= !push_doubles(&mut self.custom_bounds, field);
+                    self.negative.is_cut |= !push_doubles(&mut self.custom_bounds, field)?;
                 }
-                17 => self.start_ms = field.signed(),
+                17 => self.start_ms = field.signed()?,
                 _ => {}
             }
         }
@@ -263,9 +263,9 @@ impl SideParts {
     fn read(&mut self, number: u32, field: Value<'_>) -> Result<(), Error> {
         match number {
             0 if BUCKETS_MAX <= self.spans.len() => self.is_cut = true,
-            0 => self.spans.push(span(field.bytes())?),
+            0 => self.spans.push(span(field.bytes()?)?),
             1 => self.read_deltas(field)?,
-            _ => self.is_cut |= !push_doubles(&mut self.counts, field),
+            _ => self.is_cut |= !push_doubles(&mut self.counts, field)?,
         }
         Ok(())
     }
@@ -273,14 +273,14 @@ impl SideParts {
     fn read_deltas(&mut self, field: Value<'_>) -> Result<(), Error> {
         let packed = match field {
             Value::Bytes(packed) => packed,
-            Value::Varint(one) => {
+            _ => {
+                let one = field.signed()? as u64;
                 self.is_cut |= BUCKETS_MAX <= self.deltas.len();
                 if !self.is_cut {
                     self.deltas.push(zigzag(one));
                 }
                 return Ok(());
             }
-            _ => return Ok(()),
         };
         let mut packed = Message::new(packed);
         while !packed.is_done() {
@@ -342,17 +342,19 @@ fn unknown_schema(schema: i64) -> Refusal {
 }
 
 /// Appends what is there and fits; tells whether all did.
-fn push_doubles(out: &mut Vec<f64>, field: Value<'_>) -> bool {
+fn push_doubles(out: &mut Vec<f64>, field: Value<'_>) -> Result<bool, Error> {
     let (packed, one) = match field {
-        Value::Bytes(packed) => (packed.as_chunks::<8>().0, None),
-        Value::Fixed64(bits) => (&[][..], Some(f64::from_bits(bits))),
-        _ => return true,
+        Value::Bytes(packed) => match packed.as_chunks::<8>() {
+            (packed, []) => (packed, None),
+            _ => return Err(Error::malformed("packed numbers", 0, "a multiple of 8 bytes")),
+        },
+        _ => (&[][..], Some(field.double()?)),
     };
     let count = packed.len() + usize::from(one.is_some());
     let room = BUCKETS_MAX.saturating_sub(out.len());
     let packed = packed.iter().map(|bytes| f64::from_le_bytes(*bytes));
     out.extend(packed.chain(one).take(room));
-    count <= room
+    Ok(count <= room)
 }
 
 fn span(bytes: &[u8]) -> Result<Span, Error> {
@@ -363,9 +365,9 @@ fn span(bytes: &[u8]) -> Result<Span, Error> {
             // As every decoder of the protocol's 32-bit fields: the bits above are cut off.
             1 => {
                 span.offset =
-                    i64::from(low_half(zigzag(field.signed() as u64) as u64).cast_signed())
+                    i64::from(low_half(zigzag(field.signed()? as u64) as u64).cast_signed())
             }
-            2 => span.length = u64::from(low_half(field.signed() as u64)),
+            2 => span.length = u64::from(low_half(field.signed()? as u64)),
             _ => {}
         }
     }

@@ -76,11 +76,11 @@ fn each_pair(
     let mut labels = Message::new(key);
     while let Some((_, label)) = labels.next_field().map_err(broken)? {
         let (mut name, mut value) = (&b""[..], &b""[..]);
-        let mut pair = Message::new(label.bytes());
+        let mut pair = Message::new(label.bytes().map_err(broken)?);
         while let Some((number, field)) = pair.next_field().map_err(broken)? {
             match number {
-                1 => name = field.bytes(),
-                2 => value = field.bytes(),
+                1 => name = field.bytes().map_err(broken)?,
+                2 => value = field.bytes().map_err(broken)?,
                 _ => {}
             }
         }

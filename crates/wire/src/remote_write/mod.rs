@@ -133,9 +133,9 @@ fn any_sample(bytes: &[u8]) -> Result<(f64, i64, i64), Error> {
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            1 => value = field.double(),
-            2 => millis = field.signed(),
-            3 => start = field.signed(),
+            1 => value = field.double()?,
+            2 => millis = field.signed()?,
+            3 => start = field.signed()?,
             _ => {}
         }
     }

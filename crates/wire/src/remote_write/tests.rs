@@ -270,6 +270,44 @@ fn lies_refuse_the_request() {
 }
 
 #[test]
+fn fields_of_another_wire_type_refuse_the_request() {
+    let mut one = RequestV1::new();
+    one.series(&[("__name__", "a")], &[SAMPLE]);
+    let mut label = Vec::new();
+    put_bytes(&mut label, 1, b"a");
+    put_bytes(&mut label, 2, b"b");
+    let mut wrong_samples = [Vec::new(), Vec::new(), Vec::new()];
+    put_number(&mut wrong_samples[0], 1, 5);
+    put_double(&mut wrong_samples[1], 2, 5.0);
+    put_bytes(&mut wrong_samples[2], 2, b"");
+    for (number, field) in [(2, &wrong_samples[0]), (2, &wrong_samples[1]), (2, &wrong_samples[2])]
+    {
+        let (mut series, mut request) = (Vec::new(), one.as_bytes().to_vec());
+        put_bytes(&mut series, 1, &label);
+        put_bytes(&mut series, number, field);
+        put_bytes(&mut request, 1, &series);
+        assert!(first(&request).is_err(), "{field:?}");
+    }
+    for number in [1, 2, 3, 4] {
+        let (mut series, mut request) = (Vec::new(), one.as_bytes().to_vec());
+        put_bytes(&mut series, 1, &label);
+        put_number(&mut series, number, 1);
+        put_bytes(&mut request, 1, &series);
+        assert!(first(&request).is_err(), "field {number} of a series");
+    }
+    for number in [1, 3] {
+        let mut request = one.as_bytes().to_vec();
+        put_number(&mut request, number, 1);
+        assert!(first(&request).is_err(), "field {number} of the request");
+    }
+    for number in [4, 5] {
+        let mut request = Vec::new();
+        put_number(&mut request, number, 1);
+        assert!(second(&request).is_err(), "field {number} of the request");
+    }
+}
+
+#[test]
 fn references_to_a_large_symbol_do_not_multiply_it() {
     let mut request = Vec::new();
     put_bytes(&mut request, 4, b"");

@@ -62,10 +62,16 @@ impl Request<'_, '_> {
                 }
                 self.series(series, start, position)?;
                 position += 1;
-            } else if let Some((3, field)) = message.next_field()?
-                && self.grown.metadata.len() < METADATA_MAX
-            {
-                self.grown.metadata.push(metadata(field.bytes())?);
+                continue;
+            }
+            match message.next_field()? {
+                Some((1, field)) => {
+                    field.bytes()?;
+                }
+                Some((3, field)) if self.grown.metadata.len() < METADATA_MAX => {
+                    self.grown.metadata.push(metadata(field.bytes()?)?);
+                }
+                _ => {}
             }
         }
         self.grown.counts.lines = u64::from(position);
@@ -101,10 +107,16 @@ impl Request<'_, '_> {
                 continue;
             }
             match message.next_field()? {
-                Some((1, _)) => is_scattered = true,
-                Some((3, field)) => exemplars::push_v1(&mut self.grown, &series, field.bytes())?,
+                Some((1, field)) => {
+                    field.bytes()?;
+                    is_scattered = true;
+                }
+                Some((2, field)) => {
+                    field.bytes()?;
+                }
+                Some((3, field)) => exemplars::push_v1(&mut self.grown, &series, field.bytes()?)?,
                 Some((4, field)) => {
-                    push_histogram(&mut self.grown, &series, field.bytes())?;
+                    push_histogram(&mut self.grown, &series, field.bytes()?)?;
                 }
                 _ => {}
             }
@@ -161,10 +173,10 @@ fn metadata(bytes: &[u8]) -> Result<Metadata, Error> {
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
         match number {
-            1 => metadata.kind = kind(field.signed()),
-            2 => metadata.metric = field.text(),
-            4 => metadata.help = field.text(),
-            5 => metadata.unit = field.text(),
+            1 => metadata.kind = kind(field.signed()?),
+            2 => metadata.metric = field.text()?,
+            4 => metadata.help = field.text()?,
+            5 => metadata.unit = field.text()?,
             _ => {}
         }
     }

@@ -65,7 +65,8 @@ fn symbols(request: &[u8]) -> Result<Vec<&[u8]>, Error> {
     loop {
         let start = message.offset();
         let Some((number, field)) = message.next_field()? else { return Ok(symbols) };
-        if number == 4 && matches!(field, Value::Bytes(_)) {
+        if number == 4 {
+            field.bytes()?;
             if SYMBOLS_MAX <= symbols.len() {
                 return Err(Error::LimitExceeded {
                     limit: Limit::Symbols,
@@ -119,7 +120,7 @@ impl<'a> Request<'a, '_> {
         let mut position = 0;
         while let Some((number, field)) = message.next_field()? {
             if number == 5 {
-                self.series(field.bytes(), position)?;
+                self.series(field.bytes()?, position)?;
                 position += 1;
             }
         }
@@ -148,11 +149,11 @@ impl<'a> Request<'a, '_> {
             has_samples |= matches!(number, 2 | 3);
             has_exemplars |= number == 4;
             match number {
-                2 => self.sample(&series, field.bytes())?,
-                3 => self.histogram(&series, field.bytes())?,
+                2 => self.sample(&series, field.bytes()?)?,
+                3 => self.histogram(&series, field.bytes()?)?,
                 4 => {
                     let symbols = &self.symbols;
-                    exemplars::push_v2(&mut self.grown, &series, field.bytes(), symbols)?;
+                    exemplars::push_v2(&mut self.grown, &series, field.bytes()?, symbols)?;
                 }
                 _ => {}
             }
@@ -209,9 +210,9 @@ impl<'a> Request<'a, '_> {
                         self.push_ref(refs.varint()?);
                     }
                 }
-                (1, Value::Varint(one)) => self.push_ref(one),
-                (5, _) => description = Some(read_description(field.bytes())?),
-                (6, _) => self.start_ms = field.signed(),
+                (1, _) => self.push_ref(field.signed()? as u64),
+                (5, _) => description = Some(read_description(field.bytes()?)?),
+                (6, _) => self.start_ms = field.signed()?,
                 _ => {}
             }
         }
@@ -303,11 +304,11 @@ fn read_description(bytes: &[u8]) -> Result<Description, Error> {
     let mut description = Description::default();
     let mut message = Message::new(bytes);
     while let Some((number, field)) = message.next_field()? {
-        let id = u32::try_from(field.signed()).unwrap_or(u32::MAX);
+        let id = || Ok::<_, Error>(u32::try_from(field.signed()?).unwrap_or(u32::MAX));
         match number {
-            1 => description.kind = field.signed(),
-            3 => description.help = id,
-            4 => description.unit = id,
+            1 => description.kind = field.signed()?,
+            3 => description.help = id()?,
+            4 => description.unit = id()?,
             _ => {}
         }
     }

@@ -96,7 +96,7 @@ fn series_at(request: &[u8], number: usize) -> Option<Labels> {
             continue;
         }
         if count == number {
-            return labels_of(value.bytes());
+            return labels_of(value.bytes().ok()?);
         }
         count += 1;
     }
@@ -111,11 +111,11 @@ fn labels_of(series: &[u8]) -> Option<Labels> {
             continue;
         }
         let (mut name, mut text) = (String::new(), String::new());
-        let mut pair = Message::new(value.bytes());
+        let mut pair = Message::new(value.bytes().ok()?);
         while let Ok(Some((field, value))) = pair.next_field() {
             match field {
-                1 => name = value.text(),
-                2 => text = value.text(),
+                1 => name = value.text().ok()?,
+                2 => text = value.text().ok()?,
                 _ => {}
             }
         }

@@ -58,8 +58,16 @@ pub fn body<'a>(app: &'a App, request: &'a Request) -> Result<Unpacked<'a>, Fail
 pub fn remote_write_body<'a>(app: &'a App, request: &'a Request) -> Result<Unpacked<'a>, Failure> {
     match request.header(CONTENT_ENCODING) {
         "" => unpack(app, request, Encoding::Snappy),
+        name if request.body.is_empty() && is_packed(name) => {
+            Err(Failure::bad_input(format!("empty body with content encoding {name:?}")))
+        }
         _ => body(app, request),
     }
+}
+
+/// Whether a content encoding is one of those that have no empty form.
+fn is_packed(name: &str) -> bool {
+    Encoding::parse(name).is_some_and(|encoding| encoding != Encoding::Identity)
 }
 
 fn unpack<'a>(
