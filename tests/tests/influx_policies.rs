@@ -92,7 +92,7 @@ fn samples_of_a_policy_are_its_own_in_every_read() -> Result<()> {
     let server = Launch::new(directory.path()).start()?;
     check(&server);
     let refused = server.post("/write?db=x&rp=nope&precision=s", format!("m2 v=3 {T}"))?;
-    ensure!(refused.status == 500, "{}", refused.excerpt());
+    ensure!(refused.status == 404, "{}", refused.excerpt());
     ensure!(refused.text().contains("retention policy not found: nope"), "{}", refused.excerpt());
     Ok(())
 }
@@ -138,7 +138,7 @@ fn the_default_policy_changes_and_samples_stay() -> Result<()> {
     check_error(&server, "SELECT v FROM m2", "retention policy not found: year");
     check_error(&server, "SHOW SERIES", "retention policy not found: year");
     let refused = server.post("/write?db=x&precision=s", format!("m2,a=b v=3 {T}"))?;
-    ensure!(refused.status == 500, "{}", refused.excerpt());
+    ensure!(refused.status == 404, "{}", refused.excerpt());
     must(&server, "CREATE RETENTION POLICY year ON x DURATION 52w REPLICATION 1")?;
     check_rows(&server, "db=x", "SELECT v FROM m2", &json!([]));
     check_rows(&server, "db=x", "SELECT v FROM autogen.m2", &json!([[T, 1]]));
@@ -253,7 +253,7 @@ fn a_database_with_a_dot_is_no_policy_of_another() -> Result<()> {
     let year = "CREATE RETENTION POLICY year ON x DURATION 52w REPLICATION 1";
     check_error(&server, year, "there is a database \"x.year\"");
     let refused = server.post("/write?db=x&rp=year&precision=s", format!("m2,a=b v=6 {T}"))?;
-    ensure!(refused.status == 500, "{}", refused.excerpt());
+    ensure!(refused.status == 404, "{}", refused.excerpt());
     check_rows(&server, "db=x.year", "SELECT v FROM m2", &json!([[T, 5]]));
     // `x.a.b` would be the policies `a.b` of `x` and `b` of `x.a`.
     must(&server, "CREATE DATABASE \"x.a\"")?;

@@ -39,6 +39,8 @@ pub struct Cardinality {
     pub label_count: u64,
     /// Distinct pairs of label and value.
     pub pair_count: u64,
+    /// Labels of all series together.
+    pub series_label_count: u64,
     /// Metrics with most series.
     pub metrics: Vec<Counted>,
     /// Labels that most series have.
@@ -275,6 +277,7 @@ impl Totals<'_> {
         if values != 0 {
             self.counts.label_count += 1;
             self.counts.pair_count += values;
+            self.counts.series_label_count += series;
             self.labels.push(series, || label.to_string());
             self.label_values.push(values, || label.to_string());
         }

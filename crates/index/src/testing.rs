@@ -243,6 +243,7 @@ impl NaiveIndex {
                 series_count,
                 label_count: series.len() as u64,
                 pair_count: pairs.len() as u64,
+                series_label_count: pairs.values().sum(),
                 metrics: of(METRIC_NAME),
                 labels: top_of(series.iter().map(|(n, c)| (n.to_string(), c.0)), top),
                 label_values: top_of(series.iter().map(|(n, c)| (n.to_string(), c.1)), top),

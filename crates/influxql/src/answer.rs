@@ -124,6 +124,11 @@ impl Writer {
         let size = series.map(|one| one.rows.len() * (1 + one.columns.len()) * CELL_SIZE);
         json.out.reserve(size.sum::<usize>().clamp(BODY_SIZE_MIN, PIECE_SIZE));
         json.open('{');
+        if answers.is_empty() {
+            // InfluxDB's answer to a text without statements.
+            json.close('}');
+            return json.end();
+        }
         json.key("results");
         json.open('[');
         for (idx, answer) in answers.iter().enumerate() {

@@ -139,6 +139,7 @@ impl Cardinality {
     fn add(&mut self, other: Cardinality, top: usize) {
         self.series += other.series;
         self.label_pairs += other.label_pairs;
+        self.series_labels += other.series_labels;
         for (own, others) in [
             (&mut self.by_metric, other.by_metric),
             (&mut self.by_label, other.by_label),
@@ -242,6 +243,7 @@ fn count(
     let mut out = Cardinality {
         series: counted.series_count,
         label_pairs: counted.pair_count,
+        series_labels: counted.series_label_count,
         by_metric: named(counted.metrics),
         by_label: named(counted.labels),
         by_pair: named(counted.pairs),

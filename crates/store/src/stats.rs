@@ -176,6 +176,8 @@ pub struct Cardinality {
     pub series: u64,
     /// Distinct `name=value` pairs.
     pub label_pairs: u64,
+    /// Labels of all series together.
+    pub series_labels: u64,
     /// Series by metric.
     pub by_metric: Vec<NameCount>,
     /// Distinct values by label name.

@@ -153,9 +153,10 @@ fn one_of(expr: &Expr, fields: &Fields) -> Option<(String, Vec<String>)> {
 /// A pattern that finds something, as one that must match all: without `.*` around it where it says
 /// itself where it begins and ends, so that an index can look up what it says.
 pub fn anchored(text: &str) -> String {
-    // A quotation without its end goes to the end of the text.
     if text.contains("\\Q") {
-        return format!("(?s:.*)(?:{text}\\E)(?s:.*)");
+        // A quotation without its end goes to the end of the text.
+        let end = if has_open_quotation(text) { "\\E" } else { "" };
+        return format!("(?s:.*)(?:{text}{end})(?s:.*)");
     }
     // An anchor that is repeated may be left out.
     let is_repeated = |rest: &str| rest.starts_with(['*', '+', '?', '{']);
@@ -169,6 +170,23 @@ pub fn anchored(text: &str) -> String {
     let before = if starts { "" } else { "(?s:.*)" };
     let after = if ends { "" } else { "(?s:.*)" };
     format!("{before}(?:{inner}){after}")
+}
+
+/// Whether there is a `\Q` without its `\E`.
+fn has_open_quotation(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((_, escaped)) = rest.split_once('\\') {
+        let mut characters = escaped.chars();
+        let is_quotation = characters.next() == Some('Q');
+        rest = characters.as_str();
+        if is_quotation {
+            match rest.split_once("\\E") {
+                Some((_, tail)) => rest = tail,
+                None => return true,
+            }
+        }
+    }
+    false
 }
 
 /// Whether there is a `|` outside of all parentheses.
@@ -330,6 +348,15 @@ mod tests {
         assert_eq!(anchored("a"), "(?s:.*)(?:a)(?s:.*)");
         assert_eq!(anchored("^*a"), "(?s:.*)(?:^*a)(?s:.*)");
         assert_eq!(anchored("^{2}a$"), "(?s:.*)(?:^{2}a)");
-        assert_eq!(anchored(r"\Qa$"), r"(?s:.*)(?:\Qa$\E)(?s:.*)");
+        for (text, end) in [
+            (r"\Qa$", r"\E"),
+            (r"\Q\E", ""),
+            (r"\Qa.b\E\a", ""),
+            (r"\Q\E\Q", r"\E"),
+            (r"\\Qa|b", ""),
+            (r"\\\Qa", r"\E"),
+        ] {
+            assert_eq!(anchored(text), format!("(?s:.*)(?:{text}{end})(?s:.*)"));
+        }
     }
 }

@@ -86,7 +86,7 @@ fn asked(app: &App, request: &Request) -> Result<CardinalityRequest, Failure> {
         .map(|text| parse_day(text).ok_or_else(|| selection::invalid("date", &"use YYYY-MM-DD")))
         .transpose()?;
     let focus_label = request.params.filled("focusLabel").map(str::to_string);
-    let (sets, limits) = (selection::matcher_sets(app, request)?, selection::limits(app, request)?);
+    let (sets, limits) = (selection::listing_sets(app, request)?, selection::limits(app, request)?);
     Ok(CardinalityRequest { top_n, day, sets, focus_label, limits })
 }
 
@@ -101,7 +101,7 @@ fn lists(found: &Cardinality) -> Value {
     let memory_by_metric: Vec<NameCount> = found.by_metric.iter().map(memory).collect();
     json!({
         "totalSeries": found.series,
-        "totalLabelValuePairs": found.label_pairs,
+        "totalLabelValuePairs": found.series_labels,
         "seriesCountByMetricName": counts(&found.by_metric),
         "seriesCountByLabelName": counts(&found.by_label),
         "seriesCountByFocusLabelValue": counts(&found.by_focus_value),

@@ -113,7 +113,7 @@ fn with_braces(query: &str, delimiter: &str) -> String {
 pub fn expand(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let walk = Walk::new(app, request)?;
     let mut queries: Vec<&str> = Vec::new();
-    for query in request.params.all("query").filter(|query| !query.is_empty()) {
+    for query in request.params.all("query") {
         if !queries.contains(&query) {
             queries.push(query);
         }
@@ -122,7 +122,7 @@ pub fn expand(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
             return Err(selection::invalid("query", &reason));
         }
     }
-    if queries.is_empty() {
+    if queries.iter().all(|query| query.is_empty()) {
         return Err(Failure::bad_input(
             "no query parameter provided; query=* lists the first parts",
         ));

@@ -98,9 +98,9 @@ impl Params {
         self.all(name).next()
     }
 
-    /// The first value of `name` that is not empty.
+    /// The first value of `name`, unless it is empty.
     pub fn filled(&self, name: &str) -> Option<&str> {
-        self.all(name).find(|value| !value.is_empty())
+        self.get(name).filter(|value| !value.is_empty())
     }
 
     /// Every value of `name`: those of the query string, and those of a form.
@@ -238,6 +238,8 @@ mod tests {
         assert_eq!(params.all("match[]").collect::<Vec<_>>(), ["x", "y"]);
         assert_eq!(params.get("empty"), Some(""));
         assert_eq!(params.filled("empty"), None);
+        let params = Params::parse("a=&a=1&b=2&b=");
+        assert_eq!((params.filled("a"), params.filled("b")), (None, Some("2")));
         assert_eq!(params.get("bad"), Some("%zz%4"));
         assert_eq!(params.get("missing"), None);
     }

@@ -128,9 +128,10 @@ pub fn is_metricsql(path: &str) -> bool {
 
 fn without_prefix(path: &str) -> &str {
     let path = path.strip_prefix(METRICSQL_PREFIX).filter(|_| is_metricsql(path)).unwrap_or(path);
+    let path = without_empty_start(path);
     match path.strip_prefix("/prometheus").or_else(|| path.strip_prefix("/graphite")) {
         Some("") => "/",
-        Some(rest) if rest.starts_with('/') => rest,
+        Some(rest) if rest.starts_with('/') => without_empty_start(rest),
         _ => path,
     }
 }

@@ -17,7 +17,7 @@ const ORGANISATION: &str = "quipu";
 /// `/ping`: 204, or the version on demand.
 pub fn ping(_app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let answer = match request.params.get("verbose") {
-        None | Some("false" | "0") => Answer::no_content(),
+        None | Some("" | "false" | "0") => Answer::no_content(),
         Some(_) => Answer::json(&json!({ "version": VERSION })),
     };
     Ok(answer.with_header("x-influxdb-version", VERSION).with_header("x-influxdb-build", "OSS"))

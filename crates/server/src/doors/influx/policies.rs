@@ -32,7 +32,7 @@ pub(super) fn stored_name(
     policy: Option<&str>,
 ) -> Result<Option<String>, Failure> {
     let not_found =
-        |policy: &str| Failure::internal(format!("retention policy not found: {policy}"));
+        |policy: &str| Failure::not_found(format!("retention policy not found: {policy}"));
     if app.config.insert.database_label.is_empty() {
         return match policy {
             None | Some(AUTOGEN) => Ok(database.map(str::to_string)),

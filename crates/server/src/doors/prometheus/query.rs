@@ -180,14 +180,19 @@ fn metricsql_options(request: &Request) -> Result<MetricsQlOptions, Failure> {
     let duration_ms = |name: &str| -> Result<Option<i64>, Failure> {
         let Some(text) = request.params.filled(name) else { return Ok(None) };
         let nanos = params::parse_duration(text).map_err(|error| invalid(name, &error))?;
-        Ok(Some(nanos / NANOS_PER_MILLI).filter(|ms| 0 < *ms))
+        Ok(Some(nanos / NANOS_PER_MILLI))
     };
-    let lookback_ms = match duration_ms("max_lookback")? {
-        None => duration_ms("lookback_delta")?,
+    // VictoriaMetrics refuses the first two below a millisecond.
+    let positive_ms = |name: &str| match duration_ms(name)? {
+        Some(..=0) => Err(invalid(name, &"must be at least 1ms")),
+        given => Ok(given),
+    };
+    let lookback_ms = match positive_ms("max_lookback")? {
+        None => duration_ms("lookback_delta")?.filter(|ms| 0 < *ms),
         given => given,
     };
     Ok(MetricsQlOptions {
-        step_ms: duration_ms("step")?.or(lookback_ms).unwrap_or(METRICSQL_STEP_MS),
+        step_ms: positive_ms("step")?.or(lookback_ms).unwrap_or(METRICSQL_STEP_MS),
         lookback_ms,
         now_ms: now_ms(request),
     })
@@ -202,8 +207,8 @@ fn lookback_ms(request: &Request) -> Result<Option<i64>, Failure> {
     for name in ["lookback_delta", "max_lookback"] {
         if let Some(text) = request.params.filled(name) {
             let nanos = params::parse_duration(text).map_err(|error| invalid(name, &error))?;
-            // 0 asks for the default, as in Prometheus.
-            return Ok(Some(nanos / NANOS_PER_MILLI).filter(|ms| *ms != 0));
+            // Others ask for the default, as in Prometheus.
+            return Ok(Some(nanos / NANOS_PER_MILLI).filter(|ms| 0 < *ms));
         }
     }
     Ok(None)

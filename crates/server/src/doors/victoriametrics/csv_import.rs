@@ -169,8 +169,16 @@ impl CsvFormat {
         if 1 < times {
             return Err("more than one time column".to_string());
         }
-        if !columns.iter().any(|(_, column)| matches!(column, Column::Metric(_))) {
+        let count =
+            columns.iter().filter(|(_, column)| matches!(column, Column::Metric(_))).count();
+        if count == 0 {
             return Err(format!("no metric column in {text:?}"));
+        }
+        let is_name = |(_, column): &(usize, Column)| matches!(column, Column::Label(name) if name == METRIC_NAME);
+        if 1 < count && columns.iter().any(is_name) {
+            return Err(format!(
+                "the label {METRIC_NAME} would give the samples of {count} metric columns one name"
+            ));
         }
         if COLUMNS_MAX < columns.len() {
             return Err(format!("{} columns, the limit is {COLUMNS_MAX}", columns.len()));
@@ -201,8 +209,12 @@ impl CsvFormat {
                 }
             }
         }
+        // A column of names takes precedence over the name that the format gives.
+        let has_name = labels.get(METRIC_NAME).is_some();
         let sample = |(name, value): (&String, f64)| {
-            labels.set(METRIC_NAME, name);
+            if !has_name {
+                labels.set(METRIC_NAME, name);
+            }
             (labels.clone().finish(), value, timestamp)
         };
         Ok(values.into_iter().map(sample).collect())
@@ -320,6 +332,9 @@ mod tests {
             ("1:metric:", false),
             ("1:metric:a,1:time:bad", false),
             ("1:metric:a,2:time:unix_s,3:time:unix_s", false),
+            ("1:metric:a,2:label:__name__", true),
+            // VictoriaMetrics gives both metrics the same name.
+            ("1:metric:a,2:label:__name__,3:metric:b", false),
         ] {
             assert_eq!(CsvFormat::parse(text).is_ok(), is_format, "{text}");
         }
@@ -349,6 +364,11 @@ mod tests {
             ("\"z\"a,1,7", None),
         ] {
             assert_eq!(format.samples(line.as_bytes(), 0).ok(), expected, "{line}");
+        }
+        let format = CsvFormat::parse("1:label:__name__,2:metric:m").expect("a format");
+        for (line, expected) in [("x,1", "x"), (",1", "m")] {
+            let found = format.samples(line.as_bytes(), 0).expect(line);
+            assert_eq!(found[0].0.metric_name(), expected, "{line}");
         }
         let format = CsvFormat::parse("2:metric:b,1:metric:a").expect("a format");
         let found = format.samples(b"1,2", 5).expect("a line");

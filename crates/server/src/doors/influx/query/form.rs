@@ -24,8 +24,7 @@ enum Kind {
     Json,
     /// A body for each series, and for so many rows of one.
     Chunks(usize),
-    /// Of that type.
-    Csv(&'static str),
+    Csv,
 }
 
 impl Form {
@@ -35,8 +34,8 @@ impl Form {
         let indent = if is_on(request, "pretty") { INDENT } else { 0 };
         let accept = request.headers.get("accept").and_then(|value| value.to_str().ok());
         let kind = match accept.unwrap_or_default().to_ascii_lowercase().as_str() {
-            accept if accept.starts_with("application/csv") => Kind::Csv("application/csv"),
-            accept if accept.starts_with("text/csv") => Kind::Csv("text/csv"),
+            accept if accept.starts_with("application/csv") => Kind::Csv,
+            accept if accept.starts_with("text/csv") => Kind::Csv,
             _ if is_on(request, "chunked") => {
                 let size = request.params.get("chunk_size").and_then(|text| text.parse().ok());
                 Kind::Chunks(size.filter(|size| *size != 0).unwrap_or(CHUNK_ROWS))
@@ -61,21 +60,22 @@ impl Form {
 
     fn content_type(&self) -> &'static str {
         match self.kind {
-            Kind::Csv(content_type) => content_type,
+            // InfluxDB answers so to both types.
+            Kind::Csv => "text/csv",
             Kind::Json | Kind::Chunks(_) => JSON,
         }
     }
 
     /// Whether the form has a place for messages.
     pub fn has_messages(&self) -> bool {
-        !matches!(self.kind, Kind::Csv(_))
+        !matches!(self.kind, Kind::Csv)
     }
 
     fn write(&self, rows: &[Rows], out: &mut dyn Write) -> io::Result<()> {
         match self.kind {
             Kind::Json => self.writer.body(rows, out),
             Kind::Chunks(rows_max) => self.writer.chunks(rows, rows_max, out),
-            Kind::Csv(_) => self.writer.csv(rows, out),
+            Kind::Csv => self.writer.csv(rows, out),
         }
     }
 }
