@@ -7,7 +7,6 @@ request uses; then all servers are asked what is stored.
 import http.client
 import itertools
 import json
-import os
 import re
 import time
 import urllib.parse
@@ -26,21 +25,6 @@ VICTORIAMETRICS_FLAGS = ("-search.latencyOffset=0s", "-search.disableCache")
 QUIPU_FLAGS = ("--self-scrape-interval=0", "--durability=relaxed", "--future-retention=100y")
 WRITE_KINDS = ("remote_write", "jsonl", "prometheus", "influx", "csv", "none")
 FORM = "application/x-www-form-urlencoded"
-# Requests that meet a known fault of Quipu: texts of cases that run with QUIPU_DIFFERENTIAL_ALL=1 alone.
-FAULTY = (
-    r"^victoriametrics .*/api/v1/status/tsdb",
-    r"^victoriametrics .*/api/v1/query .*step='(0|-1|0s|-5m|0\.0000001)'",
-    r"\?(\w+)='' .*\?\1='",
-    r"^influxdb .*Accept='application/csv'",
-    r"damage=\[\('empty'",
-    r"1:label:__name__",
-    r"/ping \?verbose=''",
-    r"body (read|remote_write) .*damage=\[\('flip'",
-    r"^victoriametrics \S+ /prometheus//",
-    r"^influxdb .*q=';'",
-    r"/format_query .*query='Inf'",
-)
-RUNS_ALL = os.environ.get("QUIPU_DIFFERENTIAL_ALL") == "1"
 _connections = {}
 
 
@@ -96,15 +80,6 @@ class Campaign(BaseCampaign):
             server.kill()
 
     def generate(self, chance):
-        case = self.generate_any(chance)
-        while self.is_held_back(case):
-            case = self.generate_any(chance)
-        return case
-
-    def is_held_back(self, case):
-        return not RUNS_ALL and any(re.search(pattern, self.text(case)) for pattern in FAULTY)
-
-    def generate_any(self, chance):
         kind = chance.random()
         if kind < 0.64:
             return generate_read(chance)
@@ -113,9 +88,6 @@ class Campaign(BaseCampaign):
         return generate_influx(chance) if kind < 0.75 else writes.generate_write(chance)
 
     def compare(self, case):
-        if self.is_held_back(case):
-            # A smaller case of the reducer.
-            return None
         difference = self.compare_once(case)
         if difference and difference.kind[0] == "data" and not views.has_time(case):
             # The clock may have passed a sample between two requests.

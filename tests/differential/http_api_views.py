@@ -74,7 +74,7 @@ def route_of(case):
     path = re.sub("^/+", "/", case["path"]).rstrip("/") or "/"
     for prefix in ("/prometheus", "/graphite"):
         if path.startswith(prefix + "/"):
-            path = path[len(prefix):]
+            path = re.sub("^/+", "/", path[len(prefix):])
     return path
 
 

@@ -46,7 +46,7 @@ class Campaign(QueryCampaign):
 
     def make_peer(self, directory):
         return servers.start_victoriametrics(directory, self.options.peer, "-search.disableCache",
-                                             "-search.latencyOffset=1ms", "-search.maxQueryDuration=10s")
+                                             "-search.latencyOffset=1ms", "-search.maxQueryDuration=2s")
 
     def fill(self, port):
         for body in self.bodies:
@@ -87,7 +87,8 @@ def order_key(case):
     if "time" not in case.parameters:
         return None
     if ORDERED.match(case.query):
-        return lambda name, points: f"{float(points[-1][1]):.9g}"
+        # 0 and -0 are equal.
+        return lambda name, points: f"{float(points[-1][1]) + 0.0:.9g}"
     found = ORDERED_LABELS.match(case.query)
     if not found:
         return None

@@ -42,7 +42,7 @@ class Campaign(QueryCampaign):
 
     def make_peer(self, directory):
         flags = [f"--enable-feature=native-histograms,{FEATURES}"] if self.is_newer else []
-        return servers.start_prometheus(directory, self.options.peer, "--query.timeout=10s", *flags)
+        return servers.start_prometheus(directory, self.options.peer, "--query.timeout=2s", *flags)
 
     def fill(self, port):
         for body in self.bodies:
@@ -75,7 +75,8 @@ def order_key(case):
     if "by_label" in case.query:
         return lambda name, points: name
     # Values whose last digits differ are in any order.
-    return lambda name, points: f"{float(points[-1][1]):.9g}" if isinstance(points[-1][1], str) else ""
+    # 0 and -0 are equal.
+    return lambda name, points: f"{float(points[-1][1]) + 0.0:.9g}" if isinstance(points[-1][1], str) else ""
 
 
 def is_version_2(program):

@@ -3,11 +3,13 @@
 import collections
 import json
 import math
+import re
 
 from campaign import Difference
 
 RELATIVE_TOLERANCE = 1e-9
 DETAIL_LENGTH_MAX = 600
+OMITTED = re.compile(r"\d+ more (warning|info) annotations omitted$")
 
 
 class Reply:
@@ -89,17 +91,28 @@ def compare_replies(quipu, peer, is_exact=True, has_notes=True, has_equal_rows=F
             return differ(found[0], f"{name} {found[1]}", f"{name} {found[2]}")
     if order_key and quipu.ordered(order_key) != peer.ordered(order_key):
         return differ("order", str(quipu.names), str(peer.names))
-    if has_notes and (quipu_notes := without_repetitions(quipu.notes, peer.notes)) != peer.notes:
+    if has_notes and sorted(quipu_notes := without_repetitions(quipu.notes, peer.notes)) != sorted(peer.notes):
         return differ("notes", f"notes {[one for one in quipu_notes if one not in peer.notes]}",
                       f"notes {[one for one in peer.notes if one not in quipu_notes]}")
     return None
 
 
 def without_repetitions(notes, peer_notes):
-    """Quipu's notes without those that repeat the text of another at another position: Prometheus keeps one."""
+    """Quipu's notes without those that repeat the text of another at another position: Prometheus keeps one.
+
+    Of many notes of a level Prometheus shows any ten: where both leave some out, all of the level count as equal."""
+    for level in ("warning", "info"):
+        if all(any(OMITTED.match(note) and level in note for note in one) for one in (notes, peer_notes)):
+            own = [note for note in notes if not is_of_level(note, level)]
+            return without_repetitions(own, [note for note in peer_notes if not is_of_level(note, level)]) + \
+                [note for note in peer_notes if is_of_level(note, level)]
     texts = collections.Counter(map(note_text, notes))
     told = set(map(note_text, peer_notes))
     return [note for note in notes if note in peer_notes or texts[note_text(note)] == 1 or note_text(note) not in told]
+
+
+def is_of_level(note, level):
+    return note.startswith(f"PromQL {level}") or bool(OMITTED.match(note) and level in note)
 
 
 def note_text(note):

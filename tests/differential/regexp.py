@@ -3,7 +3,6 @@
 import csv
 import io
 import json
-import os
 import pathlib
 import random
 import re
@@ -19,11 +18,6 @@ from regexp_patterns import draw_pattern, draw_template, draw_texts
 PROGRAM = pathlib.Path(__file__).resolve().parent.parent / "clients" / "go-regexp"
 TIME = str(START_MS // 1000)
 FLUX_TEXTS = 12
-# Open faults, which the campaign leaves out unless QUIPU_DIFFERENTIAL_ALL is 1.
-FAULTY_FLUX_TEMPLATES = re.compile(r"\$(?![$\w{])|\$\{\w*[^\w}]|\$\{\}|\$\w*[^\x00-\x7f]|\$\{\w*$")
-FAULTY_INFLUXQL_PATTERNS = re.compile(r"\\Q")
-FAULTY_NESTING = 200
-SHOWS_ALL = os.environ.get("QUIPU_DIFFERENTIAL_ALL") == "1"
 INVALID = object()
 
 
@@ -81,12 +75,6 @@ class Campaign(BaseCampaign):
             # A backslash at the end escapes the delimiter, whatever stands before it.
             pattern = pattern.rstrip("\\") or "a"
         template = draw_template(chance) if PLACES[place].has_template else ""
-        if not SHOWS_ALL and place.startswith("flux") and FAULTY_FLUX_TEMPLATES.search(template):
-            template = "-$1"
-        if not SHOWS_ALL and place.startswith("influxql"):
-            pattern = FAULTY_INFLUXQL_PATTERNS.sub("q", pattern)
-        if not SHOWS_ALL and place.endswith("~") and pattern.count("(") > FAULTY_NESTING:
-            pattern = "a"
         return Case(place, pattern, template)
 
     # Go's answers
@@ -143,6 +131,10 @@ class Campaign(BaseCampaign):
                           f"answers {json.dumps(right, ensure_ascii=False)[:600]}")
 
     def reductions(self, case):
+        # A backslash at the end escapes the delimiter.
+        return (smaller for smaller in self.smaller_cases(case) if not smaller.pattern.endswith("\\"))
+
+    def smaller_cases(self, case):
         if case.template:
             yield Case(case.place, case.pattern, "")
             for at in range(len(case.template)):

@@ -12,6 +12,7 @@ import urllib.parse
 
 START_SECONDS_MAX = 120
 REQUEST_SECONDS_MAX = 120
+GO_MEMORY_LIMIT = "1GiB"  # Prometheus takes 10 GB without it, as its garbage waits for a larger heap.
 LISTENERS = ("http", "redis", "postgres", "influx")
 POSTGRES_DIRECTORIES = ("/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/17/bin")
 
@@ -34,6 +35,7 @@ class Server:
         self.ports = ports
         self.log = pathlib.Path(directory) / (pathlib.Path(self.arguments[0]).name + ".log")
         with open(self.log, "ab") as log:
+            popen.setdefault("env", {**os.environ, "GOMEMLIMIT": GO_MEMORY_LIMIT})
             self.child = subprocess.Popen(self.arguments, stdout=log, stderr=subprocess.STDOUT,
                                           stdin=subprocess.DEVNULL, **popen)
         deadline = time.monotonic() + START_SECONDS_MAX
