@@ -493,8 +493,24 @@ fn durations_are_calculated_without_a_flag() -> Result<()> {
         assert_eq!(range("count_over_time(tick[range()])", 120, 0)?, "12");
         assert_eq!(range("count_over_time(tick[range()])", 240, 0)?, "24");
     }
-    let path = format!("/api/v1/query?lookback_delta=0&query=tick&time={}", NOON / 1000);
-    assert_eq!(server.get(&path)?.vector()?.len(), 1);
+    for delta in ["0", "-5m"] {
+        let query = format!("lookback_delta={delta}&query=tick&time={}", NOON / 1000);
+        for path in ["/api/v1/query", "/prometheus//api/v1/query"] {
+            assert_eq!(
+                server.get(&format!("{path}?{query}"))?.vector()?.len(),
+                1,
+                "{path} {delta}"
+            );
+        }
+    }
+    // The first value counts, also if it is empty.
+    let answer = server.get("/api/v1/query?query=tick&time=&time=x")?;
+    assert_eq!(answer.status, 200, "{}", answer.excerpt());
+    // VictoriaMetrics refuses durations below a millisecond.
+    for parameter in ["step=0", "step=-1", "max_lookback=0"] {
+        let answer = server.get(&format!("/metricsql/api/v1/query?query=tick&{parameter}"))?;
+        assert_eq!(answer.status, 400, "{parameter}: {}", answer.excerpt());
+    }
     server.stop()
 }
 
@@ -606,6 +622,14 @@ fn csv_is_imported_as_victoriametrics_does() -> Result<()> {
         "{}",
         bad.text()
     );
+    let names = percent("1:label:__name__,2:metric:m2");
+    let path = format!("/api/v1/import/csv?format={names}");
+    assert_eq!(server.post(&path, "one,1\ntwo,2\n,3\n")?.status, 204);
+    for (name, value) in [("one", 1), ("two", 2), ("m2", 3)] {
+        let text = server.get(&format!("/api/v1/export?match[]={name}"))?.text();
+        let line: Value = serde_json::from_str(&text)?;
+        assert_eq!(line["values"], json!([value]), "{text}");
+    }
     let none = server.post("/api/v1/import/csv?format=1:label:a", "x\n")?;
     assert!(none.status == 400 && none.text().contains("no metric column"), "{}", none.text());
     // Without a time, in whole milliseconds: VictoriaMetrics skips others.

@@ -550,6 +550,21 @@ fn fill_or_yield(left: &mut Series, rights: &mut [Series]) {
 mod tests {
     use super::*;
 
+    #[test]
+    fn a_filled_gap_is_a_gap_for_others() {
+        let one = |name: &str, values: [f64; 2]| {
+            let labels = Labels::from_pairs(&[("__name__", name)]);
+            Series { labels, values: values.to_vec() }
+        };
+        let nan = f64::NAN;
+        let mut rights = [one("a", [1.0, 2.0]), one("b", [3.0, 4.0])];
+        let mut lefts = [one("a", [nan, 9.0]), one("b", [nan, nan])];
+        lefts.iter_mut().for_each(|left| fill_or_yield(left, &mut rights));
+        assert_eq!(lefts[0].values, [1.0, 9.0]);
+        assert!(lefts[1].values[0] == 3.0 && lefts[1].values[1].is_nan(), "{:?}", lefts[1].values);
+        assert!(rights.iter().all(|right| right.values.iter().all(|value| value.is_nan())));
+    }
+
     fn series(name: &str, label: &str) -> Vec<Series> {
         let one = |n: i32| {
             let labels = [("__name__", name.to_string()), (label, n.to_string())];
