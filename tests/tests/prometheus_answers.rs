@@ -578,6 +578,21 @@ fn metricsql_is_understood_where_its_clients_look() -> Result<()> {
 }
 
 #[test]
+fn a_column_of_csv_may_name_the_metric() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory)?;
+    let format = percent("1:label:__name__,2:metric:m2");
+    let path = format!("/api/v1/import/csv?format={format}");
+    assert_eq!(server.post(&path, "one,1\ntwo,2\n,3\n")?.status, 204);
+    for (name, value) in [("one", 1), ("two", 2), ("m2", 3)] {
+        let text = server.get(&format!("/api/v1/export?match[]={name}"))?.text();
+        let line: Value = serde_json::from_str(&text)?;
+        assert_eq!(line["values"], json!([value]), "{text}");
+    }
+    server.stop()
+}
+
+#[test]
 fn csv_is_imported_as_victoriametrics_does() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let server = start(&directory)?;
@@ -622,14 +637,6 @@ fn csv_is_imported_as_victoriametrics_does() -> Result<()> {
         "{}",
         bad.text()
     );
-    let names = percent("1:label:__name__,2:metric:m2");
-    let path = format!("/api/v1/import/csv?format={names}");
-    assert_eq!(server.post(&path, "one,1\ntwo,2\n,3\n")?.status, 204);
-    for (name, value) in [("one", 1), ("two", 2), ("m2", 3)] {
-        let text = server.get(&format!("/api/v1/export?match[]={name}"))?.text();
-        let line: Value = serde_json::from_str(&text)?;
-        assert_eq!(line["values"], json!([value]), "{text}");
-    }
     let none = server.post("/api/v1/import/csv?format=1:label:a", "x\n")?;
     assert!(none.status == 400 && none.text().contains("no metric column"), "{}", none.text());
     // Without a time, in whole milliseconds: VictoriaMetrics skips others.
