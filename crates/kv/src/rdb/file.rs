@@ -1,7 +1,7 @@
 //! A whole dump file, walked key by key.
 
 use super::input::{Failure, Input};
-use super::{VERSION_MAX, load};
+use super::{is_known, kind_of, load};
 use crate::config::{GROWTH_MAX, VALUE_SIZE_MAX};
 use crate::value::Value;
 use std::io::Read;
@@ -51,7 +51,7 @@ pub fn walk<E: From<Failure>>(
 ) -> Result<(), E> {
     let mut input = Input::new(source, VALUE_SIZE_MAX + GROWTH_MAX);
     let version = header(&mut input)?;
-    if VERSION_MAX < version {
+    if !is_known(version) {
         return Err(input.corrupt("a version that is not known").into());
     }
     let (mut db, mut expire_ms) = (0, None);
@@ -70,7 +70,7 @@ pub fn walk<E: From<Failure>>(
             word::SLOT_INFO..=word::SIZES => skip(&mut input, next)?,
             kind => {
                 let key = input.string()?;
-                let value = load::value(&mut input, kind)?;
+                let value = load::value(&mut input, kind_of(version, kind))?;
                 let found = Found::Key { db, key, value, expire_ms: expire_ms.take() };
                 each(found, input.offset())?;
             }
@@ -92,7 +92,8 @@ pub(super) fn check(input: &mut Input<'_>, version: u16) -> Result<(), Failure> 
 
 pub(super) fn header(input: &mut Input<'_>) -> Result<u16, Failure> {
     let header: [u8; 9] = input.array()?;
-    let digits = header.strip_prefix(b"REDIS").and_then(|text| std::str::from_utf8(text).ok());
+    let digits = header.strip_prefix(b"REDIS").or_else(|| header.strip_prefix(b"VALKEY"));
+    let digits = digits.and_then(|text| std::str::from_utf8(text).ok());
     let version = digits.and_then(|digits| digits.parse::<u16>().ok());
     version.filter(|version| 0 < *version).ok_or_else(|| input.corrupt("no dump of Redis"))
 }

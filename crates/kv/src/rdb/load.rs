@@ -34,6 +34,7 @@ pub fn value(input: &mut Input<'_>, of: u8) -> Result<Option<Value>, Failure> {
         kind::HASH_LISTPACK_EXPIRING | kind::HASH_LISTPACK_EXPIRING_EARLY => {
             expiring_packed(input, of)?.into_value()
         }
+        kind::HASH_OF_VALKEY => pairs_of_valkey(input)?.into_value(),
         kind::STREAM | kind::STREAM_2 | kind::STREAM_3 => stream::load(input, of)?.into_value(),
         kind::MODULE_2 => {
             skip_module(input)?;
@@ -84,7 +85,13 @@ fn skip_elements(input: &mut Input<'_>, of: u8) -> Result<(), Failure> {
         input.u64()?;
     }
     let known = [kind::LIST, kind::SET, kind::LIST_QUICKLIST, kind::LIST_QUICKLIST_2, kind::ZSET];
-    let pairs = [kind::ZSET_2, kind::HASH, kind::HASH_EXPIRING, kind::HASH_EXPIRING_EARLY];
+    let pairs = [
+        kind::ZSET_2,
+        kind::HASH,
+        kind::HASH_EXPIRING,
+        kind::HASH_EXPIRING_EARLY,
+        kind::HASH_OF_VALKEY,
+    ];
     if !known.contains(&of) && !pairs.contains(&of) {
         return Err(input.corrupt("unknown type of value"));
     }
@@ -100,6 +107,10 @@ fn skip_elements(input: &mut Input<'_>, of: u8) -> Result<(), Failure> {
             kind::ZSET => drop(text_score(input)?),
             kind::ZSET_2 => drop(input.u64()?),
             kind::HASH | kind::HASH_EXPIRING | kind::HASH_EXPIRING_EARLY => input.skip_string()?,
+            kind::HASH_OF_VALKEY => {
+                input.skip_string()?;
+                input.u64()?;
+            }
             _ => {}
         }
     }
@@ -307,6 +318,24 @@ fn expiring_pairs(input: &mut Input<'_>, of: u8) -> Result<Hash, Failure> {
                 set_expiry(input, &mut hash, &field, first.saturating_add(expiry - 1))?;
             }
             _ => set_expiry(input, &mut hash, &field, expiry)?,
+        }
+    }
+    Ok(hash)
+}
+
+/// Fields, values and when each expires, -1 if never.
+fn pairs_of_valkey(input: &mut Input<'_>) -> Result<Hash, Failure> {
+    let mut hash = Hash::default();
+    for _ in 0..input.length()? {
+        let (field, value) = (input.string()?, input.string()?);
+        let expire_ms = input.i64()?;
+        insert(input, &mut hash, &field, &value)?;
+        input.may_take(hash.heap_size())?;
+        if expire_ms != -1 {
+            // Valkey takes later ones than Redis.
+            let expire_ms = u64::try_from(expire_ms.min(Hash::EXPIRY_MAX_MS));
+            let expire_ms = expire_ms.map_err(|_| input.corrupt("an expiry that is no time"))?;
+            set_expiry(input, &mut hash, &field, expire_ms)?;
         }
     }
     Ok(hash)

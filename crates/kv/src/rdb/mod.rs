@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! payload   type u8 │ value │ version u16 │ CRC-64 of all before
-//! file      "REDIS" version, 4 digits │ words and keys with values │ 255 │ CRC-64 of all before
+//! file      "REDIS" version, 4 digits, or "VALKEY" version, 3 digits │ words and keys with values │ 255 │ CRC-64 of all before
 //! ```
 //! Versions up to 12 are read, with every encoding that Redis has had since version 6. Version 10 is
 //! written, which Redis 7.0 reads. Hashes whose fields expire are of version 12, which only 7.4 reads: in
@@ -34,6 +34,8 @@ use input::Input;
 
 /// The newest version that is read.
 pub(crate) const VERSION_MAX: u16 = 12;
+/// The version that Valkey 9 writes: Redis' version 11, with a type of its own for hashes.
+const VERSION_OF_VALKEY: u16 = 80;
 /// The version of what is written.
 const VERSION: u16 = 10;
 /// The same of what that has no words for.
@@ -67,6 +69,21 @@ mod kind {
     pub const HASH_LISTPACK_EXPIRING_EARLY: u8 = 23;
     pub const HASH_EXPIRING: u8 = 24;
     pub const HASH_LISTPACK_EXPIRING: u8 = 25;
+    /// Number 22 in dumps of Valkey.
+    pub const HASH_OF_VALKEY: u8 = 200;
+}
+
+/// Whether dumps of that version can be read.
+fn is_known(version: u16) -> bool {
+    version <= VERSION_MAX || version == VERSION_OF_VALKEY
+}
+
+/// The type of a value that a dump of that version numbers so.
+fn kind_of(version: u16, number: u8) -> u8 {
+    match number {
+        kind::HASH_EXPIRING_EARLY if version == VERSION_OF_VALKEY => kind::HASH_OF_VALKEY,
+        number => number,
+    }
 }
 
 /// Why a payload is refused.
@@ -118,16 +135,17 @@ pub fn restore(payload: &[u8], size_max: usize) -> Result<Value, Refusal> {
     let (version, crc) = footer.split_at(2);
     let version = version.first_chunk::<2>().map_or(u16::MAX, |two| u16::from_le_bytes(*two));
     let crc = crc.first_chunk::<8>().map_or(0, |eight| u64::from_le_bytes(*eight));
-    if VERSION_MAX < version || crc64(crc64(0, body), &footer[..2]) != crc {
+    if !is_known(version) || crc64(crc64(0, body), &footer[..2]) != crc {
         return Err(Refusal::Frame);
     }
     let mut source = body;
     let mut input = Input::new(&mut source, size_max);
     let kind = input.u8().map_err(|_| Refusal::Value)?;
-    let value = load::value(&mut input, kind).map_err(|failure| match failure {
-        Failure::TooLarge { .. } => Refusal::TooLarge,
-        Failure::Io(_) | Failure::Corrupt { .. } | Failure::Checksum { .. } => Refusal::Value,
-    })?;
+    let value =
+        load::value(&mut input, kind_of(version, kind)).map_err(|failure| match failure {
+            Failure::TooLarge { .. } => Refusal::TooLarge,
+            Failure::Io(_) | Failure::Corrupt { .. } | Failure::Checksum { .. } => Refusal::Value,
+        })?;
     let is_whole = input.is_at_end().map_err(|_| Refusal::Value)?;
     value.filter(|value| is_whole && !value.is_empty()).ok_or(Refusal::Value)
 }
