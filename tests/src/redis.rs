@@ -117,6 +117,14 @@ impl RedisClient {
         Ok(reply)
     }
 
+    /// What the server sends next: a message, or a command that a monitor sees.
+    ///
+    /// # Errors
+    /// When the server hung up.
+    pub fn next_message(&mut self) -> Result<Reply> {
+        self.reply()
+    }
+
     fn reply(&mut self) -> Result<Reply> {
         let mut line = Vec::new();
         self.0.read_until(b'\n', &mut line)?;
@@ -124,19 +132,20 @@ impl RedisClient {
             String::from_utf8_lossy(line.strip_suffix(b"\r\n").context("hung up")?).into_owned();
         let (kind, rest) = line.split_at(1);
         Ok(match (kind, rest) {
-            ("+", _) => Reply::Text(rest.to_owned()),
+            ("+" | "," | "(", _) => Reply::Text(rest.to_owned()),
             ("-", _) => Reply::Text(line),
             (":", _) => Reply::Int(rest.parse()?),
-            ("$" | "*", "-1") => Reply::Null,
-            ("$", _) => {
+            ("#", _) => Reply::Int(i64::from(rest == "t")),
+            ("$" | "*", "-1") | ("_", _) => Reply::Null,
+            ("$" | "=", _) => {
                 let mut bytes = vec![0; rest.parse::<usize>()? + 2];
                 self.0.read_exact(&mut bytes)?;
                 bytes.truncate(bytes.len() - 2);
                 // Each byte one letter, so that nothing is lost.
                 Reply::Text(bytes.into_iter().map(char::from).collect())
             }
-            ("*", _) => {
-                let count: usize = rest.parse()?;
+            ("*" | "~" | ">" | "%", _) => {
+                let count = rest.parse::<usize>()? * if kind == "%" { 2 } else { 1 };
                 Reply::List((0..count).map(|_| self.reply()).collect::<Result<_>>()?)
             }
             _ => bail!("no answer: {line}"),

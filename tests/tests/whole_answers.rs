@@ -132,13 +132,13 @@ fn failed_portals_cannot_be_run_again() -> Result<()> {
     server.stop()
 }
 
-fn with_redis(directory: &Path) -> Launch {
+pub fn with_redis(directory: &Path) -> Launch {
     let launch = Launch::new(directory).flag("redis-listen", "127.0.0.1:0");
     launch.flag("redis.enable-debug-command", "local")
 }
 
 /// Flips a bit of a value in the segments of keys.
-fn flip_value(directory: &Path, value: &str) -> Result<()> {
+pub fn flip_value(directory: &Path, value: &str) -> Result<()> {
     let all = std::fs::read_dir(directory.join("keys"))?;
     let all: Vec<PathBuf> = all.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;
     for path in all.iter().filter(|path| path.extension().is_some_and(|end| end == "cold")) {

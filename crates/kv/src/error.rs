@@ -29,6 +29,10 @@ pub const SYNTAX: CommandError = CommandError(Cow::Borrowed("ERR syntax error"))
 /// An argument is no 64-bit integer.
 pub const NOT_INTEGER: CommandError =
     CommandError(Cow::Borrowed("ERR value is not an integer or out of range"));
+/// A 64-bit integer has no place in 32 bits.
+pub const BEYOND_32_BITS: CommandError = CommandError(Cow::Borrowed(
+    "ERR value is out of range, value must between -2147483648 and 2147483647",
+));
 /// An argument is no float.
 pub const NOT_FLOAT: CommandError = CommandError(Cow::Borrowed("ERR value is not a valid float"));
 /// There is no such key, where one is needed.

@@ -473,7 +473,10 @@ impl Keyspace {
                 self.before_change(number);
                 number
             }
-            None => self.insert(db, key, T::default().into_value(), NEVER),
+            None => {
+                self.event(EVENT_NEW, "new", db, key);
+                self.insert(db, key, T::default().into_value(), NEVER)
+            }
         };
         let slot = self.slots.get_mut(number).ok_or_else(vanished)?;
         T::of_mut(&mut slot.value).ok_or(WRONG_TYPE)
@@ -525,7 +528,10 @@ impl Keyspace {
                 self.discard(old);
                 number
             }
-            None => self.insert(db, key, value, expire_ms),
+            None => {
+                self.event(EVENT_NEW, "new", db, key);
+                self.insert(db, key, value, expire_ms)
+            }
         };
         if has_fields {
             self.note_field_expiry(db, key);

@@ -4,7 +4,7 @@ use super::{ALL_KEYS, Command, FAST, Group, Keys, ONE_KEY, READONLY, TWO_KEYS, W
 use crate::call::Call;
 use crate::error::{CommandError, NO_KEY, SYNTAX};
 use crate::glob;
-use crate::keyspace::{EVENT_GENERIC, Expire, check_corrupt};
+use crate::keyspace::{EVENT_GENERIC, EVENT_NEW, Expire, check_corrupt};
 use crate::number::int_arg;
 use crate::slots::{LAST_EXPIRY, NEVER};
 
@@ -250,6 +250,10 @@ fn rename_to(call: &mut Call<'_>) -> Result<bool, CommandError> {
     }
     let Some((value, expire_ms)) = call.keys.take(call.db, from)? else { return Ok(false) };
     let expire = if expire_ms == NEVER { Expire::Never } else { Expire::At(expire_ms) };
+    if call.keys.events_wanted & EVENT_NEW != 0 && call.keys.exists(call.db, to)? {
+        // The old key is deleted first.
+        call.event(EVENT_NEW, "new", to);
+    }
     call.keys.place(call.db, to, value, expire)?;
     call.log(&[b"del", from]);
     call.log_key(to)?;

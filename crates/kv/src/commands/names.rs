@@ -2,8 +2,8 @@
 
 use super::{Command, FAST, Group, Keys, ONE_KEY, TWO_KEYS, WRITE, command};
 use crate::call::Call;
-use crate::error::{CommandError, NOT_INTEGER, SYNTAX};
-use crate::keyspace::{EVENT_GENERIC, Expire};
+use crate::error::{BEYOND_32_BITS, CommandError, SYNTAX};
+use crate::keyspace::{EVENT_GENERIC, EVENT_NEW, Expire};
 use crate::number::{int_arg, parse_i64};
 use crate::slots::NEVER;
 
@@ -22,7 +22,7 @@ const SAME: CommandError =
 
 /// A database's number.
 fn db_arg(call: &Call<'_>, text: &[u8]) -> Result<u8, CommandError> {
-    let number = i32::try_from(int_arg(text)?).map_err(|_| NOT_INTEGER)?;
+    let number = i32::try_from(int_arg(text)?).map_err(|_| BEYOND_32_BITS)?;
     let number = u8::try_from(number).map_err(|_| NO_DB)?;
     match usize::from(number) < call.keys.database_count() {
         true => Ok(number),
@@ -55,13 +55,18 @@ fn copy(call: &mut Call<'_>) -> Result<(), CommandError> {
         return Ok(());
     };
     let expire_ms = call.keys.expire_of(call.db, from)?.unwrap_or(NEVER);
-    if call.keys.exists(db, to)? && !replaces {
+    let is_there = call.keys.exists(db, to)?;
+    if is_there && !replaces {
         call.out.int(0);
         return Ok(());
     }
     let expire = if expire_ms == NEVER { Expire::Never } else { Expire::At(expire_ms) };
     call.keys.put(db, to, value, expire)?;
     call.log_key_in(db, to)?;
+    if is_there {
+        // The old key is deleted first.
+        call.keys.event(EVENT_NEW, "new", db, to);
+    }
     call.keys.event(EVENT_GENERIC, "copy_to", db, to);
     call.out.int(1);
     Ok(())

@@ -4,6 +4,7 @@ use super::container::{self, Subcommand};
 use super::{Command, FAST, Group, Keys, LOADING, READONLY, STALE, command};
 use crate::call::Call;
 use crate::error::CommandError;
+use crate::number::int_arg;
 use crate::value::Value;
 
 const SECOND: Keys = Keys::Range { first: 2, last: 2, step: 1 };
@@ -104,6 +105,14 @@ fn ref_count(call: &mut Call<'_>) -> Result<(), CommandError> {
 fn lolwut(call: &mut Call<'_>) -> Result<(), CommandError> {
     const STRINGS: usize = 12;
     const KNOTS: usize = 6;
+    if let [_, word, version, sizes @ ..] = call.args
+        && word.eq_ignore_ascii_case(b"version")
+    {
+        let has_sizes = matches!(int_arg(version)?, 5 | 6);
+        for size in sizes.iter().take(if has_sizes { 3 } else { 0 }) {
+            int_arg(size)?;
+        }
+    }
     let mut text = String::new();
     text += &"═".repeat(STRINGS * 4 + 3);
     let knots: Vec<u64> = (0..STRINGS * KNOTS).map(|_| call.keys.random()).collect();

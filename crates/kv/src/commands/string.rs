@@ -479,7 +479,11 @@ fn lcs(call: &mut Call<'_>) -> Result<(), CommandError> {
     let words = "ERR The specified keys must contain string values";
     let mut texts = Vec::new();
     for key in &call.args[1..3] {
-        let text = call.keys.get::<Str>(call.db, key).map_err(|_| CommandError::new(words))?;
+        let text =
+            call.keys.get::<Str>(call.db, key).map_err(|error| match error == WRONG_TYPE {
+                true => CommandError::new(words),
+                false => error,
+            })?;
         texts.push(text.map(|text| text.bytes().into_owned()).unwrap_or_default());
     }
     if wants_len && wants_idx {

@@ -76,6 +76,16 @@ impl Keyspace {
         }
     }
 
+    /// Takes the events from `start` to `end` back: the command that they are about failed.
+    pub fn drop_events(&mut self, start: usize, end: usize) {
+        self.events.drain(start..end.min(self.events.len()));
+    }
+
+    /// How many events wait for [`Keyspace::take_events`].
+    pub fn event_count(&self) -> usize {
+        self.events.len()
+    }
+
     /// The events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)

@@ -68,9 +68,9 @@ impl Answer {
         self.text_line(b'+', text);
     }
 
-    /// An error.
+    /// An error; line ends behind it are left out, as Redis does.
     pub fn error(&mut self, text: &str) {
-        self.text_line(b'-', text);
+        self.text_line(b'-', text.trim_end_matches(['\r', '\n']));
     }
 
     /// An integer.

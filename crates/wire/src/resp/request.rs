@@ -12,6 +12,9 @@ use std::ops::Range;
 /// Longest line: an inline command, or the head of an array or of a bulk string.
 const LINE_SIZE_MAX: usize = 64 << 10;
 
+/// Digits of a length; one with more is beyond all limits.
+const DIGITS_MAX: usize = 18;
+
 /// Arguments for which memory is kept between commands.
 const KEPT_ARGUMENTS_MAX: usize = 1024;
 
@@ -175,10 +178,26 @@ fn number_line(
     Ok(Some((integer(digits), start + end + 2)))
 }
 
+/// A length in its only spelling: no sign `+`, no zeros before it.
 fn integer(digits: &[u8]) -> Option<i64> {
-    let text = std::str::from_utf8(digits).ok()?;
-    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    text.parse().ok().filter(|_| is_plain)
+    let (is_negative, magnitude) = match digits {
+        [b'-', magnitude @ ..] => (true, magnitude),
+        magnitude => (false, magnitude),
+    };
+    match magnitude {
+        [b'0'] if !is_negative => return Some(0),
+        [b'1'..=b'9', ..] if magnitude.len() <= DIGITS_MAX => {}
+        _ => return None,
+    }
+    let mut number: i64 = 0;
+    for &byte in magnitude {
+        let digit = byte.wrapping_sub(b'0');
+        if 9 < digit {
+            return None;
+        }
+        number = number * 10 + i64::from(digit);
+    }
+    Some(if is_negative { -number } else { number })
 }
 
 /// The words of a line, quotes and their escapes undone; none when a quote has no end.

@@ -204,6 +204,7 @@ pub(super) fn bitfield(call: &mut Call<'_>) -> Result<(), CommandError> {
     };
     let key = call.args[1];
     let (bytes, mut has_changed) = grow(call, key, end.div_ceil(8))?;
+    let mut is_written = false;
     let mut answers = Vec::with_capacity(operations.len());
     for Operation { action, width, offset, overflow } in operations {
         let before = read(bytes, offset, width);
@@ -222,11 +223,14 @@ pub(super) fn bitfield(call: &mut Call<'_>) -> Result<(), CommandError> {
             continue;
         };
         write(bytes, offset, width, after);
+        is_written = true;
         has_changed |= before != after;
         answers.push(Some(if matches!(action, Action::Set(_)) { before } else { after }));
     }
     if has_changed {
         call.modified(key);
+    }
+    if has_changed && is_written {
         call.event(EVENT_STRING, "setbit", key);
     }
     answer(call, &answers);

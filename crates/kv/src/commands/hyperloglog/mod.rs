@@ -72,10 +72,12 @@ fn pfadd(call: &mut Call<'_>) -> Result<(), CommandError> {
     }
     if has_changed {
         call.modified(key);
-        call.event(EVENT_STRING, "pfadd", key);
     }
     if let Some(error) = failed {
         return Err(error.into());
+    }
+    if has_changed {
+        call.event(EVENT_STRING, "pfadd", key);
     }
     call.out.int(i64::from(has_changed));
     Ok(())

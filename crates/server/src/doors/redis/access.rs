@@ -262,9 +262,21 @@ fn variant(info: &Info, args: &[&[u8]], flags: u32) -> u32 {
     match info.name {
         "set" if says(b"get") => RW | ACCESS | UPDATE,
         "set" => OW | UPDATE,
-        "bitfield" if says(b"set") || says(b"incrby") => RW | ACCESS | UPDATE,
-        "bitfield" => RO | ACCESS,
+        "bitfield" if only_gets(args.get(2..).unwrap_or_default()) => RO | ACCESS,
+        "bitfield" => RW | ACCESS | UPDATE,
         _ => flags,
+    }
+}
+
+/// Whether operations of `BITFIELD` only read. What is none counts as a write.
+fn only_gets(mut operations: &[&[u8]]) -> bool {
+    loop {
+        operations = match operations {
+            [] => return true,
+            [word, _, _, rest @ ..] if word.eq_ignore_ascii_case(b"get") => rest,
+            [word, _, rest @ ..] if word.eq_ignore_ascii_case(b"overflow") => rest,
+            _ => return false,
+        };
     }
 }
 

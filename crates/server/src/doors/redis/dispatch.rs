@@ -6,6 +6,7 @@ use super::acl::selector::Refusal;
 use super::commands::{Flow, describe, transactions};
 use super::connection::Redis;
 use super::hub::{Blocked, Hub};
+use super::misses::note_misses;
 use super::out::Out;
 use super::registry::Place;
 use super::replication::feed;
@@ -20,6 +21,7 @@ use super::timeseries;
 use kv::commands::{
     ADMIN, DENY_OOM, Group, Info, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR, WRITE,
 };
+use kv::keyspace::EVENT_KEY_MISS;
 use kv::{Call, CommandError, Keyspace, Mode, Reply as _};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -75,7 +77,7 @@ impl Redis {
             Err(_) if is_http(args) => Flow::Close,
             Err(error) => {
                 let is_exec = args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec"));
-                let error = if is_exec { give_up(session, keys, hub, &error) } else { error };
+                let error = if is_exec { give_up(session, keys, hub, args, &error) } else { error };
                 if let Some(transaction) = &mut session.transaction {
                     transaction.is_spoiled = true;
                 }
@@ -360,6 +362,10 @@ impl Redis {
         if is_first && !hub.monitors.is_empty() {
             show_monitors(session, keys, hub, info, args);
         }
+        let missed = match keys.events_wanted & EVENT_KEY_MISS {
+            0 => 0..0,
+            _ => note_misses(keys, session.db, info, args),
+        };
         keys.is_writing = info.is(WRITE);
         keys.leaves_trace = known.0.leaves_trace && (!session.is_traceless || info.name == "touch");
         let (session, keys, hub) = (&mut *session, &mut *keys, &mut *hub);
@@ -367,6 +373,9 @@ impl Redis {
         let mut flow = run_place(&mut context, known.0.place);
         let Context { session, keys, hub, .. } = context;
         if flow == Flow::Wait {
+            if !hub.monitors.is_empty() {
+                show_monitors(session, keys, hub, info, args);
+            }
             return flow;
         }
         if mode != Mode::Client
@@ -383,18 +392,8 @@ impl Redis {
             self.tell_replicas_in_turn(keys, session.db, args);
         }
         if let Some(b'-') = session.out.0.bytes().get(before) {
-            let text = session.out.0.bytes().get(before + 1..).unwrap_or_default();
-            if session.is_primary && mode != Mode::Client {
-                self.note_refused(args, text);
-            }
-            let counted = &session.counted_error;
-            if !is_first || counted.is_empty() || !text.starts_with(counted) {
-                hub.stats.error(text);
-            }
-            hub.stats.commands[number].failed += 1;
-            if session.is_script {
-                session.counted_error = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
-            }
+            keys.drop_events(missed.start, missed.end);
+            self.note_error(session, hub, known, args, (mode, before));
         }
         if !is_first && !hub.monitors.is_empty() {
             show_monitors(session, keys, hub, info, args);
@@ -408,6 +407,30 @@ impl Redis {
             hub.note_reads(session.id, &read);
         }
         flow
+    }
+
+    /// Counts the error that a command answered, from the byte `before` on.
+    fn note_error(
+        &self,
+        session: &mut Session,
+        hub: &mut Hub,
+        known: Known,
+        args: &[&[u8]],
+        (mode, before): (Mode, usize),
+    ) {
+        let text = session.out.0.bytes().get(before + 1..).unwrap_or_default();
+        if session.is_primary && mode != Mode::Client {
+            self.note_refused(args, text);
+        }
+        let counted = &session.counted_error;
+        let is_script = known.info().group == Group::Scripting;
+        if !is_script || counted.is_empty() || !text.starts_with(counted) {
+            hub.stats.error(text);
+        }
+        hub.stats.commands[known.0.number].failed += 1;
+        if session.is_script {
+            session.counted_error = text.strip_suffix(b"\r\n").unwrap_or(text).to_vec();
+        }
     }
 
     /// Tells others what a client's command changed, and serves those who wait for it.
@@ -480,10 +503,15 @@ fn give_up(
     session: &mut Session,
     keys: &mut Keyspace,
     hub: &mut Hub,
+    args: &[&[u8]],
     reason: &CommandError,
 ) -> CommandError {
     if session.transaction.is_some() {
         transactions::abort(session, keys, hub);
+    }
+    if let Some(known) = Known::find(args).filter(|_| !hub.monitors.is_empty()) {
+        // Monitors have seen MULTI; this shows that the transaction is over.
+        show_monitors(session, keys, hub, known.info(), args);
     }
     let words = reason.0.strip_prefix("ERR ").unwrap_or(&reason.0);
     CommandError::new(format!("EXECABORT Transaction discarded because of: {words}"))

@@ -26,6 +26,7 @@ mod hub;
 mod input;
 mod latency;
 mod metrics;
+mod misses;
 mod out;
 mod pause;
 #[cfg(test)]

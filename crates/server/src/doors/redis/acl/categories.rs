@@ -35,6 +35,10 @@ pub const NAMES: &[&str] = &[
 const BESIDE: &[(&str, &[&str])] = &[
     ("client", &["-connection"]),
     ("function", &["-scripting"]),
+    ("object", &["-keyspace", "-read"]),
+    ("script", &["-scripting"]),
+    ("xgroup", &["-stream", "-write"]),
+    ("xinfo", &["-stream", "-read"]),
     ("pubsub", &["-pubsub"]),
     ("pubsub|help", &["-pubsub"]),
     ("wait", &["-keyspace", "-blocking", "connection"]),

@@ -276,14 +276,14 @@ fn hash_arg(text: &[u8]) -> Result<String, String> {
 /// In the words that clients know.
 pub fn whole_rules(rules: &[&[u8]]) -> Result<Vec<Vec<u8>>, String> {
     let mut whole: Vec<Vec<u8>> = Vec::new();
-    let mut open: Option<Vec<u8>> = None;
+    let (mut open, mut first): (Option<Vec<u8>>, &[u8]) = (None, &[]);
     for rule in rules {
         match &mut open {
             Some(selector) => {
                 selector.push(b' ');
                 selector.extend_from_slice(rule);
             }
-            None if rule.starts_with(b"(") => open = Some(rule.to_vec()),
+            None if rule.starts_with(b"(") => (open, first) = (Some(rule.to_vec()), rule),
             None => whole.push(rule.to_vec()),
         }
         if open.as_ref().is_some_and(|selector| selector.ends_with(b")")) {
@@ -291,9 +291,9 @@ pub fn whole_rules(rules: &[&[u8]]) -> Result<Vec<Vec<u8>>, String> {
         }
     }
     match open {
-        Some(selector) => Err(format!(
+        Some(_) => Err(format!(
             "ERR Unmatched parenthesis in acl selector starting at '{}'.",
-            String::from_utf8_lossy(&selector)
+            String::from_utf8_lossy(first)
         )),
         None => Ok(whole),
     }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 /// Rules on commands, keys and channels of one set.
 const RULES_MAX: usize = 10_000;
+const ALL_KEYS: &str = "Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns";
 
 /// Why something is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +94,7 @@ impl Selector {
             }
             b"allcommands" | b"+@all" => self.set_all(true),
             b"nocommands" | b"-@all" => self.set_all(false),
+            [b'~' | b'%', ..] if self.has_all_keys => return Err(ALL_KEYS.to_owned()),
             [b'~', ..] => self.add_key(&rule[1..], true, true)?,
             [b'%', ..] => self.add_key_with_letters(&rule[1..])?,
             [b'&', ..] => self.add_channel(&rule[1..])?,
@@ -129,9 +131,6 @@ impl Selector {
 
     fn add_key(&mut self, pattern: &[u8], reads: bool, writes: bool) -> Result<(), String> {
         check_pattern(pattern)?;
-        if self.has_all_keys {
-            return Err("Adding a pattern after the * pattern (or the 'allkeys' flag) is not valid and does not have any effect. Try 'resetkeys' to start with an empty list of patterns".to_owned());
-        }
         if let Some(known) = self.keys.iter_mut().find(|known| known.pattern == pattern) {
             known.reads |= reads;
             known.writes |= writes;

@@ -1,6 +1,6 @@
 //! `ACL`: users and what they may do.
 
-use super::{DoorCommand, Flow, command, container, help};
+use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
 use crate::doors::redis::acl::categories;
 use crate::doors::redis::acl::selector::Refusal;
 use crate::doors::redis::acl::{self, User};
@@ -10,7 +10,7 @@ use crate::doors::redis::hub::Hub;
 use crate::doors::redis::registry::registry;
 use crate::doors::redis::settings::Settings;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
-use kv::number::parse_i64;
+use kv::number::{int_arg, parse_i64};
 use kv::{CommandError, Keyspace, Reply as _};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,12 +109,7 @@ fn cat(context: &mut Context<'_>) -> Result<Flow, CommandError> {
                 .map(|entry| entry.info.name)
                 .collect()
         }
-        _ => {
-            let name = String::from_utf8_lossy(context.args[1]);
-            return Err(CommandError::new(format!(
-                "ERR unknown subcommand or wrong number of arguments for '{name}'. Try ACL HELP."
-            )));
-        }
+        _ => return Err(misused_subcommand("ACL", context.args[1])),
     };
     let out = &mut context.session.out;
     out.array(names.len());
@@ -126,10 +121,10 @@ fn gen_pass(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let bits = match &context.args[2..] {
         [] => PASSWORD_BITS,
         [text] => {
-            let bits = parse_i64(text).filter(|bits| (1..=PASSWORD_BITS_MAX).contains(bits));
+            let bits = Some(int_arg(text)?).filter(|bits| (1..=PASSWORD_BITS_MAX).contains(bits));
             bits.ok_or(CommandError::new("ERR ACL GENPASS argument must be the number of bits for the output password, a positive number up to 4096"))?
         }
-        _ => return Err(CommandError::arity("acl|genpass")),
+        _ => return Err(misused_subcommand("ACL", context.args[1])),
     };
     let digits = usize::try_from((bits + 3) / 4).unwrap_or(0);
     let mut bytes = vec![0u8; digits.div_ceil(2)];
@@ -286,7 +281,7 @@ impl Redis {
 
 fn get_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let Some(user) = context.hub.acl.user(context.args[2]).cloned() else {
-        context.session.out.null_array();
+        context.session.out.null();
         return Ok(Flow::Next);
     };
     let out = &mut context.session.out;
@@ -365,7 +360,7 @@ fn log(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             let count = parse_i64(text).ok_or(kv::error::NOT_INTEGER)?;
             usize::try_from(count).unwrap_or(0)
         }
-        _ => return Err(CommandError::arity("acl|log")),
+        _ => return Err(misused_subcommand("ACL", context.args[1])),
     };
     let now_ms = context.keys.now_ms();
     let out = &mut context.session.out;

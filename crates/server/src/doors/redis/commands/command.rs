@@ -74,7 +74,7 @@ fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     for name in names {
         match registry().named(name) {
             Some(entry) => describe(out, entry),
-            None => out.null_array(),
+            None => out.null(),
         }
     }
     Ok(Flow::Next)
@@ -94,26 +94,59 @@ const FLAG_NAMES: &[(u32, &str)] = &[
     (flags::SKIP_MONITOR, "skip_monitor"),
     (flags::FAST, "fast"),
     (flags::NO_AUTH, "no_auth"),
-    (flags::MAY_REPLICATE, "may_replicate"),
     (flags::NO_MULTI, "no_multi"),
     (flags::MOVABLE_KEYS, "movablekeys"),
     (flags::ALLOW_BUSY, "allow_busy"),
 ];
+
+/// Flags that clients know and Quipu has no use for.
+const FURTHER_FLAGS: &[(&str, &[&str])] = &[
+    ("asking", &["restore-asking"]),
+    ("no_mandatory_keys", &["eval", "eval_ro", "evalsha", "evalsha_ro", "fcall", "fcall_ro"]),
+    (
+        "no_async_loading",
+        &[
+            "bgrewriteaof",
+            "bgsave",
+            "module|load",
+            "module|loadex",
+            "module|unload",
+            "psync",
+            "replicaof",
+            "save",
+            "slaveof",
+            "sync",
+        ],
+    ),
+    ("skip_slowlog", &["exec"]),
+];
+
+/// The names of a command's flags.
+fn shown_flags(info: &Info) -> Vec<&'static str> {
+    let moves = is_movable(info) && !info.is(flags::MOVABLE_KEYS);
+    let is_shown = |flag: u32| match flag {
+        // RESET ends a transaction; it is not queued.
+        flags::NO_MULTI if info.name == "reset" => false,
+        flags::MOVABLE_KEYS if moves => true,
+        flag => info.is(flag),
+    };
+    let own = FLAG_NAMES.iter().filter(|(flag, _)| is_shown(*flag)).map(|(_, name)| *name);
+    let further = FURTHER_FLAGS.iter().filter(|(_, names)| names.contains(&info.name));
+    own.chain(further.map(|(flag, _)| *flag)).collect()
+}
 
 fn describe(out: &mut Out, entry: &Entry) {
     let info = entry.info;
     out.array(10);
     out.text(info.name);
     out.int(i64::from(info.arity));
-    let moves = is_movable(info) && !info.is(flags::MOVABLE_KEYS);
-    let named: Vec<&str> = FLAG_NAMES
-        .iter()
-        .filter(|(flag, _)| info.is(*flag) || moves && *flag == flags::MOVABLE_KEYS)
-        .map(|(_, name)| *name)
-        .collect();
+    // What its subcommands do says nothing of a container.
+    let is_container = !entry.children.is_empty() && info.name != "command";
+    let named = if is_container { Vec::new() } else { shown_flags(info) };
     out.set(named.len());
     named.iter().for_each(|name| out.simple(name));
     let (first, last, step) = match info.keys {
+        _ if is_container => (0, 0, 0),
         Keys::Range { first, last, step } => (first as i64, last as i64, step as i64),
         Keys::TargetAndCounted { .. } => (1, 1, 1),
         Keys::Found(_) => first_of_specs(info),
@@ -127,11 +160,15 @@ fn describe(out: &mut Out, entry: &Entry) {
         (0..categories::NAMES.len()).filter(|bit| of & (1 << bit) != 0).collect();
     out.set(bits.len());
     bits.iter().for_each(|bit| out.simple(&format!("@{}", categories::NAMES[*bit])));
-    out.array(0);
-    let specs = access::specs_of(info);
-    out.array(specs.len());
+    out.set(0);
+    let specs = if is_container { Vec::new() } else { access::specs_of(info) };
+    out.set(specs.len());
     specs.iter().for_each(|spec| describe_spec(out, spec));
-    out.array(entry.children.len());
+    // Redis has a set here only where it is empty.
+    match entry.children.len() {
+        0 => out.set(0),
+        count => out.array(count),
+    }
     entry.children.iter().for_each(|child| describe(out, &registry().all()[*child]));
 }
 
@@ -299,9 +336,9 @@ fn places<'a>(context: &'a Context<'_>) -> Result<KeyPlaces<'a>, CommandError> {
     }
     let places = info.key_places(args);
     let places = match places {
-        Some(places) => places,
-        None if ALLOWED_WITHOUT_KEYS.contains(&info.name) => Vec::new(),
-        None => return Err(CommandError::new("ERR Invalid arguments specified for command")),
+        Some(places) if !places.is_empty() => places,
+        _ if ALLOWED_WITHOUT_KEYS.contains(&info.name) => Vec::new(),
+        _ => return Err(CommandError::new("ERR Invalid arguments specified for command")),
     };
     Ok((info, args, places))
 }

@@ -78,6 +78,7 @@ fn set(context: &mut Context<'_>) -> Result<Flow, CommandError> {
                 "ERR Unknown option or number of arguments for CONFIG SET - '{name}'"
             ))
         })?;
+        let name = name.to_ascii_lowercase();
         let is_same = context.hub.settings.text(&name).as_bytes() == pair[1];
         if matches!(parameter.kind, Kind::Fixed) && !is_same {
             if parameter.name == "port" {
@@ -94,7 +95,7 @@ fn set(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     }
     let mut settings = context.hub.settings.clone();
     for pair in pairs.chunks(2) {
-        let name = String::from_utf8_lossy(pair[0]);
+        let name = String::from_utf8_lossy(pair[0]).to_ascii_lowercase();
         let value = std::str::from_utf8(pair[1]).map_err(|_| failed(&name, "no UTF-8"))?;
         settings.set(&name, value).map_err(|reason| failed(&name, &reason))?;
     }

@@ -62,8 +62,7 @@ fn quit(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 fn select(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    let number = int_arg(context.args[1])
-        .map_err(|_| CommandError::new("ERR value is not an integer or out of range"))?;
+    let number = i32::try_from(int_arg(context.args[1])?).map_err(|_| kv::error::BEYOND_32_BITS)?;
     let number = u8::try_from(number).ok();
     let number = number.filter(|db| usize::from(*db) < context.keys.database_count());
     let number = number.ok_or(CommandError::new("ERR DB index is out of range"))?;
@@ -251,6 +250,7 @@ fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     session.db = 0;
     session.transaction = None;
     session.is_watching = false;
+    session.is_dirty.store(false, Relaxed);
     session.is_traceless = false;
     session.channels.clear();
     session.patterns.clear();

@@ -44,15 +44,12 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 fn usage(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    match &context.args[3..] {
-        [] => {}
-        [word, count] if word.eq_ignore_ascii_case(b"samples") => {
+    for option in context.args[3..].chunks(2) {
+        match option {
             // All are counted: how many to look at makes no difference.
-            if int_arg(count)? < 0 {
-                return Err(SYNTAX);
-            }
+            [word, count] if word.eq_ignore_ascii_case(b"samples") && 0 <= int_arg(count)? => {}
+            _ => return Err(SYNTAX),
         }
-        _ => return Err(SYNTAX),
     }
     let cost = context.keys.slot(context.session.db, context.args[2])?.map(|slot| slot.cost);
     match cost {

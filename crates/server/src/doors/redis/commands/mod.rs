@@ -100,6 +100,15 @@ fn container(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Err(CommandError::arity(context.info.name))
 }
 
+/// The words about a subcommand with too many arguments.
+fn misused_subcommand(of: &str, name: &[u8]) -> CommandError {
+    let name = String::from_utf8_lossy(name);
+    let upper = of.to_ascii_uppercase();
+    CommandError::new(format!(
+        "ERR unknown subcommand or wrong number of arguments for '{name}'. Try {upper} HELP."
+    ))
+}
+
 /// Answers the lines of a family's help, with what all have in common.
 fn help(context: &mut Context<'_>, lines: &[&str]) -> Result<Flow, CommandError> {
     let name = context.info.first_name().to_ascii_uppercase();

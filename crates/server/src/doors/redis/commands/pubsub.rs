@@ -1,6 +1,6 @@
 //! Channels: messages to all who listen, kept for nobody.
 
-use super::{DoorCommand, Flow, command, container, help};
+use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::hub::Hub;
 use crate::doors::redis::session::Session;
@@ -213,7 +213,7 @@ fn list(context: &mut Context<'_>, of: fn(&Hub) -> &Channels) -> Result<Flow, Co
     let pattern = match &context.args[2..] {
         [] => None,
         [pattern] => Some(*pattern),
-        _ => return Err(CommandError::arity(context.info.name)),
+        _ => return Err(misused_subcommand("PUBSUB", context.args[1])),
     };
     let names: Vec<&Vec<u8>> = of(context.hub)
         .keys()

@@ -1,13 +1,13 @@
 //! Scripts and functions: commands that run commands.
 
-use super::{DoorCommand, Flow, container};
+use super::{DoorCommand, Flow, container, misused_subcommand};
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::out::Out;
 use crate::doors::redis::scripting::{
     Conflict, Engine, Flags, Job, Library, Refusal, Scripting, keep_libraries, run, sha1_hex,
 };
 use kv::commands::{
-    ALLOW_BUSY, DENY_OOM, Group, Keys, MAY_REPLICATE, MOVABLE_KEYS, NO_SCRIPT, READONLY,
+    ALLOW_BUSY, DENY_OOM, Group, Keys, LOADING, MAY_REPLICATE, MOVABLE_KEYS, NO_SCRIPT, READONLY,
     SKIP_MONITOR, STALE, WRITE,
 };
 use kv::number::int_arg;
@@ -45,7 +45,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     row("script|debug", 3, NO_SCRIPT, Keys::None, "3.2.0", "Chooses whether scripts are run step by step.", script),
     row("script|exists", -3, NO_SCRIPT, Keys::None, "2.6.0", "Which scripts the server has.", script),
     row("script|flush", -2, NO_SCRIPT | MAY_REPLICATE, Keys::None, "2.6.0", "Forgets all scripts.", script),
-    row("script|help", 2, STALE, Keys::None, "5.0.0", "The subcommands in a few words.", script),
+    row("script|help", 2, LOADING | STALE, Keys::None, "5.0.0", "The subcommands in a few words.", script),
     row("script|kill", 2, NO_SCRIPT | ALLOW_BUSY, Keys::None, "2.6.0", "Ends the script that runs.", script),
     row("script|load", 3, NO_SCRIPT | STALE, Keys::None, "2.6.0", "Hands a script over, to be run by its digest.", script),
     row("fcall", -3, RUNS, COUNTED, "7.0.0", "Calls a function.", fcall),
@@ -54,7 +54,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     row("function|delete", 3, NO_SCRIPT | WRITE, Keys::None, "7.0.0", "Removes a library.", function_delete),
     row("function|dump", 2, NO_SCRIPT, Keys::None, "7.0.0", "All libraries as bytes.", function_dump),
     row("function|flush", -2, NO_SCRIPT | WRITE, Keys::None, "7.0.0", "Removes all libraries.", function_flush),
-    row("function|help", 2, STALE, Keys::None, "7.0.0", "The subcommands in a few words.", function_help),
+    row("function|help", 2, LOADING | STALE, Keys::None, "7.0.0", "The subcommands in a few words.", function_help),
     row("function|kill", 2, NO_SCRIPT | ALLOW_BUSY, Keys::None, "7.0.0", "Ends the function that runs.", function_kill),
     row("function|list", -2, NO_SCRIPT, Keys::None, "7.0.0", "Tells of libraries and their functions.", function_list),
     row("function|load", -3, NO_SCRIPT | WRITE | DENY_OOM, Keys::None, "7.0.0", "Adds a library.", function_load),
@@ -80,10 +80,15 @@ fn eval(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 fn evalsha(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+    if context.args[1].len() != DIGEST_SIZE {
+        return Err(NO_SUCH_SCRIPT);
+    }
     let digest = String::from_utf8_lossy(context.args[1]).to_ascii_lowercase();
     run_script(context, &digest, false)
 }
 
+/// Letters of a digest.
+const DIGEST_SIZE: usize = 40;
 /// What is answered when a script is not there.
 const NO_SUCH_SCRIPT: CommandError =
     CommandError(std::borrow::Cow::Borrowed("NOSCRIPT No matching script. Please use EVAL."));
@@ -139,15 +144,6 @@ fn may_run(context: &Context<'_>, flags: Flags, is_read_only: bool) -> Result<()
     }
 }
 
-/// The words about a subcommand with too many arguments.
-fn wrong_arguments(of: &str, name: &[u8]) -> CommandError {
-    let name = String::from_utf8_lossy(name);
-    let upper = of.to_ascii_uppercase();
-    CommandError::new(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{name}'. Try {upper} HELP."
-    ))
-}
-
 fn script(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let args = context.args;
     let name = args[1].to_ascii_lowercase();
@@ -195,7 +191,7 @@ fn script(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         (b"debug", _) => return arity("script|debug"),
         (b"help", 2) => help(context, SCRIPT_HELP),
         (b"help", _) => return arity("script|help"),
-        _ => return Err(wrong_arguments("script", args[1])),
+        _ => return Err(misused_subcommand("script", args[1])),
     }
     Ok(Flow::Next)
 }
@@ -369,7 +365,7 @@ fn function_delete(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 fn function_flush(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     if 3 < context.args.len() {
-        return Err(wrong_arguments("function", context.args[1]));
+        return Err(misused_subcommand("function", context.args[1]));
     }
     if !is_plain_flush(context.args) {
         return Err(CommandError::new("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
@@ -391,7 +387,7 @@ fn function_restore(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     let policy = context.args.get(3).map(|word| word.to_ascii_lowercase());
     let (conflict, flushes) = match (policy.as_deref(), context.args.len()) {
-        (_, 5..) => return Err(wrong_arguments("function", context.args[1])),
+        (_, 5..) => return Err(misused_subcommand("function", context.args[1])),
         (None | Some(b"append"), _) => (Conflict::Refuse, false),
         (Some(b"replace"), _) => (Conflict::Replace, false),
         (Some(b"flush"), _) => (Conflict::Refuse, true),

@@ -1,6 +1,6 @@
 //! `SLOWLOG`: commands that took long.
 
-use super::{DoorCommand, Flow, command, container, help};
+use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
 use crate::doors::redis::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, STALE};
 use kv::number::parse_i64;
@@ -43,7 +43,7 @@ fn get(context: &mut Context<'_>) -> Result<Flow, CommandError> {
                 .ok_or(CommandError::new("ERR count should be greater than or equal to -1"))?;
             usize::try_from(count).unwrap_or(usize::MAX)
         }
-        _ => return Err(CommandError::arity("slowlog|get")),
+        _ => return Err(misused_subcommand("SLOWLOG", context.args[1])),
     };
     let count = count.min(context.hub.slow.commands.len());
     let out = &mut context.session.out;

@@ -71,6 +71,10 @@ fn watch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     for key in &context.args[1..] {
         // One that has expired by now is gone, and does not change by going later.
         context.keys.exists(context.session.db, key)?;
+    }
+    // Clients that watched it before learn of its end; this one does not.
+    context.redis.after(context.session.id, context.keys, context.hub);
+    for key in &context.args[1..] {
         context.hub.watch(context.session.id, context.session.db, key, context.keys);
     }
     context.session.is_watching = true;

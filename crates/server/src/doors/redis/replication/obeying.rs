@@ -38,6 +38,8 @@ impl Redis {
         hub: &mut Hub,
         args: &[&[u8]],
     ) -> Flow {
+        let exact = without_limit(args);
+        let args = exact.as_deref().unwrap_or(args);
         let Some(commands) = field_expiry::commands(args) else {
             return self.obey_one(session, keys, hub, args);
         };
@@ -82,6 +84,33 @@ impl Redis {
             tracing::warn!("a command of the primary was not done: {what}");
         }
     }
+}
+
+/// The same command without `LIMIT`, if a Redis made an exact trim of `XADD` or `XTRIM` of a rough one: it
+/// leaves the limit in place, with which clients may not ask for an exact trim.
+fn without_limit<'a>(args: &[&'a [u8]]) -> Option<Vec<&'a [u8]>> {
+    let name = args.first()?;
+    if !name.eq_ignore_ascii_case(b"xadd") && !name.eq_ignore_ascii_case(b"xtrim") {
+        return None;
+    }
+    let is =
+        |at: usize, word: &[u8]| args.get(at).is_some_and(|arg| arg.eq_ignore_ascii_case(word));
+    let (mut at, mut is_exact, mut limit) = (2, false, None);
+    loop {
+        if is(at, b"maxlen") || is(at, b"minid") {
+            is_exact = is(at + 1, b"=");
+            at += if is_exact || is(at + 1, b"~") { 3 } else { 2 };
+        } else if is(at, b"limit") {
+            limit = Some(at);
+            at += 2;
+        } else if is(at, b"nomkstream") {
+            at += 1;
+        } else {
+            break;
+        }
+    }
+    let limit = limit.filter(|limit| is_exact && limit + 2 <= args.len())?;
+    Some([&args[..limit], &args[limit + 2..]].concat())
 }
 
 /// Does a command of the primary that would change time series of this server so that they stay.
@@ -133,4 +162,30 @@ fn harms_series(context: &mut Context<'_>) -> bool {
         let found = context.keys.slot(SERIES_DB, key);
         matches!(found, Ok(Some(slot)) if matches!(slot.value, kv::Value::Series(_)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_limit;
+
+    #[test]
+    fn limits_of_exact_trims_are_left_out() {
+        for (line, expected) in [
+            ("XADD x MAXLEN = 1 LIMIT 6 7-0 f v", Some("XADD x MAXLEN = 1 7-0 f v")),
+            (
+                "xadd x LIMIT 6 NOMKSTREAM minid = 3-0 7-0 f v",
+                Some("xadd x NOMKSTREAM minid = 3-0 7-0 f v"),
+            ),
+            ("XTRIM x MAXLEN = 1 LIMIT 6", Some("XTRIM x MAXLEN = 1")),
+            ("XADD x MAXLEN = 1 7-0 LIMIT v", None),
+            ("XTRIM x MAXLEN ~ 1 LIMIT 6", None),
+            ("XADD x 7-0 LIMIT v", None),
+            ("XTRIM x MAXLEN = 1 LIMIT", None),
+            ("LPOS x MAXLEN = 1 LIMIT 6", None),
+        ] {
+            let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+            let exact = without_limit(&args).map(|args| args.join(&b' '));
+            assert_eq!(exact.as_deref(), expected.map(str::as_bytes), "{line}");
+        }
+    }
 }

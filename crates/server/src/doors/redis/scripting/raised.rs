@@ -147,6 +147,13 @@ pub fn text_of(error: &Error) -> Vec<u8> {
     }
 }
 
+/// An error's text without a place in the prelude, which scripts do not see.
+fn without_prelude(text: &[u8]) -> &[u8] {
+    let line = text.strip_prefix(b"prelude:").unwrap_or_default();
+    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    line[digits..].strip_prefix(b": ").filter(|_| 0 < digits).unwrap_or(text)
+}
+
 /// Makes what nobody caught a table with its words and the place where it was raised.
 pub fn handler(lua: &Lua, value: Value) -> mlua::Result<Value> {
     let value = unwrap(lua, value)?;
@@ -154,7 +161,7 @@ pub fn handler(lua: &Lua, value: Value) -> mlua::Result<Value> {
         Value::Table(table) => table,
         other => {
             let text = match &other {
-                Value::String(text) => text.as_bytes().to_vec(),
+                Value::String(text) => without_prelude(&text.as_bytes()).to_vec(),
                 other => other.to_string().unwrap_or_default().into_bytes(),
             };
             error_table(lua, &[b"ERR ", text.as_slice()].concat())?

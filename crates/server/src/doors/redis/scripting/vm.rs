@@ -201,8 +201,9 @@ impl Vm {
             }
             // What changes is always logged: a state that differs from its log would be lost.
             let flags = args.front().and_then(|arg| lua.coerce_number(arg.clone()).ok().flatten());
-            match flags {
-                Some(flags) if (0.0..=3.0).contains(&flags) => Ok(()),
+            // No number is 0, as in C.
+            match flags.unwrap_or(0.0) {
+                flags if (0.0..=3.0).contains(&flags) => Ok(()),
                 _ => Err(Raised::error(
                     "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.",
                 )),

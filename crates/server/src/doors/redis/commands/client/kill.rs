@@ -1,6 +1,6 @@
 //! `CLIENT KILL` and `CLIENT UNBLOCK`.
 
-use super::super::Flow;
+use super::super::{Flow, misused_subcommand};
 use super::list::unknown_class;
 use crate::doors::redis::client::{Class, Client};
 use crate::doors::redis::dispatch::Context;
@@ -38,11 +38,9 @@ impl Filter {
 fn filter(context: &Context<'_>) -> Result<Filter, CommandError> {
     let options = &context.args[2..];
     let mut filter = Filter { spares_self: true, ..Filter::default() };
-    if !options.len().is_multiple_of(2) {
-        return Err(SYNTAX);
-    }
     for pair in options.chunks(2) {
-        let (word, value) = (pair[0].to_ascii_lowercase(), pair[1]);
+        let [word, value] = pair else { return Err(SYNTAX) };
+        let word = word.to_ascii_lowercase();
         match word.as_slice() {
             b"id" => {
                 let id = parse_i64(value).and_then(|id| u64::try_from(id).ok());
@@ -110,7 +108,7 @@ pub fn unblock(context: &mut Context<'_>) -> Result<Flow, CommandError> {
         [_] => {
             return Err(CommandError::new("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
         }
-        _ => return Err(SYNTAX),
+        _ => return Err(misused_subcommand("CLIENT", context.args[1])),
     };
     let id = parse_i64(context.args[2]).ok_or(kv::error::NOT_INTEGER)?;
     let id = u64::try_from(id).unwrap_or(0);

@@ -125,10 +125,13 @@ pub fn tracking(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let before = context.hub.clients.get(&id).and_then(|client| client.tracking.clone());
     check(&options, before.as_ref())?;
     let Options { redirect, is_noloop, mut prefixes, .. } = options;
+    let has_no_prefix = prefixes.is_empty();
     prefixes.extend(before.map(|before| before.prefixes).unwrap_or_default());
-    if options.is_broadcast && prefixes.is_empty() {
+    if options.is_broadcast && has_no_prefix {
         prefixes.push(Vec::new());
     }
+    prefixes.sort();
+    prefixes.dedup();
     let mode = match (options.is_broadcast, options.is_opt_in, options.is_opt_out) {
         (true, ..) => Mode::Broadcast,
         (_, true, _) => Mode::OptIn,
