@@ -25,10 +25,11 @@ class Row:
 
 
 class KnownDifferences:
-    """The rows of one page, below the headings that name the campaign, or of the whole page."""
+    """The rows of a page, or of several ones."""
 
     def __init__(self, page):
-        self.rows = read_page(DIRECTORY / page) if page else []
+        pages = [page] if isinstance(page, str) else page or []
+        self.rows = [row for name in pages for row in read_page(DIRECTORY / name)]
 
     def explains(self, text, difference):
         for row in self.rows:

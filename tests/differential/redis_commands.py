@@ -4,6 +4,7 @@ A case is a sequence of commands of up to three clients on empty databases, or b
 """
 
 import re
+import subprocess
 import time
 
 import known
@@ -18,7 +19,14 @@ from redis_protocol import ConnectionLost, quote, show
 # The version of the server and the number of the client in the reply to HELLO.
 HELLO = re.compile(rb"(?<=version\r\n)\$\d+\r\n[\d.]+\r\n|(?<=\$2\r\nid\r\n):\d+\r\n")
 SHOWN_MAX = 1_500
+LISTENERS = ("http", "redis")
+MEMORY_MAX = 2 << 30  # bytes of resident memory that Quipu may take
+# With an odd seed Quipu has so little memory for keys that values are read from disk.
+SMALL_MEMORY = "--kv-memory=1MiB"
+# Commands that report a miss in another way than others.
+MISSES_MORE = re.compile(r"(?i)XREAD|SORT|EVAL|FCALL")
 LEX = re.compile(rb"(?i)BYLEX|LEXCOUNT")
+ABSENT = redis_protocol.Typed("_", None)  # what COMMAND INFO says of an unknown command
 CONTAINERS = {b"ACL", b"CLIENT", b"CLUSTER", b"COMMAND", b"CONFIG", b"FUNCTION", b"LATENCY", b"MEMORY", b"OBJECT", b"PUBSUB",
               b"SCRIPT", b"SLOWLOG", b"XGROUP", b"XINFO"}
 
@@ -29,11 +37,13 @@ class Campaign(BaseCampaign):
 
     def __init__(self, options):
         super().__init__(options)
+        self.page = pages_for(options.peer)
         self.generator = Generator()
         self.known = known.KnownDifferences(self.page)
         self.quipu = self.peer = None
-        self.players = []
+        self.players, self.peer_version = [], ""
         self.commands = self.errors = self.restored = self.restarts = self.peer_crashes = 0
+        self.memory_max = 0
 
     def start(self):
         self.start_peer()
@@ -44,8 +54,18 @@ class Campaign(BaseCampaign):
                                         "--crash-log-enabled", "no", "--crash-memcheck-enabled", "no")
 
     def start_quipu(self):
-        self.quipu = servers.start_quipu(self.options.binary, self.options.directory / "quipu")
-        self.players = [redis_player.Player(self.quipu.redis), redis_player.Player(self.peer.redis)]
+        flags = [SMALL_MEMORY] if self.options.seed % 2 else []
+        self.quipu = servers.start_quipu(self.options.binary, self.options.directory / "quipu", *flags, listeners=LISTENERS)
+        self.start_players()
+
+    def start_players(self):
+        self.players = [redis_player.Player(self.quipu.redis, is_quipu=True), redis_player.Player(self.peer.redis)]
+        control = self.players[1].control
+        if not self.peer_version:
+            self.peer_version = server_version(control.call("INFO", "server"))
+            self.generator.learn(redis_seven_commands(control), lambda name: control.call("COMMAND", "INFO", name) != [ABSENT])
+        for player in self.players:
+            player.reads_field_expiry = self.generator.has_field_expiry
 
     def stop(self):
         for server in (self.quipu, self.peer):
@@ -74,9 +94,9 @@ class Campaign(BaseCampaign):
         self.commands += len(case["steps"])
         if any(result["lost"] for result in results):
             wait_for_exit(self.quipu, self.peer)
-        if crash := self.find_crash():
-            return crash
-        if self.restart_peer():
+        if found := self.find_crash() or self.find_excess():
+            return found
+        if self.restart_peer(case):
             return None
         differences = self.differences(case, *results)
         first = None
@@ -121,17 +141,33 @@ class Campaign(BaseCampaign):
         self.restarts += 1
         self.quipu.stop()
         self.quipu.log.unlink()
+        if not self.peer.is_running():
+            self.peer_crashes += 1
+            self.start_peer()
         self.start_quipu()
         return Difference("crash " + "\n".join(lines), "no crash", ("crash",))
 
-    def restart_peer(self):
-        """Starts Redis again after a crash of its own; returns whether there was one."""
+    def restart_peer(self, case):
+        """Starts Redis again after a crash of its own; returns whether there was one. `--report` keeps the case."""
         if self.peer.is_running():
             return False
         self.peer_crashes += 1
+        if self.options.report:
+            with open(f"{self.options.report}.crashes", "a", encoding="utf-8") as file:
+                file.write(f"{self.text(case)}\n{self.peer.log_tail()[-2_000:]}\n----\n")
         self.start_peer()
-        self.players = [redis_player.Player(self.quipu.redis), redis_player.Player(self.peer.redis)]
+        self.start_players()
         return True
+
+    def find_excess(self):
+        """Quipu takes more memory than any case needs; starts it again."""
+        memory = self.quipu.memory()
+        self.memory_max = max(self.memory_max, memory)
+        if memory <= MEMORY_MAX:
+            return None
+        self.quipu.stop()
+        self.start_quipu()
+        return Difference(f"memory {memory >> 20} MiB", "less", ("memory",))
 
     def differences(self, case, quipu, peer):
         """Yields differences and whether what follows them means nothing."""
@@ -147,7 +183,7 @@ class Campaign(BaseCampaign):
             if bool(quipu["lost"]) != bool(peer["lost"]):
                 yield Difference(f"after the commands: {quipu['lost']}", f"{peer['lost']}", ("lost", "end")), True
             return
-        yield from self.push_differences(quipu["pushes"], peer["pushes"])
+        yield from self.push_differences(case, quipu, peer)
         yield from self.state_differences(quipu["state"], peer["state"])
 
     def reply_differences(self, case, at, quipu, peer, queued):
@@ -163,11 +199,13 @@ class Campaign(BaseCampaign):
             self.errors += 1
         if peer == redis_protocol.Typed("+", b"QUEUED"):
             waiting.append(command)
-        elif name in (b"exec", b"discard", b"reset", b"multi"):
+        elif name in (b"exec", b"discard", b"reset") or name == b"multi" and not redis_protocol.is_error(peer):
             waiting.clear()
         if kind and LEX.search(b" ".join(command)) and not self.has_equal_scores(case, at, command):
             yield None, True  # a range of members means nothing where scores differ
         elif kind:
+            if kind == "text" and self.peer_version.startswith("Valkey"):
+                return  # Quipu has the error texts of Redis
             names = (kind, full_name(command), class_of(quipu), class_of(peer))
             yield self.difference(case, at, quipu, peer, names), kind != "text"
 
@@ -186,8 +224,12 @@ class Campaign(BaseCampaign):
         label = f"{kind[0]} {self.line(case, at)[:300]} => "
         return Difference(label + shown[0], label + shown[1], kind)
 
-    def push_differences(self, quipu, peer):
-        for number, (one, other) in enumerate(zip(quipu, peer)):
+    def push_differences(self, case, quipu, peer):
+        # Redis reports keys that it misses before it finds a fault of a command, and some twice.
+        hides_misses = MISSES_MORE.search(self.text(case)) or any(redis_compare.has_error(reply) for reply in peer["replies"].values())
+        for number, (one, other) in enumerate(zip(quipu["pushes"], peer["pushes"])):
+            if hides_misses:
+                one, other = redis_compare.without_misses(one), redis_compare.without_misses(other)
             one, other = redis_compare.order_messages(one), redis_compare.order_messages(other)
             if one != other:
                 if sorted(map(repr, one)) == sorted(map(repr, other)):
@@ -215,6 +257,7 @@ class Campaign(BaseCampaign):
         for (command, ours), (_, theirs) in zip(quipu[1], peer[1]):
             if redis_compare.compare_replies(command, ours, theirs):
                 label = f"{name} {quote(command[0])} => "
+                ours, theirs = differing_items(ours, theirs)
                 yield Difference(label + show(ours)[:SHOWN_MAX], label + show(theirs)[:SHOWN_MAX], ("state", command[0])), True
 
     def compare_raw(self, case):
@@ -228,7 +271,7 @@ class Campaign(BaseCampaign):
         self.commands += 1
         if crash := self.find_crash():
             return crash
-        if self.restart_peer():
+        if self.restart_peer(case):
             return None
         quipu, peer = [HELLO.sub(b"", answer) for answer in answers]
         if quipu == peer:
@@ -263,14 +306,60 @@ class Campaign(BaseCampaign):
                 yield {**case, "steps": steps[:at] + [(number, smaller)] + steps[at + 1:]}
 
     def summary(self):
-        return [f"{self.commands} commands, {self.errors} of them refused by Redis, {self.restored} keys restored",
-                f"restarts after crashes: Quipu {self.restarts}, Redis {self.peer_crashes}"]
+        return [f"{self.commands} commands, {self.errors} of them refused by {self.peer_version}, {self.restored} keys restored",
+                f"restarts after crashes: Quipu {self.restarts}, peer {self.peer_crashes}; memory of Quipu: {self.memory_max >> 20} MiB at most",
+                *self.stored()]
+
+    def stored(self):
+        """Counters of values that were on disk."""
+        text = self.players[0].control.call("INFO", "everything")
+        text = text.payload if isinstance(text, redis_protocol.Typed) else text
+        found = re.findall(rb"(quipu_cold_reads|quipu_cooled_keys):(\d+)", text if isinstance(text, bytes) else b"")
+        return [", ".join(f"{name.decode()} {count.decode()}" for name, count in found)]
+
+
+def redis_seven_commands(control):
+    """Names of the commands that the peer has since Redis 7.0 or longer."""
+    names = control.call("COMMAND", "LIST")
+    names = sorted(names.payload if isinstance(names, redis_protocol.Typed) else names)
+    docs = control.call("COMMAND", "DOCS", *names)
+    pairs = docs.payload if isinstance(docs, redis_protocol.Typed) else docs
+    since = {name: fields_of(about).get(b"since", b"99") for name, about in zip(pairs[::2], pairs[1::2])}
+    return [name for name in names if [int(part) for part in since.get(name, b"99").split(b".")] < [7, 1]]
+
+
+def fields_of(reply):
+    items = reply.payload if isinstance(reply, redis_protocol.Typed) else reply
+    return dict(zip(items[::2], items[1::2]))
+
+
+def pages_for(program):
+    """Pages of known differences from a peer: those of Redis 7.0, and those of later versions and Valkey."""
+    version = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout if program else "v=7.0"
+    return "redis.md" if "v=7.0" in version else ["redis.md", "redis-later.md"]
+
+
+def server_version(reply):
+    """Product and version from `INFO server`."""
+    text = reply.payload if isinstance(reply, redis_protocol.Typed) else reply
+    fields = dict(line.split(":", 1) for line in text.decode("utf-8", "replace").splitlines() if ":" in line)
+    if fields.get("server_name") == "valkey":
+        return f"Valkey {fields['valkey_version']}"
+    return f"Redis {fields['redis_version']}"
 
 
 def full_name(command):
     """The name of a command with that of its subcommand."""
     name = command[0].upper() if command else b""
     return name + b" " + command[1].upper() if name in CONTAINERS and len(command) > 1 else name
+
+
+def differing_items(ours, theirs):
+    """The elements that differ of two long lists of equal length."""
+    if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs) > 20:
+        pairs = [(one, other) for one, other in zip(ours, theirs) if one != other]
+        return [one for one, _ in pairs], [other for _, other in pairs]
+    return ours, theirs
 
 
 def pairs_of(members):

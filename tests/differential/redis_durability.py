@@ -3,6 +3,8 @@
     kill      acknowledged commands, kill -9, restart: all are there (--kv-durability=always)
     in flight kill -9 while a pipeline is executed: a prefix is there that holds all acknowledged commands
     replicas  Quipu ─► Quipu, Quipu ─► Redis, Redis ─► Quipu: each replica equals its primary
+
+Nothing waits for a time to pass: a server is ready when it answers, a replica when `WAIT` says that it is.
 """
 
 import time
@@ -12,15 +14,17 @@ import redis_player
 import servers
 from campaign import Difference
 from redis_generator import Generator, is_excluded, settle
-from redis_protocol import Connection, ConnectionLost, is_error
+from redis_player import BLOCKING
+from redis_protocol import Connection, ConnectionLost
 from redis_words import Words, spoil
 
 FAMILIES = {"string": 12, "bitmap": 6, "list": 12, "set": 10, "hash": 10, "sorted set": 14, "geo": 4, "hyperloglog": 4, "stream": 16,
-            "generic": 12}
+            "generic": 12, "hash expiry": 8, "hash getting": 6}
 KINDS = {"kill": 3, "in flight": 3, "replicas": 6}
-DISTURBANCES = ["", "", "", "cut", "restart replica", "restart primary"]
+DISTURBANCES = ["", "", "", "cut", "restart replica", "restart primary", "kill during transfer", "promote"]
 SEGMENT_STEPS_MAX = 40
 CONVERGENCE_SECONDS_MAX = 60
+WAIT_MS = 2_000
 MARKER_DATABASE = 9
 
 
@@ -38,8 +42,9 @@ class WriteGenerator(Generator):
 
     def draw_segment(self, chance, words):
         steps, count = [], chance.randint(3, SEGMENT_STEPS_MAX)
+        names = [name for name in FAMILIES if name in self.families]
         while len(steps) < count:
-            name = chance.choices(list(FAMILIES), list(FAMILIES.values()))[0]
+            name = chance.choices(names, [FAMILIES[name] for name in names])[0]
             commands = chance.choice(self.families[name]).draw(words)
             for command in commands:
                 if chance.random() < 0.1:
@@ -51,10 +56,14 @@ class WriteGenerator(Generator):
             elif wrapped < 0.14 and len(commands) == 1:
                 commands = [[b"EVAL", b"redis.pcall(unpack(ARGV)) return redis.pcall(unpack(ARGV))", b"0", *commands[0]]]
             steps += commands
-        return [step for step in steps if step[0].lower() not in (b"wait", b"swapdb")]
+        return [step for step in steps if step[0].lower() not in (b"wait", b"swapdb") and not is_waiting(step)]
 
     def draw_segment_part(self, chance, words):
         return [settle(command) for command in chance.choice(self.families["list"]).draw(words) if not is_excluded(command)]
+
+
+def is_waiting(command):
+    return command[0].lower() in BLOCKING and any(word.upper() == b"BLOCK" for word in command)
 
 
 class Campaign(redis_commands.Campaign):
@@ -72,9 +81,10 @@ class Campaign(redis_commands.Campaign):
                                         "--crash-log-enabled", "no", "--crash-memcheck-enabled", "no")
 
     def start_quipu(self, ports=None):
+        flags = [redis_commands.SMALL_MEMORY] if self.options.seed % 2 else []
         self.quipu = servers.start_quipu(self.options.binary, self.options.directory / "quipu", "--kv-durability=always",
-                                         ports=ports)
-        self.players = [redis_player.Player(self.quipu.redis), redis_player.Player(self.peer.redis)]
+                                         "--redis.enable-debug-command=local", *flags, ports=ports, listeners=redis_commands.LISTENERS)
+        self.start_players()
 
     def stop(self):
         for _, server, _ in self.replicas:
@@ -86,13 +96,16 @@ class Campaign(redis_commands.Campaign):
         if self.replicas:
             return
         directory = self.options.directory
-        of_quipu = servers.start_quipu(self.options.binary, directory / "replica-of-quipu")
-        of_redis = servers.start_quipu(self.options.binary, directory / "replica-of-redis")
+        of_quipu = self.start_replica(directory / "replica-of-quipu")
+        of_redis = self.start_replica(directory / "replica-of-redis")
         redis_of_quipu = servers.start_redis(directory / "redis-of-quipu", self.options.peer)
         self.replicas = [("Quipu, replica of Quipu", of_quipu, 0), ("Redis, replica of Quipu", redis_of_quipu, 0),
                          ("Quipu, replica of Redis", of_redis, 1)]
         for _, replica, primary in self.replicas:
             self.follow(replica, primary)
+
+    def start_replica(self, directory, ports=None):
+        return servers.start_quipu(self.options.binary, directory, ports=ports, listeners=redis_commands.LISTENERS)
 
     def follow(self, replica, primary):
         connection = Connection(replica.redis)
@@ -113,7 +126,7 @@ class Campaign(redis_commands.Campaign):
             return compare[case["kind"]](case)
         except ConnectionLost as error:
             redis_commands.wait_for_exit(self.quipu, self.peer)
-            if self.restart_peer():
+            if self.restart_peer(case):
                 return None
             return self.find_crash() or Difference(f"lost {error}", "no connection lost", ("lost",))
 
@@ -134,17 +147,9 @@ class Campaign(redis_commands.Campaign):
 
     def restart_quipu(self):
         self.kills += 1
-        ports = self.quipu.ports
+        self.memory_max = max(self.memory_max, self.quipu.memory())
         self.quipu.kill()
-        for attempt in range(20):
-            try:
-                self.start_quipu(ports)
-                return
-            except SystemExit:
-                # Another process may have taken a port for a moment.
-                if attempt == 19:
-                    raise
-                time.sleep(0.1)
+        self.start_quipu(self.quipu.ports)
 
     def compare_kill(self, case):
         continues = False
@@ -209,42 +214,60 @@ class Campaign(redis_commands.Campaign):
             for player in self.players:
                 player.control.call("CLIENT", "KILL", "TYPE", "replica")
         elif disturbance == "restart replica":
-            name, server, primary = self.replicas[0]
-            server.kill()
-            server = servers.start_quipu(self.options.binary, self.options.directory / "replica-of-quipu", ports=server.ports)
-            self.replicas[0] = (name, server, primary)
+            self.restart_replica()
         elif disturbance == "restart primary":
             self.restart_quipu()
+        elif disturbance == "kill during transfer":
+            # The replica asks for all keys as soon as its link is gone.
+            self.players[0].control.call("DEBUG", "CHANGE-REPL-ID")
+            self.players[0].control.call("CLIENT", "KILL", "TYPE", "replica")
+            self.restart_replica()
+        elif disturbance == "promote":
+            # A key of its own must be gone once it follows again.
+            _, replica, primary = self.replicas[0]
+            connection = Connection(replica.redis)
+            connection.pipeline([[b"REPLICAOF", b"NO", b"ONE"], [b"SET", b"own", b"1"]])
+            connection.close()
+            self.follow(replica, primary)
+
+    def restart_replica(self):
+        name, server, primary = self.replicas[0]
+        server.kill()
+        server = self.start_replica(self.options.directory / "replica-of-quipu", server.ports)
+        self.replicas[0] = (name, server, primary)
 
     def compare_with_primaries(self):
-        marker = f"{time.monotonic_ns()}"
+        marker = b"%d" % time.monotonic_ns()
+        states = []
         for index, player in enumerate(self.players):
-            player.control.pipeline([[b"SELECT", b"%d" % MARKER_DATABASE], [b"SET", b"marker", marker.encode()]])
-        states = [player.read_state() for player in self.players]
+            player.control.pipeline([[b"SELECT", b"%d" % MARKER_DATABASE], [b"SET", b"marker", marker]])
+            names = [name for name, _, primary in self.replicas if primary == index]
+            if difference := self.await_replicas(player, len(names)):
+                return difference
+            states.append(player.read_state())
         for name, server, primary in self.replicas:
-            if not server.is_running():
-                return Difference(f"{name} ended: {server.log_tail()[-500:]}", "it runs", ("replica ended", name))
             reader = redis_player.Player(server.redis)
+            reader.reads_field_expiry = self.generator.has_field_expiry
             try:
-                if not self.await_marker(reader, marker):
+                if reader.control.pipeline([[b"SELECT", b"%d" % MARKER_DATABASE], [b"GET", b"marker"]])[1] != marker:
                     info = reader.control.call("INFO", "replication")
-                    return Difference(f"{name} does not follow: {info}", "it follows", ("no convergence", name))
+                    return Difference(f"{name} acknowledges what it does not have: {info}", "it has it", ("no marker", name))
                 if difference := self.first_state_difference(reader.read_state(), states[primary], name):
                     return difference
             finally:
                 reader.control.close()
         return None
 
-    def await_marker(self, reader, marker):
+    def await_replicas(self, player, count):
+        """Waits until the replicas of a primary acknowledge all that it has executed."""
         deadline = time.monotonic() + CONVERGENCE_SECONDS_MAX
-        pause = 0.001
-        while time.monotonic() < deadline:
-            replies = reader.control.pipeline([[b"SELECT", b"%d" % MARKER_DATABASE], [b"GET", b"marker"]])
-            if not is_error(replies[1]) and replies[1] == marker.encode():
-                return True
-            time.sleep(pause)
-            pause = min(pause * 2, 0.1)
-        return False
+        while player.control.call("WAIT", count, WAIT_MS) != count:
+            for name, server, _ in self.replicas:
+                if not server.is_running() or server.panics():
+                    return Difference(f"{name} ended: {server.log_tail()[-500:]}", "it runs", ("replica ended", name))
+            if time.monotonic() > deadline:
+                return Difference(f"no convergence: {player.control.call('INFO', 'replication')}", "replicas follow", ("no convergence",))
+        return None
 
     def reductions(self, case):
         for at, segment in enumerate(case["segments"]):
@@ -260,4 +283,6 @@ class Campaign(redis_commands.Campaign):
             yield {**case, "disturbance": ""}
 
     def summary(self):
-        return [f"{self.commands} commands, {self.kills} kills of Quipu"]
+        memory = max([self.memory_max, self.quipu.memory(), *[server.memory() for _, server, _ in self.replicas]])
+        return [f"{self.commands} commands beside {self.peer_version}, {self.kills} kills of Quipu; its memory: {memory >> 20} MiB at most",
+                *self.stored()]

@@ -1,20 +1,19 @@
 """Generates cases of the campaign redis_commands: sequences of commands for several clients, or raw bytes."""
 
-import os
-
 import redis_patterns
 import redis_raw
 import redis_scenarios
 import redis_scripts
-from redis_player import BLOCKING
+import redis_timing
+from redis_player import BLOCKING, DEMOTE
 from redis_words import PLACEHOLDERS, Pattern, Words, spoil
 
 STEPS_MAX = 80
 RAW_SHARE = 0.04
 SCENARIO_SHARE = 0.2
+TIMING_SHARE = 0.06
+DEMOTED_SHARE = 0.06
 WATCHER_SHARE = 0.12
-# Constructs of which a fault is open are sent only with this.
-FAULTY = os.environ.get("QUIPU_DIFFERENTIAL_ALL") == "1"
 EVENTS = [b"KEA", b"AKE", b"K$", b"Elg", b"KEAm", b"KEAn", b"Kx", b"Ez", b"Q", b"", b"KEAmn", b"EAd", b"Kt"]
 NAMES = [b"get", b"set", b"zadd", b"xadd", b"config", b"config|get", b"xgroup|create", b"multi", b"eval", b"sort", b"bitop", b"migrate", b"blpop", b"subscribe", b"object|encoding",
          b"geoadd", b"hset", b"lpush", b"sinter", b"zunionstore", b"xread", b"xreadgroup", b"client|kill", b"acl|setuser", b"fcall", b"script|load", b"pfcount", b"copy", b"expire",
@@ -36,11 +35,10 @@ PLACEHOLDERS.update({
     "setting": lambda words, chance: chance.choice([b"1", b"3", b"0", b"-1", b"2", b"x", b"", b"128", b"1k", b"1kb", b"-5", b"99999999999999999999", b"1.5"]),
     "events": lambda words, chance: chance.choice(EVENTS),
     "rule": lambda words, chance: chance.choice(RULES),
-    "cluster": lambda words, chance: b"INFO" if FAULTY else b"COUNTKEYSINSLOT",
-    "drycommand": lambda words, chance: b"GET",
+    "cluster": lambda words, chance: chance.choice([b"INFO", b"COUNTKEYSINSLOT", b"LINKS", b"SHARDS", b"RESET", b"ADDSLOTS"]),
 })
 TIMED = {b"set": (), b"getex": (), b"setex": (2,), b"psetex": (2,), b"expire": (2,), b"pexpire": (2,), b"restore": (2,), b"xclaim": (4,), b"xautoclaim": (4,),
-         b"xpending": (), b"restore-asking": (2,)}
+         b"xpending": (), b"restore-asking": (2,), b"hexpire": (2,), b"hpexpire": (2,), b"hgetex": (), b"hsetex": ()}
 # Never sent: commands that end, stop or redirect a server, wait, or change how replies are counted.
 EXCLUDED = {b"shutdown", b"replicaof", b"slaveof", b"failover", b"sync", b"psync", b"monitor", b"debug", b"quit", b"save", b"bgsave", b"bgrewriteaof", b"replconf",
             b"waitaof", b"module"}
@@ -55,20 +53,45 @@ class Generator:
     def __init__(self):
         self.families = {name: [Pattern(text) for text in patterns] for name, _, patterns in redis_patterns.FAMILIES}
         self.weights = {name: weight for name, weight, _ in redis_patterns.FAMILIES}
+        self.has_field_expiry = False
+
+    def learn(self, names, knows):
+        """Adds the names of the peer's commands to those of questions about commands, and the families of commands
+        that are later than Redis 7.0 if the peer `knows` them."""
+        NAMES.extend(names)
+        for command, name, weight, patterns in redis_patterns.LATER_FAMILIES:
+            if knows(command):
+                self.families[name] = [Pattern(text) for text in patterns]
+                self.weights[name] = weight
+                self.has_field_expiry = True
 
     def draw(self, chance):
+        if self.has_field_expiry:
+            return self.draw_of_later(chance, Words(chance))
         if chance.random() < RAW_SHARE:
             return {"raw": redis_raw.draw(chance)}
         words = Words(chance)
         kind = chance.random()
         if kind < SCENARIO_SHARE:
             return self.draw_scenario(chance, words)
-        families = self.choose_families(chance)
+        if kind < SCENARIO_SHARE + TIMING_SHARE:
+            return self.draw_timing(chance, words)
+        return self.draw_of_families(chance, words, self.choose_families(chance))
+
+    def draw_of_later(self, chance, words):
+        """Peers that are later than Redis 7.0 are asked about hashes alone: what they changed elsewhere says nothing of Quipu."""
+        if chance.random() < 0.2:
+            clients, steps = redis_timing.draw_expiring(chance, words, self.draw_family, 1.0)
+            return {"protocols": [chance.choice([2, 3]) for _ in range(clients)], "pipelined": True, "restores": False, "resets": False,
+                    "steps": steps}
+        return self.draw_of_families(chance, words, ["hash", *[name for _, name, _, _ in redis_patterns.LATER_FAMILIES if name in self.families]])
+
+    def draw_of_families(self, chance, words, families):
         clients = 1 if chance.random() < 0.6 else chance.randint(2, 3)
         case = {"protocols": [chance.choice([2, 3]) for _ in range(clients)], "pipelined": chance.random() < 0.7,
                 "restores": chance.random() < 0.08, "resets": False, "steps": []}
-        spoiled = chance.choice([0.05, 0.3, 0.5, 0.8])
-        script_share = 0.9 if families == ["script"] else 0.05
+        spoiled = chance.choice([0.05, 0.6, 0.9, 1.0])
+        script_share = 0.9 if families == ["script"] else 0.0 if self.has_field_expiry else 0.05
         steps = case["steps"]
         count = chance.choice([1, 2, 3, 5, 8, 12, 20, 30, STEPS_MAX])
         while len(steps) < count:
@@ -76,8 +99,13 @@ class Generator:
             for command in self.draw_commands(chance, words, families, spoiled, script_share):
                 steps.append((number, settle(command)))
         del steps[STEPS_MAX:]
-        if chance.random() < WATCHER_SHARE and not (set(families) & {"acl", "configuration", "channels", "connection"}):
-            self.add_watcher(chance, case)
+        if not set(families) & {"acl", "configuration", "channels", "connection"}:
+            kind = chance.random()
+            if kind < WATCHER_SHARE:
+                self.add_watcher(chance, case)
+            elif kind < WATCHER_SHARE + DEMOTED_SHARE:
+                for at in sorted(chance.choices(range(len(steps) + 1), k=chance.randint(1, 2)), reverse=True):
+                    steps.insert(at, (0, [DEMOTE]))
         case["resets"] = any(command[0].lower() in (b"config", b"acl", b"client") for _, command in steps)
         return case
 
@@ -93,6 +121,23 @@ class Generator:
         if draw is not redis_scenarios.draw_tracking and chance.random() < 0.3:
             self.add_watcher(chance, case)
         return case
+
+    def draw_timing(self, chance, words):
+        """A case about time and order; see redis_timing.py."""
+        kind = chance.random()
+        if kind < 0.55:
+            clients, steps = redis_timing.draw_expiring(chance, words, self.draw_family, 0.0)
+        elif kind < 0.65:
+            clients, steps = redis_timing.draw_slow(chance, words)
+        else:
+            clients, steps = redis_timing.draw_parallel(chance, words, self.draw_family)
+        return {"protocols": [chance.choice([2, 3]) for _ in range(clients)], "pipelined": chance.random() < 0.8, "restores": False,
+                "resets": False, "parallel": kind >= 0.65, "steps": steps}
+
+    def draw_family(self, chance, words, families):
+        """Commands of one of the families, without waits."""
+        commands = chance.choice(self.families[chance.choice(families)]).draw(words)
+        return [settle(command) for command in commands if command and not is_excluded(command)]
 
     def add_watcher(self, chance, case):
         """Adds a client that listens to the events of keys or monitors all commands."""

@@ -107,12 +107,12 @@ CONNECTION = [
     "CLIENT TRACKING (on|off|x) {[BCAST] [PREFIX <m>] [OPTIN] [OPTOUT] [NOLOOP] [REDIRECT <junk>]}", "HELLO [2|3|4|x] [SETNAME <m>]", "HELLO 3 {[AUTH default <m>] [SETNAME <m>]}", "AUTH <m>", "AUTH default <m>", "AUTH <m> <m>", "RESET",
     "OBJECT HELP x", "NOSUCH <v>*", "<v> <v>*", "XGROUP NOSUCH <x>", "CONFIG NOSUCH", "ASKING", "READONLY", "READWRITE", "ACL WHOAMI", "LOLWUT VERSION 5 1 1 1", "TIME", "TIME x", "LASTSAVE x", "ROLE", "COMMAND COUNT x",
     "INFO nosuch", "MEMORY USAGE nokey", "MEMORY USAGE <k> SAMPLES <junk>", "MEMORY HELP", "SLOWLOG LEN x", "SLOWLOG GET <junk>", "SLOWLOG HELP", "LATENCY RESET <m>", "LATENCY HELP", "LATENCY HISTORY <m>", "LATENCY LATEST", "LATENCY GRAPH <m>", "MODULE LIST", "MODULE HELP", "MODULE LOAD <m>",
-    "CLUSTER KEYSLOT <k>", "CLUSTER <cluster>", "CLUSTER NODES", "CLUSTER MYID", "CLUSTER SLOTS", "CLUSTER NOSUCH", "PUBSUB HELP", "SWAPDB <junk> <junk>", "SELECT <junk>", "MIGRATE 127.0.0.1 1 <k> 0", "FAILOVER ABORT", "BGSAVE x", "SAVE x",
+    "CLUSTER KEYSLOT <k>", "CLUSTER <cluster>", "CLUSTER NODES", "CLUSTER MYID", "CLUSTER SLOTS", "CLUSTER <cluster> <junk>", "CLUSTER NOSUCH", "PUBSUB HELP", "SWAPDB <junk> <junk>", "SELECT <junk>", "MIGRATE 127.0.0.1 1 <k> 0", "FAILOVER ABORT", "BGSAVE x", "SAVE x",
 ]
 INTROSPECTION = [
     "COMMAND GETKEYS (SET <s> <v>|MGET <s>+|ZUNIONSTORE <z> <#z>|XREAD STREAMS <x> <id>|SORT <l> BY <by> STORE <l>|EVAL x <#s>|GET|LMPOP <#l> LEFT|GEORADIUS <g> 1 1 1 m STORE <g>|MSET (<s> <v>)+|BITOP AND <b> <b>+|ZDIFF <#z>|PING|NOSUCH <k>|XREADGROUP GROUP g c STREAMS <x> <x> 1 2|MIGRATE h 1 `` 0 1 KEYS <k>+|MIGRATE h 1 <k> 0 1|BLMPOP 0 <#l> LEFT|EVALSHA x <#s>|FCALL f <#s>|SINTERCARD <#e>|OBJECT ENCODING <k>|MEMORY USAGE <k>|XINFO STREAM <x>|XGROUP CREATE <x> g 0|LCS <s> <s>|COPY <k> <k>|BLPOP <l>+ 0|SORT <l> GET <get>|PFMERGE <p> <p>*|RESTORE <k> 0 x|PUBLISH <ch> x|EVAL x <junk> <k>|ZUNION <junk> <z>|GEOSEARCHSTORE <g> <g>)",
     "COMMAND GETKEYSANDFLAGS (SET <s> <v> [GET]|MSET (<s> <v>)+|COPY <k> <k>|LMOVE <l> <l> LEFT LEFT|ZUNIONSTORE <z> <#z>|GET|PING|BITFIELD <b> GET u8 0|BITFIELD <b> SET u8 0 1|SORT <l> STORE <l>|XREADGROUP GROUP g c STREAMS <x> 1|EVAL x <#s>|DEL <k>+|GETDEL <s>|XCLAIM <x> g c 0 0)",
-    "COMMAND INFO <name>", "COMMAND INFO <name> <name> nosuch", "COMMAND DOCS nosuch", "COMMAND LIST FILTERBY PATTERN <namepat>", "COMMAND LIST FILTERBY ACLCAT <cat>", "COMMAND LIST FILTERBY MODULE <m>", "COMMAND NOSUCH", "COMMAND HELP",
+    "COMMAND INFO <name>", "COMMAND INFO <name> <name> nosuch", "COMMAND INFO <name>", "COMMAND DOCS nosuch", "COMMAND LIST FILTERBY PATTERN <namepat>", "COMMAND LIST FILTERBY ACLCAT <cat>", "COMMAND LIST FILTERBY MODULE <m>", "COMMAND NOSUCH", "COMMAND HELP",
 ]
 TRANSACTION = ["MULTI", "EXEC", "EXEC", "DISCARD", "WATCH <k>+", "UNWATCH", "MULTI x", "EXEC x", "WATCH"]
 CONFIGURATION = [
@@ -121,14 +121,25 @@ CONFIGURATION = [
     "CONFIG SET slowlog-max-len <setting> stream-node-max-entries <setting>; CONFIG GET slowlog-max-len stream-node-max-entries",
 ]
 ACL = [
-    "ACL SETUSER u0 <rule>+", "ACL SETUSER u0 <rule> <rule> <rule>", "ACL GETUSER u0", "ACL GETUSER <m>", "ACL LIST", "ACL USERS", "ACL CAT [<cat>]", "ACL DELUSER u0 <m>", "ACL DRYRUN u0 <drycommand>", "ACL DRYRUN u0 <drycommand>",
+    "ACL SETUSER u0 <rule>+", "ACL SETUSER u0 <rule> <rule> <rule>", "ACL GETUSER u0", "ACL GETUSER <m>", "ACL LIST", "ACL USERS", "ACL CAT [<cat>]", "ACL DELUSER u0 <m>", "ACL DRYRUN u0 (GET <k>|SET <k> <v>|SET <k> <v> GET|CONFIG GET x|CONFIG SET x y|MGET <k>+|COPY <k> <k>|SORT <l> STORE <l>|PUBLISH <ch> x|SUBSCRIBE <ch>|ZUNIONSTORE <z> <#z>|EVAL x <#s>|PING|SELECT 0|NOSUCH|DEL <k>+|XREADGROUP GROUP g c STREAMS <x> 1|GEORADIUS <g> 1 1 1 m STORE <g>|CLIENT KILL x|GETEX <s>|OBJECT FREQ <k>)", "ACL SETUSER u0 on ~s* %R~l* %W~z* &ch1 +@read +@write -@dangerous +config|get -sort; ACL DRYRUN u0 (GET <k>|SET <k> <v>|COPY <k> <k>|LPUSH <l> x|LRANGE <l> 0 -1|ZADD <z> 1 a|ZRANGE <z> 0 -1|CONFIG GET x|CONFIG SET x y|SORT <l>|PUBLISH <ch> x|KEYS *|SMOVE <e> <e> a|LMOVE <l> <z> LEFT LEFT)",
     "ACL SETUSER u0 on nopass ~* +@all; AUTH u0 x", "ACL WHOAMI", "ACL GENPASS <junk>", "ACL HELP", "ACL LOG RESET", "ACL LOG <junk>", "ACL SETUSER u1 on `>pw` <rule> <rule>; AUTH u1 pw", "AUTH u1 wrong", "AUTH default x", "ACL SETUSER default <junk>", "ACL NOSUCH",
 ]
 CHANNELS = [
     "SUBSCRIBE <ch>+", "UNSUBSCRIBE <ch>*", "PSUBSCRIBE <pat>+", "PUNSUBSCRIBE <pat>*", "SSUBSCRIBE <ch>", "SUNSUBSCRIBE <ch>*", "PUBLISH <ch> <v>", "PUBLISH <ch> <v>", "SPUBLISH <ch> <v>", "PUBSUB CHANNELS [<pat>]", "PUBSUB NUMSUB <ch>*",
     "PUBSUB NUMPAT", "PUBSUB SHARDCHANNELS [<pat>]", "PUBSUB SHARDNUMSUB <ch>*", "PING [<v>]",
 ]
-DUMPED = ["!DUMP <k>", "!SET <s> <v>; DUMP <s>"]
+HASH_EXPIRY = [
+    "HEXPIRE <h> <sec> [NX|XX|GT|LT] FIELDS <#d>", "HPEXPIRE <h> <ms> [NX|XX|GT|LT] FIELDS <#d>", "HEXPIREAT <h> <until> [NX|XX|GT|LT] FIELDS <#d>",
+    "HPEXPIREAT <h> <untilms> [NX|XX|GT|LT] FIELDS <#d>", "HTTL <h> FIELDS <#d>", "HPTTL <h> FIELDS <#d>", "HEXPIRETIME <h> FIELDS <#d>", "HPEXPIRETIME <h> FIELDS <#d>",
+    "HPERSIST <h> FIELDS <#d>", "HSET <h> f0 a f1 b f2 c; HEXPIRE <h> <sec> [NX|XX|GT|LT] FIELDS <#d>", "HSET h0 f0 a f1 b; HPEXPIREAT h0 <untilms> FIELDS 2 f0 f1; HSET h0 f0 <v>; HPEXPIRETIME h0 FIELDS 3 f0 f1 f2",
+    "HSET h0 f0 1; HEXPIREAT h0 <until> FIELDS 1 f0; HINCRBY h0 f0 <int>; HEXPIRETIME h0 FIELDS 1 f0", "HSET <h> f0 1 f1 <f>; HEXPIRE <h> <sec> FIELDS 2 f0 f1; HINCRBYFLOAT <h> f1 <f>; HTTL <h> FIELDS 2 f0 f1",
+    "HSET h0 f0 a f1 b; HEXPIRE h0 <sec> FIELDS 1 f0; COPY h0 <k> REPLACE; RENAME h0 h1; HTTL h1 FIELDS 2 f0 f1", "HSET <h> (<d> <v>)+", "HDEL <h> <d>+", "HGETALL <h>", "HSETNX <h> <d> <v>", "HSCAN <h> 0", "HLEN <h>",
+    "HSET h2 <hmany>; HEXPIRE h2 <sec> FIELDS <#d>; HTTL h2 FIELDS <#d>; OBJECT ENCODING h2",
+]
+HASH_GETTING = [
+    "HGETEX <h> [PERSIST|EX <sec>|PX <ms>|EXAT <until>|PXAT <untilms>] FIELDS <#d>", "HGETDEL <h> FIELDS <#d>", "HSETEX <h> {[FNX|FXX] [EX <sec>|PX <ms>|EXAT <until>|PXAT <untilms>|KEEPTTL]} FIELDS <#dv>",
+    "HSETEX h0 EX <sec> FIELDS <#dv>; HSETEX h0 {[FNX|FXX] [KEEPTTL]} FIELDS <#dv>; HTTL h0 FIELDS <#d>", "HSETEX <h> EX <sec> FIELDS 1 <d> <v>; HGETEX <h> PERSIST FIELDS <#d>; HGETDEL <h> FIELDS <#d>",
+]
 
 # Name, weight, patterns.
 FAMILIES = [
@@ -137,3 +148,5 @@ FAMILIES = [
     ("connection", 3, CONNECTION), ("introspection", 3, INTROSPECTION), ("transaction", 4, TRANSACTION), ("configuration", 1, CONFIGURATION),
     ("acl", 2, ACL), ("channels", 3, CHANNELS),
 ]
+# The command that a peer must have, name, weight, patterns.
+LATER_FAMILIES = [(b"HPEXPIRETIME", "hash expiry", 9, HASH_EXPIRY), (b"HSETEX", "hash getting", 5, HASH_GETTING)]

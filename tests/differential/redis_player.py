@@ -33,6 +33,10 @@ CLEAN_SETTINGS = [[b"CONFIG", b"SET", *SETTINGS],
                    b"clearselectors"],
                   [b"ACL", b"LOG", b"RESET"]]
 SKIPPED = "skipped while blocked"
+# Words that no client sends; redis_timing.py says what they do.
+PAUSE, DEMOTE = b"!pause", b"!demote"
+PAUSE_SECONDS = 0.003
+BALLAST = [[b"SELECT", b"14"]] + [[b"SET", b"ballast:%d" % n, b"%d" % n * 400] for n in range(400)] + [[b"SELECT", b"0"], [b"SAVE"]]
 
 
 class Client:
@@ -52,11 +56,11 @@ class Client:
 class Player:
     """One server under comparison."""
 
-    def __init__(self, port):
-        self.port = port
+    def __init__(self, port, is_quipu=False):
+        self.port, self.is_quipu = port, is_quipu
         self.control = Connection(port)
         self.control.call("HELLO", "3")
-        self.calls = 0
+        self.reads_field_expiry = False
 
     def play(self, case):
         """Yields after each send; returns replies by step, pushes by client and the state."""
@@ -70,6 +74,10 @@ class Player:
             if case["resets"]:
                 self.delete_users()
             clients += [Client(self.port, protocol) for protocol in case["protocols"]]
+            if case.get("parallel"):
+                yield from self.play_parallel(clients, replies, steps)
+                yield
+                return {"lost": None, "replies": replies, "pushes": [], "state": self.read_state()}
             at = 0
             while at < len(steps):
                 number, command = steps[at]
@@ -78,10 +86,13 @@ class Player:
                     replies[at] = SKIPPED
                     at += 1
                     continue
+                if command and command[0].startswith(b"!"):
+                    self.act(command[0])
+                    replies[at] = Typed("+", command[0])
+                    at += 1
+                    continue
                 end = self.segment_end(case, at, client)
-                sent = [command for _, command in steps[at:end]]
-                client.connection.send(b"".join(pack(command) for command in sent))
-                self.calls += len(sent)
+                client.connection.send(b"".join(pack(command) for _, command in steps[at:end]))
                 yield
                 for index in range(at, end):
                     is_last = index + 1 == end
@@ -101,6 +112,20 @@ class Player:
                 client.connection.close()
         return {"lost": None, "replies": replies, "pushes": [client.connection.pushes for client in clients], "state": state}
 
+    def play_parallel(self, clients, replies, steps):
+        """Sends all commands of all clients before it reads a reply."""
+        for number, client in enumerate(clients):
+            client.connection.send(b"".join(pack(command) for owner, command in steps if owner == number))
+        yield
+        for at, (number, command) in enumerate(steps):
+            replies[at] = clients[number].connection.reply(command)
+
+    def act(self, word):
+        if word == PAUSE:
+            time.sleep(PAUSE_SECONDS)
+        elif word == DEMOTE and self.is_quipu:
+            self.control.pipeline(BALLAST)
+
     def delete_users(self):
         users = self.control.call("ACL", "USERS")
         if isinstance(users, list) and len(users) > 1:
@@ -112,9 +137,11 @@ class Player:
         end = start
         while end < len(steps) and steps[end][0] == number:
             name = steps[end][1][0].lower() if steps[end][1] else b""
+            if name.startswith(b"!"):
+                break
             end += 1
             if not case["pipelined"] or name in BLOCKING or name in SCANS or name in CONFIRMATIONS \
-                    or name in (b"exec", b"discard", b"multi", b"reset", b"hello", b"auth", b"client"):
+                    or name in (b"reset", b"hello", b"auth", b"client"):
                 break
         return end
 
@@ -198,7 +225,18 @@ class Player:
         values = {key: [] for key in keys}
         for key, command, reply in zip(owners, commands, read):
             values[key].append((command, reply))
+        if self.reads_field_expiry:
+            self.read_field_expiry(values)
         return {key: (kind, values[key]) for key, kind in zip(keys, types)}
+
+
+    def read_field_expiry(self, values):
+        """Adds when the fields of hashes expire."""
+        hashes = [(key, sorted(reply.payload[::2])) for key, read in values.items() for (name, *_), reply in read
+                  if name == b"HGETALL" and isinstance(reply, Typed) and isinstance(reply.payload, list) and reply.payload]
+        commands = [[b"HPEXPIRETIME", key, b"FIELDS", b"%d" % len(fields), *fields] for key, fields in hashes]
+        for (key, _), command, reply in zip(hashes, commands, self.control.pipeline(commands)):
+            values[key].append((command, reply))
 
 
 def play_both(players, case):

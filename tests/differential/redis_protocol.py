@@ -108,7 +108,7 @@ class Connection:
         if isinstance(value, Typed):
             return value.kind == ">"
         is_subscriber = any(self.subscriptions.values())
-        return is_subscriber and isinstance(value, list) and bool(value) and value[0] in MESSAGES
+        return is_subscriber and isinstance(value, list) and bool(value) and isinstance(value[0], bytes) and value[0] in MESSAGES
 
     def confirmations(self, name, count):
         if count == 0:

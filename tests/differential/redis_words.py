@@ -175,13 +175,14 @@ class Words:
 
     def draw(self, name, out):
         if name[0] == "#":
-            # A number of keys and that many keys; #w: as many weights.
+            # A number of keys and that many keys; #w: as many weights; #dv: fields with values.
             if name == "#w":
                 out += [self.word("f") for _ in range(self.count)]
                 return
             self.count = self.chance.randint(1, 3)
             out.append(b"%d" % self.count)
-            out += [self.word(name[1:]) for _ in range(self.count)]
+            kinds = ["d", "v"] if name == "#dv" else [name[1:]]
+            out += [self.word(kind) for _ in range(self.count) for kind in kinds]
         elif name in ("zmany", "emany", "hmany", "lmany", "imany"):
             self.draw_many(name[0], out)
         else:

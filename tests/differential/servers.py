@@ -4,6 +4,7 @@ import http.client
 import os
 import pathlib
 import pwd
+import random
 import shutil
 import socket
 import subprocess
@@ -13,17 +14,25 @@ import urllib.parse
 START_SECONDS_MAX = 120
 REQUEST_SECONDS_MAX = 120
 GO_MEMORY_LIMIT = "1GiB"  # Prometheus takes 10 GB without it, as its garbage waits for a larger heap.
+PORTS = (20_000, 32_000)
 LISTENERS = ("http", "redis", "postgres", "influx")
 POSTGRES_DIRECTORIES = ("/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/17/bin")
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
+    """Ports that nothing listens on, below those that systems give to outgoing connections: a server that
+    is started again finds its port free."""
+    ports = []
+    while len(ports) < count:
+        port = random.SystemRandom().randrange(*PORTS)
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in ports:
+            ports.append(port)
     return ports
 
 
@@ -34,6 +43,7 @@ class Server:
         self.arguments = [str(argument) for argument in arguments]
         self.ports = ports
         self.log = pathlib.Path(directory) / (pathlib.Path(self.arguments[0]).name + ".log")
+        self.log_read = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as log:
             popen.setdefault("env", {**os.environ, "GOMEMLIMIT": GO_MEMORY_LIMIT})
             self.child = subprocess.Popen(self.arguments, stdout=log, stderr=subprocess.STDOUT,
@@ -61,10 +71,21 @@ class Server:
     def log_tail(self):
         return self.log.read_text(encoding="utf-8", errors="replace")[-3_000:]
 
+    def memory(self):
+        """Resident memory in bytes; 0 if the process has ended."""
+        try:
+            pages = pathlib.Path(f"/proc/{self.child.pid}/statm").read_text(encoding="ascii").split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
     def panics(self):
-        """Lines of the log that report a panic."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [line for line in lines if "panicked" in line]
+        """Lines that report a panic in what the log has got since the last call."""
+        with open(self.log, "rb") as log:
+            log.seek(self.log_read)
+            added = log.read()
+        self.log_read += len(added)
+        return [line for line in added.decode("utf-8", "replace").splitlines() if "panicked" in line]
 
     def kill(self):
         self.child.kill()
@@ -78,17 +99,18 @@ class Server:
             self.kill()
 
 
-def start_quipu(binary, directory, *flags, ports=None):
-    """Quipu with all listeners; `.http`, `.redis`, `.postgres`, `.influx` are its ports."""
+def start_quipu(binary, directory, *flags, ports=None, listeners=LISTENERS):
+    """Quipu with all listeners or some; `.http`, `.redis`, `.postgres`, `.influx` are its ports."""
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    ports = ports or free_ports(len(LISTENERS))
-    listeners = [f"--{name}-listen=127.0.0.1:{port}" for name, port in zip(LISTENERS, ports)]
+    ports = ports or free_ports(len(listeners))
+    chosen = [f"--{name}-listen=127.0.0.1:{port}" for name, port in zip(listeners, ports)]
     # Quipu refuses variables of the tests as unknown settings.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIPU_")}
-    server = Server([binary, "serve", f"--data-dir={directory}/data", *listeners, *flags], ports, directory,
+    server = Server([binary, "serve", f"--data-dir={directory}/data", *chosen, *flags], ports, directory,
                     lambda: request(ports[0], "GET", "/-/ready").status == 200, env=environment)
-    server.http, server.redis, server.postgres, server.influx = ports
+    for name, port in zip(listeners, ports):
+        setattr(server, name, port)
     return server
 
 

@@ -53,3 +53,13 @@ fn http_answers_as_prometheus_and_victoriametrics() -> Result<()> {
 fn influxql_answers_as_influxdb() -> Result<()> {
     run_campaign("influxql", 150)
 }
+
+#[test]
+fn redis_commands_answer_as_redis() -> Result<()> {
+    run_campaign("redis_commands", 500)
+}
+
+#[test]
+fn keys_survive_kills_and_reach_replicas() -> Result<()> {
+    run_campaign("redis_durability", 12)
+}
