@@ -220,6 +220,7 @@ class Campaign(BaseCampaign):
         return True
 
     def difference(self, case, at, quipu, peer, kind):
+        quipu, peer = differing_items(quipu, peer)
         shown = [one if isinstance(one, str) else show(one)[:SHOWN_MAX] for one in (quipu, peer)]
         label = f"{kind[0]} {self.line(case, at)[:300]} => "
         return Difference(label + shown[0], label + shown[1], kind)

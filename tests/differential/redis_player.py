@@ -61,17 +61,19 @@ class Player:
         self.control = Connection(port)
         self.control.call("HELLO", "3")
         self.reads_field_expiry = False
+        self.is_changed = False  # whether the last case may have changed settings or users
 
     def play(self, case):
         """Yields after each send; returns replies by step, pushes by client and the state."""
         clients, replies, steps = [], {}, case["steps"]
         try:
-            commands = [] if case.get("continues") else CLEAN + (CLEAN_SETTINGS if case["resets"] else [])
+            resets, self.is_changed = case["resets"] or self.is_changed, case["resets"]
+            commands = [] if case.get("continues") else CLEAN + (CLEAN_SETTINGS if resets else [])
             self.control.send(b"".join(pack(command) for command in commands))
             yield
             for command in commands:
                 self.control.reply(command)
-            if case["resets"]:
+            if resets:
                 self.delete_users()
             clients += [Client(self.port, protocol) for protocol in case["protocols"]]
             if case.get("parallel"):

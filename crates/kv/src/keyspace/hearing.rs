@@ -49,7 +49,7 @@ impl Keyspace {
             let is_there =
                 self.exists(db, &key).unwrap_or(true) || self.exists(other, &key).unwrap_or(true);
             if is_there {
-                self.touched.push(Touched::Key(db, key));
+                self.touched.push(Touched::Watched(db, key));
             }
         }
     }

@@ -285,7 +285,8 @@ fn is_stored(info: &Info, args: &[&[u8]]) -> Option<usize> {
     if info.name != "sort" {
         return None;
     }
-    let at = args.iter().rposition(|arg| arg.eq_ignore_ascii_case(b"store"))?;
+    let (_, options) = args.split_last()?;
+    let at = options.iter().rposition(|arg| arg.eq_ignore_ascii_case(b"store"))?;
     Some(at + 1)
 }
 

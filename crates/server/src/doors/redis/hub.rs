@@ -315,7 +315,7 @@ impl Hub {
         };
         for one in touched {
             match one {
-                Touched::Key(db, key) | Touched::Expired(db, key) => {
+                Touched::Key(db, key) | Touched::Expired(db, key) | Touched::Watched(db, key) => {
                     self.watching.get(&(*db, key.to_vec())).into_iter().for_each(&mut mark);
                 }
                 // Of those that were there, each is told.

@@ -104,7 +104,7 @@ impl Hub {
                 Touched::Key(_, key) => self.tell_readers(key, Some(by)),
                 // Also who made it expire did not mean this change.
                 Touched::Expired(_, key) => self.tell_readers(key, None),
-                Touched::Database(_) => {}
+                Touched::Watched(..) | Touched::Database(_) => {}
             }
         }
         // Once, however many databases `FLUSHALL` has emptied.
@@ -127,7 +127,7 @@ impl Hub {
             let (key, by) = match one {
                 Touched::Key(_, key) => (key, Some(by)),
                 Touched::Expired(_, key) => (key, None),
-                Touched::Database(_) => continue,
+                Touched::Watched(..) | Touched::Database(_) => continue,
             };
             for (prefix, clients) in &self.tracked.prefixes {
                 if !key.starts_with(prefix) {
