@@ -93,7 +93,7 @@ class Generator:
         spoiled = chance.choice([0.05, 0.6, 0.9, 1.0])
         script_share = 0.9 if families == ["script"] else 0.0 if self.has_field_expiry else 0.05
         steps = case["steps"]
-        count = chance.choice([1, 2, 3, 5, 8, 12, 20, 30, STEPS_MAX])
+        count = chance.choice([1, 3, 8, 20, 40, STEPS_MAX])
         while len(steps) < count:
             number = chance.randrange(clients)
             for command in self.draw_commands(chance, words, families, spoiled, script_share):
