@@ -88,7 +88,7 @@ class Generator:
 
     def draw_of_families(self, chance, words, families):
         clients = 1 if chance.random() < 0.6 else chance.randint(2, 3)
-        case = {"protocols": [chance.choice([2, 3]) for _ in range(clients)], "pipelined": chance.random() < 0.7,
+        case = {"protocols": [chance.choice([2, 3]) for _ in range(clients)], "pipelined": chance.random() < 0.92,
                 "restores": chance.random() < 0.08, "resets": False, "steps": []}
         spoiled = chance.choice([0.05, 0.6, 0.9, 1.0])
         script_share = 0.9 if families == ["script"] else 0.0 if self.has_field_expiry else 0.05
