@@ -243,7 +243,8 @@ def limit_size(name, command):
         if name in (b"setbit", b"setrange", b"bitfield"):
             if OFFSET_MAX < whole_number(word.removeprefix(b"#")) < 2**32 and (at == 2 or name == b"bitfield"):
                 command[at] = b"4294967296"
-        elif -2**62 < whole_number(word) < RANDOM_COUNT_MIN:
+        elif -2**63 < whole_number(word) < RANDOM_COUNT_MIN:
+            # Redis would answer -2^62 random elements until the machine has no memory left.
             command[at] = b"%d" % RANDOM_COUNT_MIN
     return command
 

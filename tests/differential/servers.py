@@ -5,6 +5,7 @@ import os
 import pathlib
 import pwd
 import random
+import resource
 import shutil
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import urllib.parse
 START_SECONDS_MAX = 120
 REQUEST_SECONDS_MAX = 120
 GO_MEMORY_LIMIT = "1GiB"  # Prometheus takes 10 GB without it, as its garbage waits for a larger heap.
+REDIS_MEMORY_MAX = 8 << 30  # bytes of address space: a command may have Redis use up a machine's memory
 PORTS = (20_000, 32_000)
 LISTENERS = ("http", "redis", "postgres", "influx")
 POSTGRES_DIRECTORIES = ("/usr/lib/postgresql/15/bin", "/usr/lib/postgresql/16/bin", "/usr/lib/postgresql/17/bin")
@@ -175,7 +177,8 @@ def start_redis(directory, program=None, *flags):
     directory.mkdir(parents=True, exist_ok=True)
     (port,) = free_ports(1)
     server = Server([program, "--port", port, "--bind", "127.0.0.1", "--dir", directory, "--save", "",
-                     "--enable-debug-command", "yes", *flags], [port], directory)
+                     "--enable-debug-command", "yes", *flags], [port], directory,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (REDIS_MEMORY_MAX, REDIS_MEMORY_MAX)))
     server.redis = port
     return server
 
