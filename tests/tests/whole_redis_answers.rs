@@ -30,7 +30,7 @@ const READERS: &[&str] = &[
     "LCS s:a s:b",
     "BITOP OR to s:a s:b",
     "SORT names BY nosort GET s:*",
-    "SORT names BY s:* GET #",
+    "SORT names BY s:* ALPHA GET #",
     "LRANGE l:b 0 -1",
     "LMPOP 2 l:none l:b LEFT",
     "BLPOP l:none l:b 0",
