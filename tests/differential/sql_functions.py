@@ -173,13 +173,14 @@ READ_TEMPLATES = read_templates()
 # Aggregates: those of `%s` name their argument twice, and its type is before the colon.
 AGGREGATES = {
     "i8": ["count(*)", "count({any})", "count(distinct {any})", "sum({i2})", "sum({i4})", "regr_count({f8}, {f8})", "bit_and({i8})", "sum(case when {b} then 1 else 0 end)",
-           "rank({i4}) within group (order by {i4})"],
+           "rank({i4}) within group (order by {i4})", "rank({pos}) within group (order by {i4} desc)", "dense_rank({pos}) within group (order by {i4} nulls first)",
+           "rank('b', {pos}) within group (order by {t}, {i4} desc)"],
     "i4": ["bit_or({i4})", "bit_xor({i4})", "bit_and({i4})", "max({i4})", "min({i4})"],
     "nu": ["sum({i8})", "avg({i4})", "avg({i2})", "avg({i8})", "sum({nu})", "avg({nu})", "stddev({i4})", "var_pop({i4})", "variance({nu})", "max({nu})",
            "sum(distinct {i8})", "sum(case when {b} then 1 else 0.0 end)"],
     INEXACT: ["sum({f8})", "avg({f8})", "avg({f4})", "stddev({f8})", "var_samp({f8})", "corr({f8}, {f8})", "covar_pop({f8}, {f8})", "regr_slope({f8}, {f8})",
               "stddev_pop({f8})", "regr_intercept({f8}, {f8})", "regr_r2({f8}, {f8})", "regr_avgx({f8}, {f8})", "percentile_cont({fraction}) within group (order by {f8})"],
-    "f8": ["percentile_disc({fraction}) within group (order by {f8})", "max({f8})", "min({f8})"],
+    "f8": ["percent_rank({pos}) within group (order by {i4})", "cume_dist('ab') within group (order by {t} desc)", "percentile_disc({fraction}) within group (order by {f8})", "max({f8})", "min({f8})"],
     "t": ["i4:string_agg(%s::text, ',' order by %s)", "t:string_agg(%s, {sep} order by %s desc)", "t:string_agg(distinct %s, '-' order by %s)", "max({t})", "min({t})",
           "mode() within group (order by {t})", "percentile_disc(0.5) within group (order by {t})"],
     "b": ["bool_and({b})", "bool_or({b})", "every({b})"],

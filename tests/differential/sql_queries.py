@@ -47,6 +47,8 @@ class Generator:
             return self.leaf(kind)
         if kind in COMPARED and self.is_likely(0.05) and self.scopes[-1]:
             return self.scalar_subquery(kind, depth - 1)
+        if kind == "b" and self.is_likely(0.06) and self.scopes[-1]:
+            return self.subquery_condition(0)
         return self.fill(kind, self.template(kind), depth)
 
     def template(self, kind):
@@ -116,6 +118,10 @@ class Generator:
 
     def literal(self, kind):
         return draw_literal(self.chance, kind, False)
+
+    def cell(self, kind):
+        """Makes a value of VALUES: a literal, or within a subquery a column of an outer query."""
+        return self.leaf(kind) if len(self.scopes) > 2 and self.is_likely(0.4) else self.literal(kind)
 
     # FROM
 
@@ -446,7 +452,7 @@ class Generator:
 
     def values(self, kinds, depth=0):
         kinds = kinds or [self.one(*ANY) for _ in range(self.one(1, 2, 3))]
-        rows = [text("(", text(*[part for number, kind in enumerate(kinds) for part in ((", ", self.literal(kind)) if number else (self.literal(kind),))]), ")")
+        rows = [text("(", text(*[part for number, kind in enumerate(kinds) for part in ((", ", self.cell(kind)) if number else (self.cell(kind),))]), ")")
                 for _ in range(self.one(1, 2, 3, 4))]
         return Query(kinds, "values ", join(rows))
 
@@ -460,7 +466,7 @@ class Generator:
             return text(query.node)
         suffix = lambda: self.one("", "", " desc", " asc nulls first", " desc nulls last", " nulls first")
         if len(orderable) == len(query.kinds) and self.is_likely(0.6):
-            limit = self.one(f" limit {self.one(0, 1, 3, 7)}", f" offset {self.one(0, 1, 4)}", f" limit 5 offset {self.one(1, 2)}", " fetch first 3 rows only", " limit all", " limit null offset 2")
+            limit = self.one(f" limit {self.one(0, 1, 3, 7)}", f" offset {self.one(0, 1, 4)}", f" limit 5 offset {self.one(1, 2)}", " fetch first 3 rows only", " fetch next 2 rows with ties", " offset 1 rows fetch first row with ties", " limit all", " limit null offset 2")
             order = self.chance.sample(orderable, len(orderable))
             return text(query.node, Node("order", " order by ", ", ".join(f"{number}{suffix()}" for number in order)), optional(limit))
         order = [f"{number}{suffix()}" for number in self.chance.sample(orderable, self.chance.randint(1, len(orderable)))]

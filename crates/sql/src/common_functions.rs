@@ -8,9 +8,9 @@ use crate::rewrite::told_apart;
 use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
 use crate::{
-    array_sets, bytea, calendar, formatted, gapfill, generate_series, json_gathered, jsonb_changed,
-    jsonb_functions, jsonb_makers, jsonb_parts, like_patterns, markers, null_arrays, prom, regexps,
-    templates, text_search, vectors,
+    array_sets, array_slices, bytea, calendar, formatted, gapfill, generate_series, json_gathered,
+    jsonb_changed, jsonb_functions, jsonb_makers, jsonb_parts, like_patterns, markers, null_arrays,
+    prom, regexps, templates, text_search, ties, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -32,7 +32,7 @@ pub fn register(context: &SessionContext) {
 }
 
 /// Those that have no family.
-fn of_few() -> [ScalarUDF; 7] {
+fn of_few() -> [ScalarUDF; 9] {
     [
         array_sets::overlaps(),
         formatted::format(),
@@ -41,5 +41,7 @@ fn of_few() -> [ScalarUDF; 7] {
         uuid_in(),
         generate_series::list(),
         told_apart(),
+        array_slices::slice(),
+        ties::marker(),
     ]
 }

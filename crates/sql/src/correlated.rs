@@ -81,7 +81,7 @@ fn each_subquery(node: &LogicalPlan, look: &mut dyn FnMut(&Subquery)) -> Result<
 }
 
 /// Refuses columns of outside at places from which DataFusion takes them up although that changes the rows.
-fn check(plan: &LogicalPlan, is_hidden: bool) -> Result<(), SqlError> {
+pub fn check(plan: &LogicalPlan, is_hidden: bool) -> Result<(), SqlError> {
     let names_outside = plan.contains_outer_reference();
     if names_outside && is_hidden {
         let words = "a column of the query outside below the optional side of an outer join, or below a window \
@@ -115,7 +115,7 @@ fn check(plan: &LogicalPlan, is_hidden: bool) -> Result<(), SqlError> {
 
 /// Refuses nodes above rows that a column of outside picks, where DataFusion loses an answer for no rows or a
 /// limit.
-fn check_rows_of_none(plan: &LogicalPlan) -> Result<(), SqlError> {
+pub fn check_rows_of_none(plan: &LogicalPlan) -> Result<(), SqlError> {
     let mut refused = None;
     plan.apply(|node| {
         let checked = match node {
@@ -303,7 +303,7 @@ fn with_condition(plan: LogicalPlan, value: &Expr) -> Result<LogicalPlan> {
     }
 }
 
-fn contains_limit(plan: &LogicalPlan) -> bool {
+pub fn contains_limit(plan: &LogicalPlan) -> bool {
     match plan {
         LogicalPlan::Limit(_) => true,
         LogicalPlan::Sort(sort) if sort.fetch.is_some() => true,
@@ -359,7 +359,7 @@ fn exists_value(exists: Exists) -> Result<Transformed<Expr>> {
 }
 
 /// Whether a query has rows, if it says so by itself.
-fn has_rows(plan: &LogicalPlan) -> Result<Option<bool>> {
+pub fn has_rows(plan: &LogicalPlan) -> Result<Option<bool>> {
     Ok(match plan {
         LogicalPlan::Limit(limit) => match (skip_of(limit)?, fetch_of(limit)?) {
             (_, Some(0)) => Some(false),
@@ -377,7 +377,7 @@ fn has_rows(plan: &LogicalPlan) -> Result<Option<bool>> {
 }
 
 /// Whether a query has one row, whatever its tables have.
-fn is_one_row(plan: &LogicalPlan) -> Result<bool> {
+pub fn is_one_row(plan: &LogicalPlan) -> Result<bool> {
     Ok(has_rows(plan)? == Some(true))
 }
 

@@ -39,8 +39,9 @@ use crate::typed;
 use crate::volatile::check_volatile;
 use crate::yielding::EveryStepYields;
 use crate::{
-    correlated, declared, expansion, first_rows, in_lists, kept_order, laterals, listed, memory,
-    metric_tables, prom_info, runs, set_operations, statement_scope, steps,
+    correlated, declared, decorrelation, expansion, first_rows, guards, in_lists, kept_order,
+    laterals, listed, memory, metric_tables, prom_info, runs, set_operations, statement_scope,
+    steps, ties,
 };
 use ::tables::Tables;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -469,7 +470,8 @@ impl Session {
 
     fn runner(&self) -> Runner {
         let (context, view) = (self.context.clone(), self.view.clone());
-        Runner { context, view, user: self.user.clone(), declared: Declared::default() }
+        let (user, declared) = (self.user.clone(), Declared::default());
+        Runner { context, view, user, declared, with: None }
     }
 
     /// Whether the tables that a statement reads are still as it was planned for.
@@ -695,10 +697,13 @@ pub(crate) async fn logical(
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
     check_volatile(&plan)?;
-    let plan = correlated::rewrite_subqueries(kept_order::drop_orders(plan)?)?;
+    let plan = ties::with_ties(plan)?;
+    let plan = decorrelation::decorrelate(kept_order::drop_orders(plan)?)?;
+    let plan = correlated::rewrite_subqueries(plan)?;
     let plan = set_operations::counted(plan)?;
     let plan = runs::distinct_rows(laterals::unnested(plan)?)?;
-    let plan = fill_gaps(typed::as_postgres_does(plan)?)?;
+    let plan = guards::guard(typed::as_postgres_does(plan)?)?;
+    let plan = fill_gaps(plan)?;
     Ok(kept_order::keep_orders(first_rows::as_aggregates(plan)?)?)
 }
 

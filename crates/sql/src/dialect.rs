@@ -138,6 +138,12 @@ impl Dialect for Postgres {
         }))
     }
 
+    /// PostgreSQL takes these words for no name of a column without AS.
+    fn is_column_alias(&self, keyword: &Keyword, parser: &mut Parser<'_>) -> bool {
+        !matches!(keyword, Keyword::ON | Keyword::RETURNING | Keyword::WITHIN | Keyword::OVER)
+            && OF_THE_PARSER.is_column_alias(keyword, parser)
+    }
+
     /// The parser asks for it wherever an expression may go on.
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
         match self.one_more() {

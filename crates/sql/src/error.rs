@@ -1,5 +1,6 @@
 //! What may go wrong, with the code that PostgreSQL's clients know it by.
 
+use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use std::fmt;
 
@@ -103,6 +104,9 @@ impl From<DataFusionError> for SqlError {
             }
             root => root,
         };
+        if let Some(missing) = missing_table(root) {
+            return missing;
+        }
         let text = root.strip_backtrace();
         let text = text.strip_prefix("Error during planning: ").unwrap_or(&text).to_string();
         if let Some(known) = of_summary(&text) {
@@ -111,7 +115,11 @@ impl From<DataFusionError> for SqlError {
         let code = match root {
             DataFusionError::SQL(..) => "42601",
             DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => planned(&text),
+            DataFusionError::NotImplemented(_) if is_unknown_type(&text) => "42704",
             DataFusionError::NotImplemented(_) => "0A000",
+            DataFusionError::Internal(_) if text.contains("Failed to coerce types") => "42883",
+            DataFusionError::Execution(_) if text.contains("Cannot access field") => "42809",
+            DataFusionError::Execution(_) if text.contains("common type for arguments") => "42804",
             DataFusionError::ResourcesExhausted(_) => "53200",
             DataFusionError::ArrowError(inner, _) => computed(&inner.to_string()),
             DataFusionError::Execution(_) => computed(&text),
@@ -231,35 +239,122 @@ fn postgres_type(arrow: &str) -> String {
     name.to_string()
 }
 
+/// Types of PostgreSQL that are not known here.
+const UNKNOWN_TYPES: &[&str] = &[
+    "aclitem",
+    "bit",
+    "box",
+    "cidr",
+    "circle",
+    "hstore",
+    "inet",
+    "int4range",
+    "int8range",
+    "jsonpath",
+    "line",
+    "lseg",
+    "ltree",
+    "macaddr",
+    "money",
+    "name",
+    "numrange",
+    "oid",
+    "path",
+    "pg_lsn",
+    "point",
+    "polygon",
+    "regproc",
+    "regrole",
+    "timetz",
+    "tsquery",
+    "tsrange",
+    "tstzrange",
+    "tsvector",
+    "txid_snapshot",
+    "varbit",
+    "vector",
+    "xml",
+];
+
+/// Whether the planner says that it has no such type, and PostgreSQL has none either.
+fn is_unknown_type(text: &str) -> bool {
+    let Some((_, name)) = text.split_once("Unsupported SQL type ") else { return false };
+    let word = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
+    let name = name.trim_matches('"').split(word).next().unwrap_or_default();
+    !UNKNOWN_TYPES.contains(&name.to_ascii_lowercase().as_str())
+}
+
 /// How DataFusion says that a subquery has more rows than a value can have.
 const MANY_ROWS: &str = "Scalar subquery returned more than one row";
 
+/// Codes by the planner's words for what is wrong: all of an entry's words are in the message.
+const PLANNED: &[(&[&str], &str)] = &[
+    (&["table '", "not found"], "42P01"),
+    (&["condition must be boolean"], "42804"),
+    (&["Failed to coerce then"], "42804"),
+    (&["Cannot find a common type for arguments"], "42804"),
+    (&["in SetComparison"], "42883"),
+    (&["Invalid qualifier"], "42P01"),
+    (&["Ambiguous reference"], "42702"),
+    (&["specified more than once"], "42712"),
+    (&["is defined multiple times"], "42P20"),
+    (&["is not defined!"], "42704"),
+    (&["must appear in the GROUP BY clause"], "42803"),
+    (&["calls cannot be nested"], "42803"),
+    (&["Aggregate functions are not allowed"], "42803"),
+    (&["Cannot coerce arithmetic expression"], "42883"),
+    (&["Cannot infer common argument type for comparison"], "42883"),
+    (&["Failed to coerce arguments"], "42883"),
+    (&["does not support zero arguments"], "42883"),
+    (&["arguments but received"], "42883"),
+    (&["argument(s) but received"], "42883"),
+    (&["can only be applied to array"], "42883"),
+    (&["Unary operator 'NOT'"], "42804"),
+    (&["Unary operator"], "42883"),
+    (&["Cannot automatically convert"], "42846"),
+    (&["Inconsistent data type across values list"], "42804"),
+    (&["have different type"], "42804"),
+    (&["CASE expression 'then' values"], "42804"),
+    (&["Cannot create filter with non-boolean predicate"], "42804"),
+    (&["DISTINCT ON expressions must match"], "42P10"),
+    (&["must appear in select list"], "42P10"),
+    (&["Cannot find column with position"], "42P10"),
+    (&["given as column alias"], "42P10"),
+    (&["Invalid window frame"], "42P20"),
+    (&["RANGE requires exactly one ORDER BY column"], "42P20"),
+    (&["GROUPS requires an ORDER BY clause"], "42P20"),
+    (&["LIMIT must be >= 0"], "2201W"),
+    (&["OFFSET must be >=0"], "2201X"),
+    (&["Correlated scalar subquery"], "0A000"),
+    (&["outer reference columns is not allowed"], "0A000"),
+    (&["cannot contain non-correlated columns"], "0A000"),
+    (&["subquery can only be used in"], "0A000"),
+    (&["No field named"], "42703"),
+    (&["Schema error"], "42703"),
+    (&["Invalid function"], "42883"),
+    (&["No function matches"], "42883"),
+];
+
 /// What kind of thing a plan lacks; the planner says it in words alone.
 fn planned(text: &str) -> &'static str {
-    let says = |words: &str| text.contains(words);
-    if says("table '") && says("not found") {
-        "42P01"
-    } else if says("Ambiguous reference") {
-        "42702"
-    } else if says("must appear in the GROUP BY clause") || says("calls cannot be nested") {
-        "42803"
-    } else if says("Cannot coerce arithmetic expression")
-        || says("Cannot infer common argument type for comparison")
-    {
-        "42883"
-    } else if says("Inconsistent data type across values list") {
-        "42804"
-    } else if says("DISTINCT ON expressions must match") {
-        "42P10"
-    } else if says("Correlated scalar subquery") {
-        "0A000"
-    } else if says("No field named") || says("Schema error") {
-        "42703"
-    } else if says("Invalid function") || says("No function matches") {
-        "42883"
-    } else {
-        "42601"
+    let is_one = |words: &&[&str]| words.iter().all(|one| text.contains(one));
+    PLANNED.iter().find(|(words, _)| is_one(words)).map_or("42601", |(_, code)| *code)
+}
+
+/// A column of a table that is not in FROM.
+fn missing_table(error: &DataFusionError) -> Option<SqlError> {
+    let DataFusionError::SchemaError(error, _) = error else { return None };
+    let SchemaError::FieldNotFound { field, valid_fields } = &**error else { return None };
+    let table = field.relation.as_ref()?;
+    let is_known = |one: &Column| match &one.relation {
+        Some(known) => known.resolved_eq(table) || known.table() == table.table(),
+        None => false,
+    };
+    if valid_fields.iter().any(is_known) {
+        return None;
     }
+    let words = format!("missing FROM-clause entry for table \"{}\"", table.table());
+    Some(SqlError::new("42P01", words))
 }
 
 /// The type of whole numbers of which a number is none that was cast to it.
@@ -335,6 +430,10 @@ fn computed(text: &str) -> &'static str {
         "2201B"
     } else if says("Divide by zero") {
         "22012"
+    } else if says("factorial of a negative") {
+        "22003"
+    } else if says("to value of Boolean type") {
+        "22P02"
     } else if says(MANY_ROWS) {
         "21000"
     } else if says("Unsupported date_trunc granularity") {

@@ -43,7 +43,7 @@ fn changed(subquery: Subquery) -> Result<Transformed<Expr>> {
 }
 
 /// The aggregate that a query of one row is; none of others.
-fn aggregate(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+pub fn aggregate(plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Limit(limit) = plan else { return Ok(None) };
     if !is_one(limit)? {
         return Ok(None);

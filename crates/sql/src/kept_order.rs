@@ -86,7 +86,7 @@ impl Place {
 }
 
 /// Whether an aggregate or a window function takes rows as they come.
-fn depends_on_order(expr: &Expr) -> bool {
+pub fn depends_on_order(expr: &Expr) -> bool {
     match expr {
         Expr::Alias(alias) => depends_on_order(&alias.expr),
         Expr::AggregateFunction(called) => {

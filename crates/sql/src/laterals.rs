@@ -39,7 +39,7 @@ pub fn unnested(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 /// None for joins with other things than lists of the left.
-fn lists_of(join: &Join) -> Result<Option<LogicalPlan>> {
+pub fn lists_of(join: &Join) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) = join.right.as_ref() else {
         return Ok(None);
     };

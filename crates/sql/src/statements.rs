@@ -274,6 +274,7 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     check_size(&words)?;
     check_values(&words)?;
     check_nesting(&words)?;
+    check_frames(&words)?;
     if word(words.first()).is_some_and(|first| first.eq_ignore_ascii_case("copy"))
         && let Some(copy) = copy_in(&words[1..], shapes)?
     {
@@ -396,6 +397,23 @@ fn check_size(words: &[&Token]) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// Refuses `EXCLUDE` in the frame of a window, which the parser does not know.
+fn check_frames(words: &[&Token]) -> Result<(), SqlError> {
+    let is =
+        |at: usize, one: &str| word(words.get(at)).is_some_and(|w| w.eq_ignore_ascii_case(one));
+    let is_frame = |at: usize| {
+        is(at, "exclude")
+            && (is(at + 1, "ties")
+                || is(at + 1, "group")
+                || is(at + 1, "current") && is(at + 2, "row")
+                || is(at + 1, "no") && is(at + 2, "others"))
+    };
+    match (0..words.len()).any(is_frame) {
+        true => Err(SqlError::unsupported("EXCLUDE in the frame of a window is not known here")),
+        false => Ok(()),
+    }
+}
+
 /// Refuses a query of too many values before it is read: a row of `VALUES` takes a kilobyte then. Plain values of an
 /// `INSERT` have no limit.
 fn check_values(words: &[&Token]) -> Result<(), SqlError> {
@@ -489,6 +507,7 @@ fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError
             let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
             Parsed::Deallocate((!is_all).then(|| folded(&name)))
         }
+        Statement::Query(query) if changes_rows(&query) => changed_with(*query, shapes)?,
         Statement::Query(query) => asked(query)?,
         Statement::Call(ref function) => {
             if let Some(policy) = PolicyStatement::of_call(function)? {
@@ -527,6 +546,29 @@ fn asked(mut query: Box<ast::Query>) -> Result<Parsed, SqlError> {
     match done_by_calls(&query)? {
         Some(done) => Ok(done),
         None => Query::of(query),
+    }
+}
+
+fn changes_rows(query: &ast::Query) -> bool {
+    use ast::SetExpr::{Delete, Insert, Update};
+    matches!(&*query.body, Insert(_) | Update(_) | Delete(_))
+}
+
+/// `WITH .. INSERT`, `UPDATE` or `DELETE`.
+fn changed_with(query: ast::Query, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
+    let (ast::SetExpr::Insert(inner) | ast::SetExpr::Update(inner) | ast::SetExpr::Delete(inner)) =
+        *query.body
+    else {
+        return Err(SqlError::unexpected("a change that is none"));
+    };
+    let Some(with) = query.with else { return classify(inner, shapes) };
+    if with.cte_tables.iter().any(|one| changes_rows(&one.query)) {
+        let words = "a statement that changes rows, within WITH, is not known here";
+        return Err(SqlError::unsupported(words));
+    }
+    match classify(inner, shapes)? {
+        Parsed::Write(write) => Ok(Parsed::Write(write.with(with))),
+        _ => Err(SqlError::unsupported("WITH before an INSERT of samples is not known here")),
     }
 }
 

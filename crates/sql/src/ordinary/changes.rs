@@ -9,7 +9,7 @@ use super::view::View;
 use super::writes::{Parameters, Runner, add_parameters, relation, selecting};
 use crate::error::SqlError;
 use crate::ready::Statement;
-use crate::rewrite::expression_of;
+use crate::rewrite::{check_columns, column_of_row, expression_of, refuse_in_change, row_of};
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
 use datafusion::common::ScalarValue;
@@ -59,19 +59,35 @@ pub fn sets_of(
             (AssignmentTarget::ColumnName(name), value) => {
                 sets.add(table, column_at(table, name)?, value, known)?;
             }
-            (AssignmentTarget::Tuple(names), Expr::Tuple(all)) if names.len() == all.len() => {
-                for (name, value) in names.iter().zip(all) {
+            (AssignmentTarget::Tuple(names), value) => {
+                let all = values_of_row(value, names.len())?;
+                if all.len() != names.len() {
+                    let words = "number of columns does not match number of values";
+                    return Err(SqlError::invalid(words));
+                }
+                for (name, value) in names.iter().zip(&all) {
                     sets.add(table, column_at(table, name)?, value, known)?;
                 }
-            }
-            _ => {
-                let words =
-                    "SET (columns) = takes as many values in parentheses, and no query here";
-                return Err(SqlError::unsupported(words));
             }
         }
     }
     Ok(sets)
+}
+
+/// The values of a row that is assigned, or those of a query of one row: one query for each column.
+fn values_of_row(value: &Expr, count: usize) -> Result<Vec<Expr>, SqlError> {
+    if let Some(all) = row_of(value) {
+        return Ok(all);
+    }
+    let Expr::Subquery(row) = value else {
+        let words =
+            "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+        return Err(SqlError::unsupported(words));
+    };
+    if check_columns(row, count).is_err() {
+        return Err(SqlError::invalid("number of columns does not match number of values"));
+    }
+    Ok((0..count).map(|at| column_of_row(row, at, count)).collect())
 }
 
 impl Sets {
@@ -83,6 +99,7 @@ impl Sets {
         known: &mut Parameters,
     ) -> Result<(), SqlError> {
         let (schema, column) = (table.schema(), &table.schema().columns[at]);
+        refuse_in_change(value, "UPDATE")?;
         if self.targets.contains(&at) {
             let words = format!("multiple assignments to same column \"{}\"", column.name);
             return Err(SqlError::invalid(words));
@@ -119,7 +136,8 @@ async fn plan(
     items.insert(0, SelectItem::UnnamedExpr(expression_of(&[alias, ROW])));
     let mut from = vec![relation(ROWS_SCHEMA, table.name(), alias)?];
     from.extend_from_slice(others);
-    let statement = runner.plan(selecting(items, from, selection.clone())?).await?;
+    let query = selecting(items, from, selection.clone())?;
+    let statement = runner.plan_with(query).await?;
     add_parameters(known, &statement)?;
     Ok(ChangePlan { statement, targets })
 }

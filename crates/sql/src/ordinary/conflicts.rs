@@ -131,7 +131,7 @@ async fn plan_update(
     let rows_of = |slot| Arc::new(Ordinary::of_slot(slot, table.shared_schema(), true));
     runner.view.hand(EXISTING, rows_of(&existing));
     runner.view.hand(EXCLUDED, rows_of(&excluded));
-    let planned = runner.plan(query).await;
+    let planned = runner.plan_with(query).await;
     runner.view.take_back(EXISTING);
     runner.view.take_back(EXCLUDED);
     let statement = planned?;

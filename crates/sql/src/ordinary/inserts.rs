@@ -10,7 +10,7 @@ use super::writes::{Parameters, Runner, add_parameters, row_size};
 use crate::error::SqlError;
 use crate::names::folded;
 use crate::ready::Statement;
-use crate::rewrite::{cast, is_placeholder, text_literal};
+use crate::rewrite::{cast, is_placeholder, refuse_in_change, text_literal};
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, DataType as SqlType, Expr, ObjectName, ObjectNamePart, Query, SetExpr, Value,
@@ -157,6 +157,9 @@ async fn source_of(
         source.with.is_none() && source.order_by.is_none() && source.limit_clause.is_none();
     if let (true, SetExpr::Values(values)) = (is_plain, &*source.body) {
         for row in &values.rows {
+            for expr in &row.content {
+                refuse_in_change(expr, "VALUES")?;
+            }
             fit(table, targets, !named.is_empty(), row.content.len())?;
         }
         let columns: Vec<&Column> = targets.iter().map(|at| &table.schema().columns[*at]).collect();
@@ -190,7 +193,7 @@ async fn source_of(
             }
         }
     }
-    let planned = runner.plan(Box::new(source)).await?;
+    let planned = runner.plan_with(Box::new(source)).await?;
     fit(table, targets, !named.is_empty(), planned.schema().fields().len())?;
     add_parameters(known, &planned)?;
     Ok(Source::Query(planned, known_cells))

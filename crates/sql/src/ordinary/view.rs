@@ -482,7 +482,11 @@ pub fn of_tables(error: &Error) -> SqlError {
             SqlError::new("42P07", format!("relation \"{table}\" already exists"))
         }
         Error::NoSuchTable { table } => no_such_table(table),
-        Error::InvalidSchema { .. } => SqlError::new("42P16", error.to_string()),
+        Error::InvalidSchema { .. } => {
+            let text = error.to_string();
+            let is_twice = text.contains("two columns are called");
+            SqlError::new(if is_twice { "42701" } else { "42P16" }, text)
+        }
         Error::ColumnCount { .. } => SqlError::invalid(error.to_string()),
         Error::WrongType { .. } => SqlError::new("42804", error.to_string()),
         Error::InvalidValue { .. } => SqlError::new("22P02", error.to_string()),

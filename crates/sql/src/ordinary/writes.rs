@@ -16,7 +16,7 @@ use crate::metric_tables::METRIC_SCHEMA;
 use crate::names::folded;
 use crate::prometheus::PrometheusTable;
 use crate::ready::{Statement, in_order};
-use crate::rewrite::{aggregates, check_table, query};
+use crate::rewrite::{check_table, query, refuse_in_change};
 use crate::statements::{Parsed, Query};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
@@ -36,9 +36,9 @@ use tables::{Datum, Schema, Table};
 /// The table that `RETURNING` reads.
 const RETURNED: &str = "returned";
 
-/// A statement that changes rows of an ordinary table.
+/// A statement that changes rows of an ordinary table, and the queries of its WITH.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Write(Hidden<Said>);
+pub struct Write(Hidden<Said>, Option<Hidden<ast::With>>);
 
 #[derive(Debug, PartialEq)]
 enum Said {
@@ -112,6 +112,8 @@ pub struct Runner {
     pub user: Arc<str>,
     /// What the client has said of the parameters of what is planned.
     pub declared: Declared,
+    /// Queries that the statement names in WITH.
+    pub with: Option<Hidden<ast::With>>,
 }
 
 impl Runner {
@@ -127,6 +129,27 @@ impl Runner {
             }
             _ => Err(SqlError::unexpected("a query that is none")),
         }
+    }
+
+    /// Plans a query of a statement that changes rows: it may read the queries of the statement's WITH.
+    ///
+    /// # Errors
+    /// When it makes no sense.
+    pub async fn plan_with(&self, mut query: Box<ast::Query>) -> Result<Statement, SqlError> {
+        if let Some(with) = &self.with {
+            let mut all = ast::With::clone(with);
+            if let Some(own) = query.with.take() {
+                all.recursive |= own.recursive;
+                all.cte_tables.retain(|one| {
+                    let hides =
+                        |other: &ast::Cte| folded(&other.alias.name) == folded(&one.alias.name);
+                    !own.cte_tables.iter().any(hides)
+                });
+                all.cte_tables.extend(own.cte_tables);
+            }
+            query.with = Some(all);
+        }
+        self.plan(query).await
     }
 
     /// Runs what was planned.
@@ -242,17 +265,23 @@ pub fn add_parameters(known: &mut Parameters, statement: &Statement) -> Result<(
 impl Write {
     /// Of `INSERT`.
     pub fn insert(said: ast::Insert) -> Write {
-        Write(Hidden::new(Said::Insert(Box::new(said))))
+        Write(Hidden::new(Said::Insert(Box::new(said))), None)
     }
 
     /// Of `UPDATE`.
     pub fn update(said: ast::Update) -> Write {
-        Write(Hidden::new(Said::Update(Box::new(said))))
+        Write(Hidden::new(Said::Update(Box::new(said))), None)
     }
 
     /// Of `DELETE`.
     pub fn delete(said: ast::Delete) -> Write {
-        Write(Hidden::new(Said::Delete(Box::new(said))))
+        Write(Hidden::new(Said::Delete(Box::new(said))), None)
+    }
+
+    /// The same, whose queries may read those of a WITH.
+    #[must_use]
+    pub fn with(self, with: ast::With) -> Write {
+        Write(self.0, Some(Hidden::new(with)))
     }
 
     /// What the statement is called.
@@ -340,6 +369,18 @@ fn named(table: &TableWithJoins) -> Result<(&ObjectName, Option<String>), SqlErr
 pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, SqlError> {
     check_words(&write.0)?;
     let (name, alias) = write.target()?;
+    let runner = &Runner { with: write.1.clone(), ..runner.clone() };
+    if write.1.is_some() {
+        // Its queries make sense, even if none is read.
+        let nothing = selecting(Vec::new(), Vec::new(), None)?;
+        runner.plan_with(nothing).await?;
+    }
+    if write.1.is_some()
+        && matches!(*write.0, Said::Delete(_))
+        && runner.view.get(&name).is_none_or(|table| is_of_series(table.schema()))
+    {
+        return Err(SqlError::unsupported("WITH before a change of samples is not known here"));
+    }
     if let Said::Delete(said) = &*write.0
         && (is_of_samples(&runner.view, &name) || write.is_of_metric())
     {
@@ -381,6 +422,11 @@ pub async fn plan_write(runner: &Runner, write: &Write) -> Result<PlannedWrite, 
     Ok(PlannedWrite(Hidden::new(Planned { table: name, seen, how, returning, parameters })))
 }
 
+/// Whether the rows of a table are in the store of samples.
+fn is_of_series(schema: &Schema) -> bool {
+    Hypertable::is_one(schema) || PrometheusTable::of(schema).is_some()
+}
+
 /// Whether nobody has made a table of that name, or one of samples.
 fn is_of_samples(view: &View, name: &str) -> bool {
     view.get(name).is_none_or(|table| PrometheusTable::of(table.schema()).is_some())
@@ -400,9 +446,10 @@ async fn plan_removal(
 
 /// What the parser takes of other databases' words would change other rows, or others besides.
 fn check_words(said: &Said) -> Result<(), SqlError> {
+    check_returned(said)?;
     let is_plain = match said {
         Said::Insert(said) => {
-            let is_of_others = said.ignore || said.overwrite || said.replace_into;
+            let is_of_others = said.ignore || said.overwrite || said.replace_into || !said.into;
             !is_of_others
                 && said.or.is_none()
                 && said.assignments.is_empty()
@@ -419,11 +466,31 @@ fn check_words(said: &Said) -> Result<(), SqlError> {
             let is_before = matches!(said.from, Some(ast::UpdateTableFromKind::BeforeSet(_)));
             said.output.is_none() && said.or.is_none() && !is_before
         }
-        Said::Delete(said) => said.tables.is_empty() && said.output.is_none(),
+        Said::Delete(said) => {
+            let has_from = matches!(said.from, FromTable::WithFromKeyword(_));
+            said.tables.is_empty() && said.output.is_none() && has_from
+        }
     };
     match is_plain {
         true => Ok(()),
         false => Err(SqlError::invalid("a word that PostgreSQL does not have in such a statement")),
+    }
+}
+
+/// `RETURNING *` has the columns of the tables beside, too, which are not known there.
+fn check_returned(said: &Said) -> Result<(), SqlError> {
+    let (returning, has_others) = match said {
+        Said::Insert(_) => return Ok(()),
+        Said::Update(said) => (&said.returning, said.from.is_some()),
+        Said::Delete(said) => (&said.returning, said.using.is_some()),
+    };
+    let is_all = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
+    match has_others && returning.iter().flatten().any(is_all) {
+        true => {
+            let words = "RETURNING * with columns of another table is not known here";
+            Err(SqlError::unsupported(words).with_hint("Name the columns, or say table.*."))
+        }
+        false => Ok(()),
     }
 }
 
@@ -451,18 +518,14 @@ async fn plan_returning(
     table: &Table,
     alias: &str,
 ) -> Result<(Statement, Slot), SqlError> {
-    let is_of_many = |item: &SelectItem| match item {
-        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => aggregates(expr),
-        _ => false,
-    };
-    if items.iter().any(is_of_many) {
-        return Err(SqlError::new("42803", "aggregate functions are not allowed in RETURNING"));
+    for item in items {
+        refuse_in_change(item, "RETURNING")?;
     }
     let slot = Slot::default();
     let query = selecting(items.to_vec(), vec![relation(HANDED_SCHEMA, RETURNED, alias)?], None)?;
     let rows = Ordinary::of_slot(&slot, table.shared_schema(), false);
     runner.view.hand(RETURNED, Arc::new(rows));
-    let planned = runner.plan(query).await;
+    let planned = runner.plan_with(query).await;
     runner.view.take_back(RETURNED);
     Ok((planned?, slot))
 }

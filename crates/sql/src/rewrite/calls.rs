@@ -8,8 +8,8 @@ use super::types::interval_text;
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, GroupByExpr, LimitClause, OrderByExpr, OrderByKind,
-    OrderByOptions, Query, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, OrderByExpr, OrderByKind,
+    OrderByOptions, SetExpr, UnaryOperator, Value, ValueWithSpan,
 };
 
 /// `ARRAY(query)` is `(query for the array of all)`.
@@ -61,20 +61,6 @@ fn gathered(name: &str, value: &Expr, order: Vec<OrderByExpr>) -> Expr {
         list.clauses.push(FunctionArgumentClause::OrderBy(order));
     }
     made
-}
-
-/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`.
-pub fn fetch_as_limit(query: &mut Query) {
-    let is_plain = query.fetch.as_ref().is_some_and(|fetch| !fetch.with_ties && !fetch.percent);
-    let Some(fetch) = query.fetch.take_if(|_| is_plain) else { return };
-    let one = || Expr::Value(Value::Number("1".into(), false).into());
-    let limit = Some(fetch.quantity.unwrap_or_else(one));
-    match &mut query.limit_clause {
-        Some(LimitClause::LimitOffset { limit: wanted, .. }) => *wanted = limit,
-        other => {
-            *other = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() })
-        }
-    }
 }
 
 /// A number with a fraction, written as such, as a whole one: PostgreSQL's `numeric` rounds halves up.

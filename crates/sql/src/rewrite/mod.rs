@@ -6,6 +6,7 @@ mod arithmetic;
 mod calls;
 mod expressions;
 mod gapfill;
+mod hypothetical;
 mod join_columns;
 mod moments;
 mod nothing;
@@ -13,7 +14,9 @@ mod operators;
 mod phrases;
 mod points;
 mod promscale;
+mod query_forms;
 mod row_values;
+mod rules;
 mod sets;
 mod subqueries;
 mod told_apart;
@@ -32,9 +35,7 @@ use crate::names;
 use crate::promql_tables::FUNCTIONS;
 use crate::tables::Column;
 use crate::uuids::UUID_IN;
-use calls::{
-    array_of_query, fetch_as_limit, instant_of_seconds, renamed, rounded, width_as_interval,
-};
+use calls::{array_of_query, instant_of_seconds, renamed, rounded, width_as_interval};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, FunctionArguments, Ident,
@@ -50,8 +51,9 @@ use operators::{bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, op
 use phrases::phrase;
 use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
-pub(crate) use row_values::LOOKED_AT;
-use row_values::check_counted_rows;
+use query_forms::{change_forms, check_order_of_set, fetch_as_limit, values_as_queries};
+pub(crate) use row_values::{LOOKED_AT, check_columns, column_of_row, row_of};
+use row_values::{check_counted_rows, find_rows};
 use sets::{
     check_numbered, name_series, numbered_array, part_of_set, set_as_table, set_in_list,
     words_as_table,
@@ -63,15 +65,16 @@ use told_apart::tell_casts_apart;
 use types::{
     catalog_cast, is_numeric, is_oids, text_of_length, texts, with_fraction, without_length,
 };
-use vectors::{count_from_1, vector_call, vector_part, vectors_as_tables};
+use vectors::{array_slice, count_from_1, vector_call, vector_part, vectors_as_tables};
 use windows::{write_out_windows, write_out_windows_of_order};
 
 pub use expressions::{
-    aggregates, arguments, call, cast, expression_of, is_aggregate, is_named, is_placeholder,
-    query, text_array, text_literal,
+    arguments, call, cast, expression_of, is_aggregate, is_named, is_placeholder, query,
+    text_array, text_literal,
 };
 pub use operators::DOT_IS_ANY;
 pub use promscale::dropped_metric;
+pub use rules::refuse_in_change;
 pub use told_apart::told_apart;
 pub use types::{array_of, arrow_type, interval_text, is_oids_parameter, name_of_last};
 
@@ -131,6 +134,7 @@ pub fn now() -> Expr {
 /// # Errors
 /// What cannot be said to DataFusion, and what is too deep.
 pub fn rewrite(statement: &mut Statement) -> Result<Rewritten, SqlError> {
+    rules::check(statement)?;
     let mut seen = Parameters::default();
     let _: ControlFlow<()> = Visit::visit(statement, &mut seen);
     let mut rewriter =
@@ -291,8 +295,9 @@ impl VisitorMut for Rewriter {
     type Break = Box<SqlError>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
-        fetch_as_limit(query);
-        if let Err(error) = write_out_order(query) {
+        values_as_queries(query);
+        let checked = fetch_as_limit(query).and_then(|()| check_order_of_set(query));
+        if let Err(error) = checked.and_then(|()| write_out_order(query)) {
             return ControlFlow::Break(Box::new(error));
         }
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
@@ -302,6 +307,9 @@ impl VisitorMut for Rewriter {
                 // Drivers that put values into the text put them into quotes.
                 if let Some(number) = literal(expr).filter(|text| text.parse::<u64>().is_ok()) {
                     *expr = Expr::Value(Value::Number(number, false).into());
+                }
+                if let Some(whole) = rounded(expr) {
+                    *expr = whole;
                 }
             }
         }
@@ -318,7 +326,8 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        let checked = check_counted_rows(select);
+        let checked = change_forms(select).and_then(|()| check_counted_rows(select));
+        let checked = checked.and_then(|()| find_rows(select));
         if let Err(error) = checked.and_then(|()| write_out_windows(select)) {
             return ControlFlow::Break(Box::new(error));
         }
@@ -471,6 +480,11 @@ impl Rewriter {
                 let (kind, array, format) = (CastKind::Cast, false, None);
                 *expr = Expr::Cast { kind, expr: value, data_type, array, format };
                 self.cast(expr)?;
+            }
+            Expr::CompoundFieldAccess { root, access_chain } => {
+                if let Some(slice) = array_slice(root, access_chain) {
+                    *expr = slice;
+                }
             }
             Expr::Subquery(query) => {
                 let answer = match &*query.body {

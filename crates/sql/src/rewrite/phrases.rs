@@ -3,6 +3,7 @@
 
 use super::arithmetic::calculated;
 use super::expressions::{arguments, call, cast, is_named, literal, text_literal};
+use super::hypothetical::hypothetical;
 use super::operators::DOT_IS_ANY;
 use super::toolkit;
 use crate::array_sets::OVERLAPS;
@@ -106,6 +107,9 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
     }
     if is("percentile_cont") || is("percentile_disc") {
         return Ok(percentiles(function));
+    }
+    if let Some(place) = hypothetical(function)? {
+        return Ok(Some(place));
     }
     let Some(args) = arguments(function) else { return Ok(None) };
     let known = calculated(function, &args)

@@ -6,8 +6,8 @@ use super::subqueries::{both, either};
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join,
-    JoinOperator, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
-    Value, Visit, Visitor,
+    JoinConstraint, JoinOperator, Query, Select, SelectItem, SetExpr, TableAlias,
+    TableAliasColumnDef, TableFactor, Value, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -24,8 +24,15 @@ pub fn compared(expr: &Expr) -> Result<Option<Expr>, SqlError> {
     match expr {
         Expr::BinaryOp { left, op, right } => match (row_of(left), row_of(right)) {
             (Some(left), Some(right)) => compared_by(&left, op, &right),
+            (Some(left), None) => compared_with_query(&left, op, right),
             _ => Ok(None),
         },
+        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
+            any_of_query(left, right, false)
+        }
+        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+            any_of_query(left, right, true)
+        }
         Expr::InList { expr, list, negated } => {
             let Some(row) = row_of(expr) else { return Ok(None) };
             let equals = |one: &Expr| match row_of(one) {
@@ -39,10 +46,68 @@ pub fn compared(expr: &Expr) -> Result<Option<Expr>, SqlError> {
         Expr::IsNull(inner) => Ok(row_of(inner).and_then(|row| each(row, Expr::IsNull))),
         Expr::IsNotNull(inner) => Ok(row_of(inner).and_then(|row| each(row, Expr::IsNotNull))),
         Expr::InSubquery { expr, subquery, negated } => match row_of(expr) {
-            Some(row) => found_in(&row, subquery, *negated).map(Some),
+            Some(row) => found_value(&row, subquery, *negated).map(Some),
             None => Ok(None),
         },
         _ => Ok(None),
+    }
+}
+
+/// `(a, b) = ANY (query)` is `(a, b) IN (query)`, and `<> ALL` is `NOT IN`.
+fn any_of_query(left: &Expr, right: &Expr, negated: bool) -> Result<Option<Expr>, SqlError> {
+    match (row_of(left), right) {
+        (Some(row), Expr::Subquery(query)) => found_value(&row, query, negated).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// `(a, b) = (query)`: the row of the query compared, NULL if there is none.
+fn compared_with_query(
+    left: &[Expr],
+    op: &BinaryOperator,
+    right: &Expr,
+) -> Result<Option<Expr>, SqlError> {
+    let Expr::Subquery(query) = right else { return Ok(None) };
+    check_columns(query, left.len())?;
+    let alias = looked_at(left.len());
+    let Some(value) = compared_by(left, op, &columns_of(&alias))? else { return Ok(None) };
+    Ok(Some(Expr::Subquery(Box::new(of_rows(query, alias, value, None)))))
+}
+
+/// `(a, b) IN (query)` as conditions of a query and of its joins, where what is not known is as false: EXISTS.
+///
+/// # Errors
+/// When the rows are not of the same number of columns.
+pub fn find_rows(select: &mut Select) -> Result<(), SqlError> {
+    if let Some(condition) = &mut select.selection {
+        find_row(condition)?;
+    }
+    for join in select.from.iter_mut().flat_map(|from| &mut from.joins) {
+        if let JoinOperator::Join(JoinConstraint::On(condition))
+        | JoinOperator::Inner(JoinConstraint::On(condition))
+        | JoinOperator::Left(JoinConstraint::On(condition))
+        | JoinOperator::LeftOuter(JoinConstraint::On(condition)) = &mut join.join_operator
+        {
+            find_row(condition)?;
+        }
+    }
+    Ok(())
+}
+
+fn find_row(condition: &mut Expr) -> Result<(), SqlError> {
+    match condition {
+        Expr::Nested(inner) => find_row(inner),
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            find_row(left)?;
+            find_row(right)
+        }
+        Expr::InSubquery { expr, subquery, negated } => {
+            if let Some(row) = row_of(expr) {
+                *condition = found_in(&row, subquery, *negated)?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -113,7 +178,7 @@ pub fn check_counted_rows(select: &Select) -> Result<(), SqlError> {
 }
 
 /// The columns of a row that is written down.
-fn row_of(expr: &Expr) -> Option<Vec<Expr>> {
+pub fn row_of(expr: &Expr) -> Option<Vec<Expr>> {
     match expr {
         Expr::Nested(inner) => row_of(inner),
         Expr::Tuple(columns) => Some(columns.clone()),
@@ -214,38 +279,99 @@ fn negated_if(expr: Expr, negated: bool) -> Expr {
     }
 }
 
-/// Whether a query has the row. `NOT IN` is true where it is not equal to any, and nothing is unknown.
-fn found_in(row: &[Expr], subquery: &Query, negated: bool) -> Result<Expr, SqlError> {
-    let name = |at: usize| Ident::with_quote('"', format!("column {}", at + 1));
-    let columns: Vec<Expr> = (0..row.len())
-        .map(|at| Expr::CompoundIdentifier(vec![Ident::with_quote('"', LOOKED_AT), name(at)]))
-        .collect();
-    let found = equal(&columns, row)?;
-    let condition = if negated { Expr::IsNotFalse(Box::new(found)) } else { found };
-    let alias = TableAlias {
-        explicit: true,
-        name: Ident::with_quote('"', LOOKED_AT),
-        columns: (0..row.len())
-            .map(|at| TableAliasColumnDef { name: name(at), data_type: None })
-            .collect(),
-        at: None,
+/// A column of the row that a query has.
+pub fn column_of_row(row: &Query, at: usize, count: usize) -> Expr {
+    let alias = looked_at(count);
+    let column = Expr::CompoundIdentifier(vec![alias.name.clone(), column_name(at)]);
+    Expr::Subquery(Box::new(of_rows(row, alias, column, None)))
+}
+
+/// Checks the number of columns of a query that names them.
+///
+/// # Errors
+/// `42601` for another number.
+pub fn check_columns(query: &Query, count: usize) -> Result<(), SqlError> {
+    let SetExpr::Select(select) = &*query.body else { return Ok(()) };
+    let is_plain = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
     };
-    let looked = format!("SELECT 1 FROM (SELECT 1) AS \"{LOOKED_AT}\"");
-    let made = super::query(&looked);
-    let mut made = made.ok_or_else(|| SqlError::unexpected("a query that is none"))?;
+    let items = &select.projection;
+    if !items.iter().all(is_plain) || items.len() == count {
+        return Ok(());
+    }
+    let words = if items.len() < count { "few" } else { "many" };
+    Err(SqlError::invalid(format!("subquery has too {words} columns")))
+}
+
+fn column_name(at: usize) -> Ident {
+    Ident::with_quote('"', format!("column {}", at + 1))
+}
+
+/// The name of a query's rows, and those of its columns.
+fn looked_at(count: usize) -> TableAlias {
+    let column = |at| TableAliasColumnDef { name: column_name(at), data_type: None };
+    let name = Ident::with_quote('"', LOOKED_AT);
+    TableAlias { explicit: true, name, columns: (0..count).map(column).collect(), at: None }
+}
+
+fn columns_of(alias: &TableAlias) -> Vec<Expr> {
+    let column = |column: &TableAliasColumnDef| {
+        Expr::CompoundIdentifier(vec![alias.name.clone(), column.name.clone()])
+    };
+    alias.columns.iter().map(column).collect()
+}
+
+/// `(a, b) IN (query)` as a value: NULL where no row is equal and one may be.
+fn found_value(row: &[Expr], subquery: &Query, negated: bool) -> Result<Expr, SqlError> {
+    check_columns(subquery, row.len())?;
+    let alias = looked_at(row.len());
+    let found = equal(&columns_of(&alias), row)?;
+    let text = "SELECT CASE WHEN bool_or(found) THEN true WHEN count(found) < count(*) THEN NULL ELSE false END \
+                FROM (SELECT 1) AS a";
+    let mut made = super::query(text).ok_or_else(|| SqlError::unexpected("no query"))?;
+    let found = SelectItem::ExprWithAlias { expr: found, alias: Ident::new("found") };
+    let mut rows = of_rows(subquery, alias, Expr::Value(Value::Null.into()), None);
+    if let SetExpr::Select(select) = &mut *rows.body {
+        select.projection = vec![found];
+    }
     if let SetExpr::Select(select) = &mut *made.body {
-        select.projection =
-            vec![SelectItem::UnnamedExpr(Expr::Value(Value::Number("1".into(), false).into()))];
-        select.selection = Some(condition);
+        for from in &mut select.from {
+            if let TableFactor::Derived { subquery, .. } = &mut from.relation {
+                *subquery = Box::new(rows.clone());
+            }
+        }
+    }
+    Ok(negated_if(Expr::Subquery(made), negated))
+}
+
+/// `SELECT value FROM (rows) WHERE condition`.
+fn of_rows(rows: &Query, alias: TableAlias, value: Expr, condition: Option<Expr>) -> Query {
+    let Some(mut made) = super::query("SELECT 1 FROM (SELECT 1) AS a") else {
+        unreachable!("a query that is one")
+    };
+    if let SetExpr::Select(select) = &mut *made.body {
+        select.projection = vec![SelectItem::UnnamedExpr(value)];
+        select.selection = condition;
         for from in &mut select.from {
             from.relation = TableFactor::Derived {
                 lateral: false,
-                subquery: Box::new(subquery.clone()),
+                subquery: Box::new(rows.clone()),
                 alias: Some(alias.clone()),
                 sample: None,
             };
         }
     }
+    *made
+}
+
+/// Whether a query has the row. `NOT IN` is true where it is not equal to any, and nothing is unknown.
+fn found_in(row: &[Expr], subquery: &Query, negated: bool) -> Result<Expr, SqlError> {
+    check_columns(subquery, row.len())?;
+    let alias = looked_at(row.len());
+    let found = equal(&columns_of(&alias), row)?;
+    let condition = if negated { Expr::IsNotFalse(Box::new(found)) } else { found };
+    let one = Expr::Value(Value::Number("1".into(), false).into());
+    let made = Box::new(of_rows(subquery, alias, one, Some(condition)));
     Ok(Expr::Exists { subquery: made, negated })
 }
 

@@ -5,6 +5,7 @@
 use super::CATALOG_SCHEMA;
 use super::expressions::{arguments, call, is_named, query, text_literal};
 use super::subqueries::both;
+use crate::array_slices::SLICE;
 use crate::catalog::VECTORS;
 use crate::names::folded;
 use crate::vectors::{EXPANDED, PLACES, VECTOR_PLACES, WHOLE};
@@ -89,6 +90,33 @@ pub fn count_from_1(root: &Expr, chain: &mut [AccessExpr]) {
         let (left, right) = (Box::new(Expr::Nested(Box::new(index.clone()))), Box::new(one));
         *index = Expr::BinaryOp { left, op: BinaryOperator::Plus, right };
     }
+}
+
+/// `(array)[lower:upper]`.
+pub fn array_slice(root: &Expr, chain: &[AccessExpr]) -> Option<Expr> {
+    let [
+        before @ ..,
+        AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, stride: None }),
+    ] = chain
+    else {
+        return None;
+    };
+    let is_column = |one: &AccessExpr| matches!(one, AccessExpr::Dot(_));
+    if !before.iter().all(is_column) {
+        return None;
+    }
+    let array = match before.is_empty() {
+        true => root.clone(),
+        false => Expr::CompoundFieldAccess {
+            root: Box::new(root.clone()),
+            access_chain: before.to_vec(),
+        },
+    };
+    let bound = |given: &Option<Expr>, open: i32| match given {
+        Some(bound) => bound.clone(),
+        None => Expr::Value(Value::Number(open.to_string(), false).into()),
+    };
+    Some(call(SLICE, vec![array, bound(lower_bound, 1), bound(upper_bound, i32::MAX)]))
 }
 
 /// `unnest(c.conkey) [WITH ORDINALITY]` beside or under the table `c`: DataFusion knows no such table, but

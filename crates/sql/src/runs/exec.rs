@@ -164,6 +164,7 @@ impl Runs {
         self.last = Some((last, kept));
         match taken.len() == batch.num_rows() {
             true => Ok(batch.clone()),
+            false if batch.num_columns() == 0 => Ok(batch.slice(0, taken.len())),
             false => Ok(take_record_batch(batch, &UInt32Array::from(taken))?),
         }
     }

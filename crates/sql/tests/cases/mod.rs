@@ -1,5 +1,7 @@
 //! Statements over the tables of `answers`, and what PostgreSQL 15 says to them.
 
+pub mod query_forms;
+
 #[rustfmt::skip]
 pub const ALL: &[(&str, &str)] = &[
     ("select id from fa where 3 not in (select id from fb)",

@@ -10,7 +10,7 @@ use sql::datafusion::arrow::datatypes::{
     DataType, Field, IntervalMonthDayNano, IntervalUnit, TimeUnit,
 };
 use sql::datafusion::common::{DataFusionError, ScalarValue};
-use sql::{Declared, ZONE};
+use sql::{Declared, SqlError, ZONE};
 use std::sync::Arc;
 
 /// Microseconds from 1970 to 2000, from which PostgreSQL counts.
@@ -135,6 +135,15 @@ fn wrong<E: std::fmt::Display>(at: usize) -> impl Fn(E) -> PgWireError {
     move |failure| error("22P02", format!("parameter ${}: {failure}", at + 1))
 }
 
+/// A text that is no value of a type, with the code that a literal of it has.
+fn not_of_type(at: usize) -> impl Fn(DataFusionError) -> PgWireError {
+    move |failure| {
+        let known = SqlError::from(failure);
+        let code = if known.code == "XX000" { "22P02" } else { known.code };
+        error(code, format!("parameter ${}: {}", at + 1, known.message))
+    }
+}
+
 /// A value in text.
 fn plain(
     at: usize,
@@ -196,7 +205,7 @@ fn plain(
             let read = sql::bytea::read(&text).map_err(super::answers::of_sql)?;
             Ok(ScalarValue::Binary(Some(read)))
         }
-        Some(target) => value.cast_to(&target).map_err(wrong(at)),
+        Some(target) => value.cast_to(&target).map_err(not_of_type(at)),
         None => Ok(value),
     }
 }

@@ -1,0 +1,259 @@
+//! Forms of queries: `GROUP BY ()`, `DISTINCT ON (1)`, `FETCH FIRST .. WITH TIES`, `ORDER BY` of set operations, and
+//! what PostgreSQL does not let stand in them.
+
+use super::expressions::call;
+use super::subqueries::both;
+use crate::error::SqlError;
+use crate::names::folded;
+use crate::ties::WITH_TIES;
+use datafusion::sql::sqlparser::ast::{
+    Distinct, Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectNamePart, OrderBy, OrderByKind,
+    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, Value,
+    ValueWithSpan, Visit, Visitor,
+};
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+fn one() -> Expr {
+    Expr::Value(Value::Number("1".into(), false).into())
+}
+
+/// `FETCH FIRST n ROWS ONLY` is `LIMIT n`; WITH TIES marks the number.
+///
+/// # Errors
+/// `42601` for ties without an order.
+pub fn fetch_as_limit(query: &mut Query) -> Result<(), SqlError> {
+    let is_known = query.fetch.as_ref().is_some_and(|fetch| !fetch.percent);
+    let Some(fetch) = query.fetch.take_if(|_| is_known) else { return Ok(()) };
+    let Fetch { with_ties, quantity, .. } = fetch;
+    let quantity = quantity.unwrap_or_else(one);
+    let limit = match with_ties {
+        true if query.order_by.is_none() => {
+            return Err(SqlError::invalid("WITH TIES cannot be specified without ORDER BY clause"));
+        }
+        true => Some(call(WITH_TIES, vec![quantity])),
+        false => Some(quantity),
+    };
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit: wanted, .. }) => *wanted = limit,
+        other => {
+            *other = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() })
+        }
+    }
+    Ok(())
+}
+
+/// `VALUES` with queries as `SELECT .. UNION ALL SELECT ..`: DataFusion evaluates values while it plans.
+pub fn values_as_queries(query: &mut Query) {
+    struct Finder;
+    impl Visitor for Finder {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+            ControlFlow::Break(())
+        }
+    }
+    let SetExpr::Values(values) = &mut *query.body else { return };
+    let is_one = |expr: &Expr| Visit::visit(expr, &mut Finder).is_break();
+    let all = || values.rows.iter().flat_map(|row| &row.content);
+    let width = values.rows.first().map_or(0, |row| row.content.len());
+    if !all().any(is_one) || values.rows.iter().any(|row| row.content.len() != width) {
+        return;
+    }
+    let rows = std::mem::take(&mut values.rows);
+    let mut made: Option<Box<SetExpr>> = None;
+    for row in rows {
+        let Some(select) = super::query("SELECT 1") else { return };
+        let mut select = select.body;
+        if let SetExpr::Select(select) = &mut *select {
+            let named = row.content.into_iter().enumerate().map(|(at, expr)| {
+                let alias = Ident::new(format!("column{}", at + 1));
+                SelectItem::ExprWithAlias { expr, alias }
+            });
+            select.projection = named.collect();
+        }
+        made = Some(match made {
+            None => select,
+            Some(left) => Box::new(SetExpr::SetOperation {
+                left,
+                op: SetOperator::Union,
+                set_quantifier: SetQuantifier::All,
+                right: select,
+            }),
+        });
+    }
+    if let Some(made) = made {
+        query.body = made;
+    }
+}
+
+/// Checks the order of a set operation, which names columns of its result alone.
+///
+/// # Errors
+/// `0A000`, as PostgreSQL has it.
+pub fn check_order_of_set(query: &Query) -> Result<(), SqlError> {
+    let (SetExpr::SetOperation { .. }, Some(OrderBy { kind: OrderByKind::Expressions(by), .. })) =
+        (&*query.body, &query.order_by)
+    else {
+        return Ok(());
+    };
+    let is_column = |expr: &Expr| match expr {
+        Expr::Identifier(_) => true,
+        Expr::Value(value) => matches!(value.value, Value::Number(..)),
+        _ => false,
+    };
+    match by.iter().all(|by| is_column(&by.expr)) {
+        true => Ok(()),
+        false => {
+            let words = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+            Err(SqlError::unsupported(words).with_hint(
+                "Add the expression to every SELECT, or move the UNION into a FROM clause.",
+            ))
+        }
+    }
+}
+
+/// Changes the forms of a query to those that DataFusion knows.
+///
+/// # Errors
+/// `42P10` and `42601` as PostgreSQL has them.
+pub fn change_forms(select: &mut Select) -> Result<(), SqlError> {
+    check_aliases(select)?;
+    write_out_distinct(select)?;
+    group_by_nothing(select);
+    Ok(())
+}
+
+/// Refuses two tables of one name.
+fn check_aliases(select: &Select) -> Result<(), SqlError> {
+    let mut seen = HashSet::new();
+    let tables = select.from.iter().flat_map(|from| {
+        std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
+    });
+    for table in tables {
+        let name = match table {
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. }
+            | TableFactor::Function { alias: Some(alias), .. }
+            | TableFactor::UNNEST { alias: Some(alias), .. } => folded(&alias.name),
+            // Two tables of one name in two schemas are told apart by these.
+            TableFactor::Table { name, args: None, .. } if name.0.len() == 1 => {
+                name.0.last().and_then(ObjectNamePart::as_ident).map(folded).unwrap_or_default()
+            }
+            _ => continue,
+        };
+        if !seen.insert(name.clone()) {
+            let words = format!("table name \"{name}\" specified more than once");
+            return Err(SqlError::new("42712", words));
+        }
+    }
+    Ok(())
+}
+
+/// A column of the select list by its number.
+fn item_at(select: &Select, number: &str) -> Result<Option<Expr>, SqlError> {
+    let Ok(at) = number.parse::<usize>() else {
+        return Err(SqlError::invalid("non-integer constant in DISTINCT ON"));
+    };
+    let items = &select.projection;
+    let is_plain = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+    };
+    let before = items.iter().take_while(|item| is_plain(item)).count();
+    match at.checked_sub(1).and_then(|at| items.get(at).filter(|_| at < before)) {
+        Some(SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => {
+            Ok(Some(expr.clone()))
+        }
+        _ if before < items.len() => {
+            let words = "DISTINCT ON of a column of * by its number is not known here";
+            Err(SqlError::unsupported(words).with_hint("Name the column."))
+        }
+        _ => {
+            let words = format!("SELECT DISTINCT ON position {at} is not in select list");
+            Err(SqlError::new("42P10", words))
+        }
+    }
+}
+
+/// Numbers and names of columns in DISTINCT ON as what they stand for.
+fn write_out_distinct(select: &mut Select) -> Result<(), SqlError> {
+    let Some(Distinct::On(by)) = &select.distinct else { return Ok(()) };
+    let mut by = by.clone();
+    for expr in &mut by {
+        let meant = match &*expr {
+            Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) => {
+                item_at(select, number)?
+            }
+            Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(_), .. }) => {
+                return Err(SqlError::invalid("non-integer constant in DISTINCT ON"));
+            }
+            Expr::Identifier(name) => {
+                let named = |item: &SelectItem| match item {
+                    SelectItem::ExprWithAlias { expr, alias } if folded(alias) == folded(name) => {
+                        Some(expr.clone())
+                    }
+                    _ => None,
+                };
+                select.projection.iter().find_map(named)
+            }
+            _ => None,
+        };
+        if let Some(meant) = meant {
+            *expr = meant;
+        }
+    }
+    select.distinct = Some(Distinct::On(by));
+    Ok(())
+}
+
+fn item(item: &SelectItem) -> Option<Expr> {
+    match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            Some(expr.clone())
+        }
+        _ => None,
+    }
+}
+
+/// A number of a column in grouping sets as the column.
+fn number_as_item(expr: &mut Expr, items: &[Option<Expr>]) {
+    let Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) = &*expr else { return };
+    let at = number.parse::<usize>().ok().and_then(|at| at.checked_sub(1));
+    // Behind `*` the number of a column is not known.
+    if let Some(at) = at
+        && items.iter().take(at).all(Option::is_some)
+        && let Some(Some(item)) = items.get(at)
+    {
+        *expr = item.clone();
+    }
+}
+
+/// `GROUP BY ()`: one group of all rows, also without an aggregate.
+fn group_by_nothing(select: &mut Select) {
+    let GroupByExpr::Expressions(by, _) = &mut select.group_by else { return };
+    let is_nothing = |expr: &Expr| matches!(expr, Expr::Tuple(parts) if parts.is_empty());
+    let has_nothing = by.iter().any(is_nothing);
+    by.retain(|expr| !is_nothing(expr));
+    let flat = std::mem::take(by).into_iter().flat_map(|expr| match expr {
+        Expr::Tuple(parts) => parts,
+        other => vec![other],
+    });
+    *by = flat.collect();
+    let items: Vec<Option<Expr>> = select.projection.iter().map(item).collect();
+    for sets in by.iter_mut() {
+        if let Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) = sets {
+            sets.iter_mut().flatten().for_each(|expr| number_as_item(expr, &items));
+        }
+    }
+    if has_nothing && by.is_empty() {
+        let counted = super::query("SELECT count(*) >= 0").and_then(|query| match *query.body {
+            SetExpr::Select(made) => made.projection.into_iter().next(),
+            _ => None,
+        });
+        let Some(SelectItem::UnnamedExpr(is_group)) = counted else { return };
+        select.having = Some(match select.having.take() {
+            Some(having) => both(having, is_group),
+            None => is_group,
+        });
+    }
+}
