@@ -69,6 +69,8 @@ impl<'a> Binder<'a> {
             LogicalPlan::Distinct(Distinct::On(on)) => self.bind_distinct_on(on),
             LogicalPlan::Union(union) => self.bind_union(union),
             LogicalPlan::Join(join) => self.bind_join(join),
+            // A function of columns of outside, as the first table.
+            LogicalPlan::Subquery(subquery) => self.bind(&subquery.subquery),
             LogicalPlan::Values(values) => self.bind_values(values),
             LogicalPlan::Unnest(unnest) => {
                 let (rows, keys) = self.bind(&unnest.input)?;
