@@ -206,7 +206,8 @@ def normalize_script(command, value):
         if inner and inner[0].lower() in SCANS:
             return shape_of_text(value)  # the following calls of a scan are not made
         if inner and inner[0].lower() not in (b"eval", b"fcall"):
-            return normalize(inner, value)
+            is_wrapped = b"return {" in text and isinstance(value, list) and len(value) == 1
+            return [normalize(inner, value[0])] if is_wrapped else normalize(inner, value)
     return sort_deeply(value)
 
 
