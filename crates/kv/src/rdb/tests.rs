@@ -92,9 +92,10 @@ fn what_is_dumped_is_restored() {
 fn payloads_of_valkey_are_restored() {
     let packed = b"\x10\x13\x13\x00\x00\x00\x02\x00\x84f127\x05\x84v127\x05\xffP\x00\xf4\xd4\x8c\x0c\r\x0b\xe2\x9b";
     let expiring = b"\x16\x01\x02f0\xc04\xdc(\xd9+\xa2\x01\x00\x00P\x00@SdU;hP\x15";
-    for (payload, field, expiry) in
-        [(&packed[..], b"f127".as_slice(), None), (&expiring[..], b"f0".as_slice(), Some(1_796_031_981_788))]
-    {
+    for (payload, field, expiry) in [
+        (&packed[..], b"f127".as_slice(), None),
+        (&expiring[..], b"f0".as_slice(), Some(1_796_031_981_788)),
+    ] {
         let Ok(Value::Hash(hash)) = restore(payload, SIZE_MAX) else { panic!("a hash") };
         assert_eq!((hash.len(), hash.next_expiry()), (1, expiry));
         assert!(hash.get(field).is_some());
