@@ -14,7 +14,6 @@ mod cluster;
 mod commands;
 mod compare;
 mod crash;
-mod differential;
 mod flags;
 mod http;
 mod instant;

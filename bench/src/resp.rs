@@ -30,11 +30,6 @@ pub enum Reply {
 }
 
 impl Reply {
-    /// Whether it says that something is wrong.
-    pub fn is_error(&self) -> bool {
-        matches!(self, Reply::Line(b'-', _))
-    }
-
     /// For people.
     pub fn shown(&self) -> String {
         let text = |bytes: &[u8]| bytes.escape_ascii().to_string();

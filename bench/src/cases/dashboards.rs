@@ -1,13 +1,13 @@
 //! Dashboards: load what monitors a Kubernetes cluster, then ask what its dashboards and alerts
 //! ask, and check that servers that speak the same language answer the same.
 
+use super::answers::{Verdict, compare};
 use super::loading::Loading;
 use super::{Planned, Profile, Setting, load_options};
 use crate::cluster::dashboards::{NOW, QUERIES, SEVEN_DAYS, SIX_HOURS, View};
 use crate::cluster::{Cluster, Scale};
 use crate::compare::figures::{Better, Figure, of_load};
 use crate::compare::{Case, Outcome, Tally};
-use crate::differential::compare::{Verdict, compare};
 use crate::http::{Answer, HttpClient};
 use crate::instant::{DAY_NS, HOUR_NS, SECOND_NS, parse_rfc3339};
 use crate::payload::Protocol;
@@ -269,7 +269,7 @@ impl Dashboards {
         let mut alike = 0.0;
         for ((view, query), (theirs, ours)) in asked.zip(reference.answers.iter().zip(&answers)) {
             match compare(ours, theirs, TOLERANCE)? {
-                Verdict::Alike { .. } => alike += 1.0,
+                Verdict::Alike => alike += 1.0,
                 Verdict::Refused => {}
                 Verdict::Different(how) => faults.push(format!(
                     "{}, {}: not as {} answered (they): {how}",

@@ -6,6 +6,7 @@
 //!
 //! Adding a case is a file with a function `planned` and a line in [`RECORDED`].
 
+mod answers;
 pub mod dashboards;
 pub mod index_operations;
 pub mod index_queries;

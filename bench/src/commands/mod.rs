@@ -4,7 +4,6 @@ mod compare;
 mod contenders;
 mod crash;
 mod dashboards;
-mod differential;
 mod legacy;
 mod load;
 mod ordeal;
@@ -41,7 +40,6 @@ pub fn command() -> Command {
         .subcommand(crash::command())
         .subcommand(ordeal::command())
         .subcommand(compare::command())
-        .subcommand(differential::command())
         .subcommand(legacy::command())
         .subcommand(redis::command())
         .subcommand(suite::command())
@@ -66,7 +64,6 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
         Some(("crash", matches)) => crash::run(matches),
         Some(("ordeal", matches)) => ordeal::run(matches),
         Some(("compare", matches)) => compare::run(matches),
-        Some(("differential", matches)) => differential::run(matches),
         Some(("legacy", matches)) => legacy::run(matches),
         Some(("redis", matches)) => redis::run(matches),
         Some(("suite", matches)) => suite::run(matches),

@@ -26,7 +26,7 @@ pub use influxdb::INFLUXDB;
 pub use installed::Installed;
 pub use postgresql::{POSTGRESQL, TIMESCALEDB};
 pub use prometheus::PROMETHEUS;
-pub use quipu::{QUIPU, QUIPU_INFLUXQL, QUIPU_KEYS};
+pub use quipu::{QUIPU, QUIPU_INFLUXQL};
 pub use redis::REDIS;
 pub use running::RunningServer;
 pub use victoria_metrics::VICTORIA_METRICS;

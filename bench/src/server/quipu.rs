@@ -64,37 +64,3 @@ const SERVED: Peer = Peer {
     doors_missing: "",
     language: Some(Language::PromQl),
 };
-
-/// Quipu as Redis' clients see it, with so little memory that keys go to disk and come back.
-pub static QUIPU_KEYS: Peer = Peer {
-    name: "Quipu",
-    program: "quipu",
-    program_places: &[],
-    version_arguments: &["--version"],
-    extension_version: None,
-    account: None,
-    prepare: nothing_to_prepare,
-    serve_arguments: |place| {
-        let data_dir = place.data_dir.display().to_string();
-        let redis = format!("127.0.0.1:{}", place.port);
-        let http = format!("127.0.0.1:{}", place.spare_port);
-        [["serve", "--data-dir", &data_dir], ["--redis-listen", &redis, "--http-listen"]]
-            .concat()
-            .into_iter()
-            .chain([http.as_str(), "--kv-memory", "1MiB"])
-            .map(str::to_string)
-            .collect()
-    },
-    environment: |_| vec![("QUIPU_SELF_SCRAPE_INTERVAL".to_string(), "0".to_string())],
-    ready: Ready::RedisPing,
-    set_up: nothing_to_set_up,
-    processes: Processes::One,
-    stop_signal: "TERM",
-    verify_arguments: QUIPU.verify_arguments,
-    flush: None,
-    merge: None,
-    value_error_max: 0.0,
-    doors: &[],
-    doors_missing: "is asked for keys alone",
-    language: None,
-};

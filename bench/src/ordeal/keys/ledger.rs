@@ -1,7 +1,6 @@
 //! What a connection has sent, unit by unit, what was answered, and when.
 
-use crate::differential::redis::Patterns;
-use crate::differential::redis::patterns::{FAMILIES, Family, MORE_FAMILIES};
+use super::patterns::{FAMILIES, Family, MORE_FAMILIES, Patterns};
 use crate::random::Random;
 use crate::resp::{Reply, Words, words};
 use std::time::Instant;

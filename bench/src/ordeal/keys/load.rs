@@ -1,7 +1,7 @@
 //! The load of a round: connections that send units, and one who makes checkpoints and snapshots.
 
 use super::ledger::Ledger;
-use crate::differential::redis::Patterns;
+use super::patterns::Patterns;
 use crate::http::HttpClient;
 use crate::random::Random;
 use crate::resp::{Reply, RespClient, words};

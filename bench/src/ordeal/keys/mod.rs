@@ -10,20 +10,24 @@
 //! With `always` n is no less than what was answered; without, all connections have lost what came
 //! after one moment, and no answer older than a second.
 
+mod grammar;
 mod ledger;
 mod load;
+mod patterns;
+mod replies;
 mod state;
+mod words;
 
 use super::server::{Server, free_port, verify};
 use super::shim::{Shim, Weather};
-use crate::differential::redis::Patterns;
-use crate::differential::redis::compare::{is_alike, name_of};
 use crate::random::Random;
 use crate::resp::{Reply, RespClient, shown};
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use ledger::{Ledger, Unit};
 use load::Snapshot;
+use patterns::Patterns;
+use replies::{is_alike, name_of};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -459,7 +463,7 @@ fn do_again(other: &mut RespClient, unit: &Unit) -> Result<()> {
     let replies = other.pipeline(&unit.commands)?;
     for (command, (expected, found)) in unit.commands.iter().zip(replies.iter().zip(&unit.replies))
     {
-        let inner = crate::differential::redis::compare::in_script(command).unwrap_or(command);
+        let inner = replies::in_script(command).unwrap_or(command);
         let is_foretold = !UNFORETOLD.contains(&name_of(inner).as_str());
         ensure!(
             !is_foretold || is_alike(command, &[], found, expected),

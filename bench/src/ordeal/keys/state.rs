@@ -1,6 +1,6 @@
 //! All keys of a database as a client sees them, and whether two databases are alike.
 
-use crate::differential::redis::compare::is_alike;
+use super::replies::is_alike;
 use crate::resp::{Reply, RespClient, Words, words};
 use anyhow::{Result, bail};
 use std::collections::BTreeMap;

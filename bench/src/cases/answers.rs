@@ -8,10 +8,7 @@ use std::collections::BTreeMap;
 /// What a comparison found.
 pub enum Verdict {
     /// The same series with the same points.
-    Alike {
-        /// There were none.
-        is_empty: bool,
-    },
+    Alike,
     /// Neither server has an answer.
     Refused,
     /// Anything else, described.
@@ -49,7 +46,7 @@ pub fn compare(ours: &Answer, theirs: &Answer, tolerance: f64) -> Result<Verdict
             return Ok(Verdict::Different(format!("{labels} {how}")));
         }
     }
-    Ok(Verdict::Alike { is_empty: ours.is_empty() })
+    Ok(Verdict::Alike)
 }
 
 fn first_difference(ours: &[(f64, f64)], theirs: &[(f64, f64)], tolerance: f64) -> Option<String> {

@@ -1,4 +1,62 @@
-//! The patterns of all families that Redis 7.0 has.
+//! The patterns of all families that Redis 7.0 has, and commands drawn from them.
+
+use super::grammar::Pattern;
+use super::words;
+use crate::random::Random;
+use crate::resp::{Words, words as words_of};
+
+/// What runs a command in a script.
+pub const WRAPPER: &[u8] = b"return redis.call(unpack(ARGV))";
+
+/// Patterns by family.
+pub struct Patterns {
+    families: Vec<(u64, Vec<Pattern>)>,
+    total: u64,
+}
+
+impl Patterns {
+    /// Those of some families.
+    pub fn new(families: &[Family]) -> Patterns {
+        let family = |(_, weight, patterns): &Family| {
+            (*weight, patterns.iter().map(|text| Pattern::new(text)).collect())
+        };
+        let families: Vec<(u64, Vec<Pattern>)> = families.iter().map(family).collect();
+        let total = families.iter().map(|(weight, _)| weight).sum();
+        Patterns { families, total }
+    }
+
+    fn family(&self, random: &mut Random) -> &[Pattern] {
+        let mut left = random.below(self.total);
+        for (weight, patterns) in &self.families {
+            if left < *weight {
+                return patterns;
+            }
+            left -= weight;
+        }
+        &[]
+    }
+
+    /// Commands of any pattern.
+    pub fn draw(&self, random: &mut Random) -> Vec<Words> {
+        let family = self.family(random);
+        self.spoiled(&family[random.below(family.len() as u64) as usize], random)
+    }
+
+    /// Commands of a pattern, perhaps spoiled or put into a script.
+    fn spoiled(&self, pattern: &Pattern, random: &mut Random) -> Vec<Words> {
+        let mut drawn = pattern.draw(random);
+        if pattern.is_spoilable && random.below(12) == 0 {
+            drawn.iter_mut().for_each(|command| words::spoil(command, random));
+        }
+        drawn.iter_mut().for_each(words::make_certain);
+        if drawn.len() == 1 && pattern.is_spoilable && random.below(25) == 0 {
+            let mut script = words_of(&[b"EVAL", WRAPPER, b"0"]);
+            script.append(&mut drawn[0]);
+            return vec![script];
+        }
+        drawn
+    }
+}
 
 /// A family: its name, how often it is drawn, its patterns.
 pub type Family = (&'static str, u64, &'static [&'static str]);

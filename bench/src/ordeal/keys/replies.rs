@@ -1,6 +1,7 @@
 //! Whether two replies to a command are alike, but for what may differ: order where there is none,
 //! random picks, times.
 
+use super::patterns::WRAPPER;
 use crate::resp::Reply;
 use std::cmp::Ordering;
 
@@ -70,7 +71,7 @@ fn is_known(ours: &Reply, theirs: &Reply) -> bool {
 
 /// The command that a script of ours runs.
 pub fn in_script(command: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
-    (command.get(1).map(Vec::as_slice) == Some(super::WRAPPER)).then(|| command.get(3..))?
+    (command.get(1).map(Vec::as_slice) == Some(WRAPPER)).then(|| command.get(3..))?
 }
 
 /// How far the answers of a command about times may be apart.

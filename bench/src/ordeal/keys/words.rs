@@ -11,12 +11,6 @@ pub const KINDS: [char; 9] = ['s', 'l', 'e', 'h', 'z', 'x', 'b', 'p', 'g'];
 /// Seconds since the epoch in 2100.
 const FAR_S: u64 = 4_102_444_800;
 
-/// All keys there may be.
-pub fn keys() -> Vec<Vec<u8>> {
-    let of_kind = |kind: char| (0..KEYS).map(move |n| format!("{kind}{n}").into_bytes());
-    KINDS.into_iter().flat_map(of_kind).collect()
-}
-
 /// What is put where something else should be.
 const JUNK: &[&[u8]] = &[
     b"",
