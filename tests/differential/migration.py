@@ -28,6 +28,7 @@ KINDS = ("prometheus", "prometheus-blocks", "victoriametrics", "victoriametrics-
 TIMES = (("--end", "2024-03-05"), ("--end", "2024-03-05"), ("--start", "2024-02-27", "--end", "2024-03-05"), ("--start", "2024-02-29", "--end", "2024-02-29T23:59:59.999Z"))
 FILTERS = (("--match", '{__name__=~"cpu.*"}'), ("--match", "up", "--match", '{job!=""}'), ("--drop-label", "z_9"), ("--set-label", "moved=yes"), ("--rename-label", "le=bound"))
 MOMENTS = {"2024-02-27": 1_708_992_000_000, "2024-02-29": 1_709_164_800_000, "2024-02-29T23:59:59.999Z": 1_709_251_199_999, "2024-03-05": 1_709_596_800_000}
+NEGATIVE_ZERO = "8000000000000000"
 EVERYTHING = '{__name__!=""}'
 
 
@@ -308,10 +309,12 @@ class PrometheusMove(SeriesMove):
     def read_source(self):
         bits, texts = read_by_remote_read(self.source.http), read_by_range(self.source.http)
         for labels, samples in bits.items():
-            shown = {millis for millis, _ in texts.get(labels, [])}
+            shown = dict(texts.get(labels, []))
             is_stale = {millis for millis, value in samples if value == "7ff0000000000002"}
-            if shown != {millis for millis, _ in samples} - is_stale:
+            if shown.keys() != {millis for millis, _ in samples} - is_stale:
                 raise SystemExit(f"Prometheus' remote read and range selector differ: {labels}")
+            # Its messages of samples have no sign of a zero, its texts have.
+            bits[labels] = [(millis, NEGATIVE_ZERO if shown.get(millis) == "-0" else value) for millis, value in samples]
         return bits
 
     def quipu_totals(self):

@@ -109,8 +109,11 @@ def start_quipu(binary, directory, *flags, ports=None, listeners=LISTENERS):
     chosen = [f"--{name}-listen=127.0.0.1:{port}" for name, port in zip(listeners, ports)]
     # Quipu refuses variables of the tests as unknown settings.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIPU_")}
-    server = Server([binary, "serve", f"--data-dir={directory}/data", *chosen, *flags], ports, directory,
+    # A program that is built without SQL does not listen for PostgreSQL.
+    awaited = [port for name, port in zip(listeners, ports) if name != "postgres"]
+    server = Server([binary, "serve", f"--data-dir={directory}/data", *chosen, *flags], awaited, directory,
                     lambda: request(ports[0], "GET", "/-/ready").status == 200, env=environment)
+    server.ports = ports
     for name, port in zip(listeners, ports):
         setattr(server, name, port)
     return server
