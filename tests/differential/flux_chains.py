@@ -1,14 +1,12 @@
 """Draws pipelines of Flux with what the model of flux_model makes of them."""
 
 import json
-import os
 
 import flux_model as model
 from flux_model import SECOND, Refusal, Table, Time
 from influxql_data import LONG_OFFSET, LONG_STEP, ROWS, START
 from influxql_statements import format_time
 
-HAS_ALL = os.environ.get("QUIPU_DIFFERENTIAL_ALL") == "1"
 TIME = "dateTime:RFC3339"
 UNITS = [("s", SECOND), ("m", 60 * SECOND), ("h", 3_600 * SECOND), ("d", 86_400 * SECOND), ("w", 604_800 * SECOND)]
 ORDER = ["_time", "_measurement", "_field", "host", "region", "path", "rack", "zone", "_value"]
@@ -284,9 +282,6 @@ class Chains:
             return None
         name = self.pick(["mean", "sum", "spread", "stddev", "median", "min", "max", "count"])
         if name in ("min", "max"):
-            if not state.is_number:
-                # Quipu answers these, which is an open fault: flux_invalid.FAULTY has them.
-                return None
             return Step(f"{name}()", model.pick_row(name))
         argument = self.pick(["", 'column: "_value"'])
         if name == "median":
@@ -298,8 +293,7 @@ class Chains:
         if not state.is_number and self.is_true(85):
             return None
         unit, length = self.pick(UNITS[:3])
-        # An open fault: Quipu takes times as float64 in derivative(), which is exact to 256 ns.
-        is_rising = state.is_rising and (HAS_ALL or state.has_coarse_steps)
+        is_rising = state.is_rising
         draws = [lambda: Step("difference()", model.difference(False)),
                  lambda: Step("difference(nonNegative: true)", model.difference(True)),
                  lambda: Step("cumulativeSum()", model.running(model.cumulate)),
@@ -403,11 +397,6 @@ class State:
     def is_rising(self):
         times = [[row.get("_time") for row in table.rows] for table in self.tables]
         return all(None not in of_table and all(one < other for one, other in zip(of_table, of_table[1:])) for of_table in times)
-
-    @property
-    def has_coarse_steps(self):
-        return all(len({row["_time"] % 512 for row in table.rows}) < 2 and all(
-            not isinstance(row["_value"], int) or abs(row["_value"]) < 2**53 for row in table.rows) for table in self.tables)
 
     @property
     def least(self):

@@ -1,7 +1,6 @@
 """Makes invalid queries of Flux: a list of them, and mutations of valid ones."""
 
 import json
-import os
 import re
 
 import dictionary
@@ -149,14 +148,12 @@ import "timezone" option location = timezone.location(name: "Nowhere/City") BASE
 import "regexp" BASE |> filter(fn: (r) => regexp.matchRegexpString(r: regexp.compile(v: "["), v: "a"))
 '''.strip().split("\n")]
 
-# Open faults: Quipu answers these. QUIPU_DIFFERENTIAL_ALL=1 runs them.
-FAULTY = [text.replace("BASE", BASE) for text in (
+# These are text of Flux, but of wrong types or names.
+WRONG += [text.replace("BASE", BASE) for text in (
     "BASE |> filter(fn: (r) => 5)", "BASE |> filter(fn: () => true)", 'BASE |> filter(fn: (r) => "a")', "BASE |> filter(fn: (r) => r._value + 1)",
     "BASE |> map(fn: (r) => ({r with _value: if r._value then 1 else 2}))", "a = 1 a = 2 BASE", 'import "array" array.from(rows: [])',
     'from(bucket: "x") |> range(start: 0) |> filter(fn: (r) => r._measurement == "even" and r._field == "b") |> max()',
     'from(bucket: "x") |> range(start: 0) |> filter(fn: (r) => r._measurement == "even" and r._field == "s") |> min()')]
-HAS_ALL = os.environ.get("QUIPU_DIFFERENTIAL_ALL") == "1"
-WRONG += FAULTY if HAS_ALL else []
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|/(?:[^/\\\s]|\\.)+/|\d[\w.:-]*|\w+|\|>|=>|<-|==|!=|<=|>=|=~|!~|\s+|.', re.DOTALL)
 WORDS = ["|>", "=>", "(", ")", "{", "}", "[", "]", ",", ":", ".", "=", "==", "!=", "=~", "<", ">=", "+", "-", "*", "/", "%", "^", "and", "or", "not",
          "exists", "if", "then", "else", "true", "false", "null", "r", "with", "import", "option", "package", "return", "from", "range", "filter",
@@ -202,6 +199,6 @@ BODIES = [("application/json", body) for body in (
     b'{"query": "buckets()", "now": "yesterday"}', b'{"query": "buckets()", "params": {"a": [}', b'\xff\xfe', b'{"query": "\xff"}',
     b'{"query": "buckets() |> filter(fn: (r) => r.name == params.a)"}', b'{"query": "buckets()", "extern": {"type": "File", "body": [{"type": "x"}]}}',
     b"{'query': 'buckets()'}")]
-BODIES += [("application/json", b'{"query": "buckets()", "extern": 5}')] if HAS_ALL else []
+BODIES += [("application/json", b'{"query": "buckets()", "extern": 5}')]
 BODIES += [("application/vnd.flux", body) for body in (b"", b" ", b"\xff", b"x", b"from(", b"// comment", b"\x00")]
 BODIES += [("text/plain", b"buckets()"), ("application/x-www-form-urlencoded", b"query=buckets()")]

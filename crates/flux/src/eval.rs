@@ -346,8 +346,9 @@ impl<'a> Evaluation<'a> {
             }
             ExprKind::Logical { op, terms } => return self.logical(*op, terms, names),
             ExprKind::If { condition, then, otherwise } => {
-                let is_true = matches!(self.expr(condition, names)?, Value::Boolean(true));
-                return self.expr(if is_true { then } else { otherwise }, names);
+                let found = builtins::condition(&self.expr(condition, names)?)
+                    .map_err(|words| Error::runtime(words).at(condition.span))?;
+                return self.expr(if found == Some(true) { then } else { otherwise }, names);
             }
         })
     }

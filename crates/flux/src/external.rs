@@ -19,9 +19,16 @@ fn wrong(what: &str) -> Error {
 /// The statements of `extern`, and bytes of memory of the regular expressions in it.
 pub(crate) fn statements(json: &Json) -> Result<(Vec<Statement>, usize)> {
     let mut regexes = Regexes::default();
-    let body = json.get("body").and_then(Json::as_array);
+    if !json.is_object() {
+        return Err(wrong("expected an object of the type \"File\""));
+    }
+    let body = match json.get("body") {
+        None | Some(Json::Null) => &[][..],
+        Some(Json::Array(statements)) => statements,
+        Some(_) => return Err(wrong("body is not an array")),
+    };
     let mut found = Vec::new();
-    for statement in body.into_iter().flatten() {
+    for statement in body {
         let assignment = match kind_of(statement) {
             "OptionStatement" => statement.get("assignment").unwrap_or(statement),
             _ => statement,

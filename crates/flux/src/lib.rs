@@ -24,6 +24,8 @@ mod eval;
 mod external;
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(test)]
+mod invalid_tests;
 mod lexer;
 mod parser;
 mod predicate;

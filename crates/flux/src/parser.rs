@@ -8,6 +8,7 @@ use crate::error::{Error, Result, Span};
 use crate::lexer::Lexer;
 use crate::token::Token;
 use influxql::{Allowance, Pattern};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Bytes of a text.
@@ -46,7 +47,7 @@ pub(crate) fn parse(text: &str) -> Result<(Vec<Statement>, usize)> {
         return Err(Error::limit(message));
     }
     let mut parser = Parser::new(text, 0)?;
-    let statements = parser.statements("")?;
+    let statements = parser.statements("", &[])?;
     Ok((statements, parser.regexes.size()))
 }
 
@@ -83,6 +84,30 @@ pub(crate) fn node(kind: ExprKind, span: Span, below: usize) -> Result<Expr> {
         return Err(Error::limit(message).at(span));
     }
     Ok(Expr { kind, span, height: below + 1 })
+}
+
+/// Names that statements of one block assign: each of them once.
+#[derive(Default)]
+struct Scope {
+    variables: BTreeSet<Arc<str>>,
+    options: BTreeSet<Arc<str>>,
+}
+
+impl Scope {
+    fn add(&mut self, name: &Arc<str>, is_option: bool) -> Result<()> {
+        let (kind, own, others) = match is_option {
+            true => ("option", &mut self.options, &self.variables),
+            false => ("variable", &mut self.variables, &self.options),
+        };
+        if others.contains(name) {
+            let message = format!("variable {name:?} conflicts with option of same name");
+            return Err(Error::name(message));
+        }
+        match own.insert(name.clone()) {
+            true => Ok(()),
+            false => Err(Error::name(format!("{kind} {name:?} reassigned"))),
+        }
+    }
 }
 
 struct Parser<'t> {
@@ -175,7 +200,10 @@ impl<'t> Parser<'t> {
         self.nesting -= 1;
     }
 
-    fn statements(&mut self, closing: &str) -> Result<Vec<Statement>> {
+    /// Statements of a text or of a function, whose parameters are names of the same scope.
+    fn statements(&mut self, closing: &str, params: &[Param]) -> Result<Vec<Statement>> {
+        let mut scope = Scope::default();
+        scope.variables.extend(params.iter().map(|param| param.name.clone()));
         let mut statements = Vec::new();
         loop {
             if self.token == Token::End {
@@ -192,7 +220,15 @@ impl<'t> Parser<'t> {
                 let message = format!("more than {STATEMENTS_MAX} statements");
                 return Err(Error::limit(message).at(self.span));
             }
-            statements.extend(self.statement()?);
+            let is_option = self.is("option");
+            if is_option && !closing.is_empty() {
+                return Err(Error::syntax(self.span, "option statement in a function"));
+            }
+            let Some(statement) = self.statement()? else { continue };
+            if let StatementKind::Assign { name, .. } = &statement.kind {
+                scope.add(name, is_option).map_err(|error| error.at(statement.span))?;
+            }
+            statements.push(statement);
         }
     }
 
@@ -533,7 +569,7 @@ impl<'t> Parser<'t> {
             false => Body::Expr(self.expression()?),
             true => {
                 self.enter()?;
-                let statements = self.statements("}")?;
+                let statements = self.statements("}", &params)?;
                 self.leave();
                 Body::Block(statements)
             }

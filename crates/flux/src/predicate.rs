@@ -4,7 +4,8 @@
 //! false, and what follows from it follows as in SQL.
 
 use crate::ast::{Body, Expr, ExprKind, Logic};
-use crate::error::Result;
+use crate::builtins::condition;
+use crate::error::{Error, Result};
 use crate::eval::Evaluation;
 use crate::value::{Closure, Names, Value, compare};
 use model::{MatchOp, Matcher};
@@ -50,11 +51,10 @@ impl Predicate {
     /// # Errors
     /// What is wrong with its constants.
     pub(crate) fn of(evaluation: &Evaluation<'_>, closure: &Closure) -> Result<Predicate> {
-        let row = closure.function.params.first().map(|param| param.name.clone());
         let names = &closure.names;
-        match (&closure.function.body, row) {
-            (Body::Expr(body), Some(row)) => Compiler { evaluation, row, names }.compile(body),
-            _ => Ok(Predicate::Constant(true)),
+        match &closure.function.body {
+            Body::Expr(body) => Compiler { evaluation, row: "r".into(), names }.compile(body),
+            Body::Block(_) => Ok(Predicate::Constant(true)),
         }
     }
 
@@ -206,10 +206,8 @@ impl Predicate {
     ) -> Result<Option<bool>> {
         match self {
             Predicate::Other { body, row, names } => {
-                match evaluation.expr(body, &names.with(row.clone(), record()))? {
-                    Value::Boolean(value) => Ok(Some(value)),
-                    _ => Ok(None),
-                }
+                let found = evaluation.expr(body, &names.with(row.clone(), record()))?;
+                condition(&found).map_err(|words| Error::runtime(words).at(body.span))
             }
             Predicate::And(terms) | Predicate::Or(terms) if self.has_other() => {
                 let absorbing = matches!(self, Predicate::Or(_));
@@ -279,10 +277,13 @@ impl Compiler<'_> {
                 None => self.other(expr)?,
             },
             ExprKind::Binary { op, left, right } => self.comparison(expr, op, left, right)?,
-            _ if !mentions(expr, &self.row) => match self.evaluation.expr(expr, self.names)? {
-                Value::Boolean(value) => Predicate::Constant(value),
-                _ => self.other(expr)?,
-            },
+            _ if !mentions(expr, &self.row) => {
+                let found = self.evaluation.expr(expr, self.names)?;
+                match condition(&found).map_err(|words| Error::runtime(words).at(expr.span))? {
+                    Some(value) => Predicate::Constant(value),
+                    None => self.other(expr)?,
+                }
+            }
             _ => self.other(expr)?,
         })
     }

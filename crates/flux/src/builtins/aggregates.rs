@@ -284,7 +284,7 @@ fn integral(call: Call<'_>) -> Result<Value> {
 
 /// The area under lines between points, which go on to the bounds if there are some.
 fn area(points: &[(i64, f64)], bounds: Option<(i64, i64)>) -> f64 {
-    let width = |from: i64, to: i64| to as f64 - from as f64;
+    let width = super::neighbours::nanos_between;
     let between = |pair: &[(i64, f64)]| (pair[0].1 + pair[1].1) / 2.0 * width(pair[0].0, pair[1].0);
     let inner: f64 = points.windows(2).map(between).sum();
     let (Some((start, stop)), [first, .., last]) = (bounds, points) else {

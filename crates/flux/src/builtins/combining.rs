@@ -146,11 +146,11 @@ fn joined(call: &Call<'_>, left: &Side, right: &Side, on: &[Arc<str>]) -> Result
 fn found(call: &Call<'_>) -> Result<Option<Table>> {
     let stream = call.tables()?;
     let missing = || Error::name(format!("{}: missing required argument fn", call.name));
-    let test = call.function("fn")?.ok_or_else(missing)?;
+    let test = call.function("fn", &["key"])?.ok_or_else(missing)?;
     let (tables, _charge) = call.evaluation.ready(&stream)?;
     for table in tables.iter() {
         let key = Value::Record(Arc::new(Record::row(table.key().0.clone())));
-        if matches!(call.apply(&test, &[("key", key)])?, Value::Boolean(true)) {
+        if call.holds(&test, ("key", key))? {
             return Ok(Some(table.clone()));
         }
     }

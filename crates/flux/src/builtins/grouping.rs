@@ -102,11 +102,8 @@ fn named<'c>(call: &'c Call<'_>) -> Result<Box<IsNamed<'c>>> {
         return Ok(Box::new(move |name| Ok(columns.iter().any(|column| &**column == name))));
     }
     let missing = || Error::name(format!("{}: missing required argument columns", call.name));
-    let test = call.function("fn")?.ok_or_else(missing)?;
-    Ok(Box::new(move |name| {
-        let found = call.apply(&test, &[("column", Value::text(name))])?;
-        Ok(matches!(found, Value::Boolean(true)))
-    }))
+    let test = call.function("fn", &["column"])?.ok_or_else(missing)?;
+    Ok(Box::new(move |name| call.holds(&test, ("column", Value::text(name)))))
 }
 
 fn keep(call: Call<'_>) -> Result<Value> {
@@ -142,7 +139,7 @@ fn keep(call: Call<'_>) -> Result<Value> {
 fn rename(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
     let names = call.optional("columns");
-    let by_function = call.function("fn")?;
+    let by_function = call.function("fn", &["column"])?;
     call.done()?;
     let new_name = |name: &str| -> Result<Option<Arc<str>>> {
         let found = match (&names, &by_function) {

@@ -16,11 +16,12 @@ mod states;
 mod strings;
 mod windows;
 
+use crate::ast::Param;
 use crate::error::{Error, Result, Span};
 use crate::eval::Evaluation;
 use crate::stream::Stream;
 use crate::time::Duration;
-use crate::value::{Kind, Value};
+use crate::value::{Closure, Kind, Value};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -281,18 +282,67 @@ impl<'c> Call<'c> {
         Ok(Some(texts))
     }
 
-    pub(crate) fn function(&self, name: &str) -> Result<Option<Value>> {
+    /// Argument that is a function, which will be called with `given`.
+    pub(crate) fn function(&self, name: &str, given: &[&str]) -> Result<Option<Value>> {
         match self.optional(name) {
             None => Ok(None),
-            Some(value @ (Value::Closure(_) | Value::Builtin(_))) => Ok(Some(value)),
+            Some(Value::Closure(closure)) => {
+                self.check_parameters(&closure, given)?;
+                Ok(Some(Value::Closure(closure)))
+            }
+            Some(value @ Value::Builtin(_)) => Ok(Some(value)),
             Some(other) => Err(self.wrong(name, "function", &other)),
         }
+    }
+
+    /// # Errors
+    /// When a function cannot be called with these arguments, even if it never is.
+    pub(crate) fn check_parameters(&self, closure: &Closure, given: &[&str]) -> Result<()> {
+        let params = &closure.function.params;
+        let is_taken = |name: &&&str| params.iter().any(|param| &*param.name == **name);
+        let name = self.name;
+        if let Some(unexpected) = given.iter().find(|name| !is_taken(name)) {
+            let message = format!("{name}: fn does not take the argument {unexpected}");
+            return Err(Error::name(message));
+        }
+        let is_missing = |param: &&Param| {
+            param.default.is_none() && !param.is_pipe && !given.contains(&&*param.name)
+        };
+        match params.iter().find(is_missing) {
+            None => Ok(()),
+            Some(param) => {
+                Err(Error::name(format!("{name}: missing required argument {}", param.name)))
+            }
+        }
+    }
+
+    /// Calls a condition with one argument; null does not hold.
+    ///
+    /// # Errors
+    /// When it returns anything but a boolean.
+    pub(crate) fn holds(&self, function: &Value, (name, value): (&str, Value)) -> Result<bool> {
+        let found = self.apply(function, &[(name, value)])?;
+        let holds =
+            condition(&found).map_err(|words| Error::runtime(format!("{}: {words}", self.name)))?;
+        Ok(holds.unwrap_or(false))
     }
 
     /// Calls a function with these arguments.
     pub(crate) fn apply(&self, function: &Value, args: &[(&str, Value)]) -> Result<Value> {
         let args = args.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
         self.evaluation.apply(function, args, None, self.span)
+    }
+}
+
+/// Truth of a value; nothing for null.
+///
+/// # Errors
+/// Words for a value that is neither a boolean nor null.
+pub(crate) fn condition(value: &Value) -> std::result::Result<Option<bool>, String> {
+    match value {
+        Value::Boolean(value) => Ok(Some(*value)),
+        Value::Null => Ok(None),
+        other => Err(format!("expected bool but found {}", other.type_words())),
     }
 }
 

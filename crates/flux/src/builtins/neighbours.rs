@@ -55,6 +55,11 @@ fn columns_anew(
     Ok(Value::Stream(out.finish().stream()))
 }
 
+/// Nanoseconds from one time to another. Times themselves are beyond the whole numbers of a float.
+pub(super) fn nanos_between(from: i64, to: i64) -> f64 {
+    (i128::from(to) - i128::from(from)) as f64
+}
+
 fn out_of_order(call: &Call<'_>) -> Error {
     Error::runtime(format!("{} found out-of-order times in time column", call.name))
 }
@@ -100,23 +105,39 @@ fn derivative(call: Call<'_>) -> Result<Value> {
             return Err(out_of_order(&call));
         }
         let mut cells = vec![Value::Null; times.len()];
-        let mut last: Option<(i64, f64)> = None;
+        let mut last: Option<(i64, Value)> = None;
         for (row, at) in times.iter().enumerate() {
-            let Some(value) = column.number(row) else { continue };
-            if let Some((before, old)) = last
-                && before < *at
+            let value = column.get(row);
+            if value.is_null() {
+                continue;
+            }
+            if let Some((before, old)) = &last
+                && before < at
             {
-                let elapsed = (*at as f64 - before as f64) / unit.nanos as f64;
-                cells[row] = match value < old && never_negative {
+                let more = distance(old, &value);
+                let elapsed = nanos_between(*before, *at) / unit.nanos as f64;
+                cells[row] = match more < 0.0 && never_negative {
                     true if begins_at_zero => Value::Float(0.0),
                     true => Value::Null,
-                    false => Value::Float((value - old) / elapsed),
+                    false => Value::Float(more / elapsed),
                 };
             }
             last = Some((*at, value));
         }
         Ok((Kind::Float, cells))
     })
+}
+
+/// What one number is more than the one before, as a float; integers beyond those of a float are
+/// subtracted exactly.
+fn distance(old: &Value, new: &Value) -> f64 {
+    match (old, new) {
+        (Value::Integer(old), Value::Integer(new)) => (i128::from(*new) - i128::from(*old)) as f64,
+        (Value::Unsigned(old), Value::Unsigned(new)) => {
+            (i128::from(*new) - i128::from(*old)) as f64
+        }
+        _ => new.as_f64().unwrap_or(f64::NAN) - old.as_f64().unwrap_or(f64::NAN),
+    }
 }
 
 /// What one value is more than the one before.

@@ -29,7 +29,7 @@ const COLUMNS_MAX: usize = 10_000;
 fn map(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
     let missing = || Error::name("map: missing required argument fn");
-    let function = call.function("fn")?.ok_or_else(missing)?;
+    let function = call.function("fn", &["r"])?.ok_or_else(missing)?;
     call.optional("mergeKey");
     call.done()?;
     let mut grouped = Grouped::default();
@@ -73,7 +73,7 @@ fn map(call: Call<'_>) -> Result<Value> {
 fn reduce(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
     let missing = || Error::name("reduce: missing required argument fn");
-    let function = call.function("fn")?.ok_or_else(missing)?;
+    let function = call.function("fn", &["r", "accumulator"])?.ok_or_else(missing)?;
     let identity = call.required("identity")?;
     call.done()?;
     let mut out = call.evaluation.collector();

@@ -70,7 +70,7 @@ fn scan_of(call: &Call<'_>) -> Result<Scan> {
         let value = Value::Text(measurement);
         filters.push(Predicate::Compare { column: "_measurement".into(), op: "==", value });
     }
-    if let Some(Value::Closure(closure)) = call.function("predicate")? {
+    if let Some(Value::Closure(closure)) = call.function("predicate", &["r"])? {
         filters.extend(Predicate::of(call.evaluation, &closure)?.conjuncts());
     }
     Ok(Scan { bucket, range: Some((start, stop.max(start))), filters })

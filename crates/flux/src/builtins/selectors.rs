@@ -52,6 +52,20 @@ impl Pick {
         })
     }
 
+    /// # Errors
+    /// For a column whose values have no order here.
+    pub(super) fn check(self, kind: Kind) -> Result<()> {
+        let needs_order = matches!(self, Pick::Min | Pick::Max);
+        if !needs_order || kind.is_number() || kind == Kind::Time {
+            return Ok(());
+        }
+        let name = if self == Pick::Min { "min" } else { "max" };
+        let kind = kind.words();
+        Err(Error::runtime(format!(
+            "{name}: invalid use of function: no implementation for type {kind}"
+        )))
+    }
+
     /// The row of those that it keeps, if one has a value.
     pub(super) fn run(self, column: &Column, rows: &[usize]) -> Option<usize> {
         let mut present = rows.iter().copied().filter(|row| !column.get(*row).is_null());
@@ -91,6 +105,7 @@ fn select(call: Call<'_>) -> Result<Value> {
     let pick = Pick::of(call.name).ok_or_else(|| Error::runtime("no selector"))?;
     map_tables(&call, &stream, &mut |table| {
         let column = table.column(&name).ok_or_else(|| no_column(&name))?;
+        pick.check(column.kind)?;
         let rows: Vec<usize> = (0..table.rows).collect();
         Ok(pick.run(column, &rows).map(|row| table.picked(&[row])))
     })
@@ -268,7 +283,10 @@ fn highest(call: Call<'_>) -> Result<Value> {
         let column = table.column(&name).ok_or_else(|| no_column(&name))?;
         let rows: Vec<usize> = (0..table.rows).collect();
         let one = match Pick::of(step) {
-            Some(pick) => pick.run(column, &rows).map(|row| table.picked(&[row])),
+            Some(pick) => {
+                pick.check(column.kind)?;
+                pick.run(column, &rows).map(|row| table.picked(&[row]))
+            }
             None => {
                 let fold = super::aggregates::Fold::Mean;
                 let kind = fold.kind("mean", column.kind)?;

@@ -169,6 +169,7 @@ fn filter(call: Call<'_>) -> Result<Value> {
     let Value::Closure(closure) = &condition else {
         return Err(call.wrong("fn", "function", &condition));
     };
+    call.check_parameters(closure, &["r"])?;
     let predicate = match &closure.function.body {
         crate::ast::Body::Expr(_) => Predicate::of(call.evaluation, closure)?,
         crate::ast::Body::Block(_) => return filter_by_block(&call, &stream, &condition),
@@ -194,7 +195,7 @@ fn filter_by_block(call: &Call<'_>, stream: &Stream, condition: &Value) -> Resul
         for row in 0..table.rows {
             call.evaluation.tick(row)?;
             let record = Value::Record(Arc::new(table.row(row)));
-            if matches!(call.apply(condition, &[("r", record)])?, Value::Boolean(true)) {
+            if call.holds(condition, ("r", record))? {
                 rows.push(row);
             }
         }
@@ -217,6 +218,9 @@ fn of_rows(call: Call<'_>) -> Result<Value> {
     let Value::Array(items) = &rows else {
         return Err(call.wrong("rows", "array of records", &rows));
     };
+    if items.is_empty() {
+        return Err(Error::runtime("rows must be non-empty"));
+    }
     let mut builder = Builder::default();
     for item in items.iter() {
         let Value::Record(record) = item else {

@@ -18,14 +18,14 @@ fn states(call: &Call<'_>, table: &Table, test: &Value) -> Result<Vec<bool>> {
     for row in 0..table.rows {
         call.evaluation.tick(row)?;
         let record = Value::Record(Arc::new(table.row(row)));
-        found.push(matches!(call.apply(test, &[("r", record)])?, Value::Boolean(true)));
+        found.push(call.holds(test, ("r", record))?);
     }
     Ok(found)
 }
 
 fn test_of(call: &Call<'_>) -> Result<Value> {
     let missing = || Error::name(format!("{}: missing required argument fn", call.name));
-    call.function("fn")?.ok_or_else(missing)
+    call.function("fn", &["r"])?.ok_or_else(missing)
 }
 
 /// How many rows in a row are in the state.

@@ -171,17 +171,24 @@ impl Cut {
         too_many(found.len())?;
         held.reserve(found.len() * 64)?;
         let is_bound = table.bounds.is_some();
-        Ok(found
-            .into_iter()
-            .map(|(start, rows)| {
-                let stop = windows.stop_of(start);
-                match is_bound {
-                    true => Window { start: start.max(bounds.0), stop: stop.min(bounds.1), rows },
-                    false => Window { start, stop, rows },
+        let mut cut: Vec<Window> = Vec::with_capacity(found.len());
+        for (start, rows) in found {
+            let stop = windows.stop_of(start);
+            let (start, stop) = match is_bound {
+                true => (start.max(bounds.0), stop.min(bounds.1)),
+                false => (start, stop),
+            };
+            match cut.last_mut() {
+                _ if stop <= start => {}
+                // Windows with the same bounds have the same group key: they are one table.
+                Some(last) if (last.start, last.stop) == (start, stop) => {
+                    last.rows.extend(rows);
+                    last.rows.sort_unstable();
                 }
-            })
-            .filter(|window| window.start < window.stop)
-            .collect())
+                _ => cut.push(Window { start, stop, rows }),
+            }
+        }
+        Ok(cut)
     }
 
     /// All windows of the time, without rows.
@@ -356,6 +363,7 @@ fn windowed(
         let made = match step {
             Step::Fold(fold, name) => folded(&table, (*fold, name), &windows, target)?,
             Step::Pick(pick) => {
+                pick.check(column.kind)?;
                 let picked = windows
                     .iter()
                     .map(|window| (target.time_of(window), pick.run(column, &window.rows)));
