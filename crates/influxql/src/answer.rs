@@ -367,6 +367,10 @@ impl Writer {
                 out.push(',');
                 match value {
                     Value::Null => {}
+                    // CSV has no exponents.
+                    Value::Float(value) if value.is_finite() && !is_plain(*value) => {
+                        let _ = write!(out.out, "{value}");
+                    }
                     Value::Float(value) => push_float(out, *value),
                     Value::Integer(value) => out.push_str(itoa::Buffer::new().format(*value)),
                     Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
@@ -424,6 +428,13 @@ impl Text<'_> {
     }
 }
 
+/// Text as a cell of CSV, in quotes where it needs them.
+pub fn csv_cell(text: &str) -> String {
+    let mut out = String::new();
+    push_csv(&mut out, text);
+    out
+}
+
 fn push_csv(out: &mut String, text: &str) {
     let needs_quotes = text.contains([',', '"', '\n', '\r']) || text.starts_with(' ');
     match needs_quotes {
@@ -436,6 +447,10 @@ fn push_csv(out: &mut String, text: &str) {
 
 /// Sizes of numbers whose shortest text is digits around a point.
 const PLAIN_SIZES: std::ops::Range<f64> = 1e-4..1e15;
+
+fn is_plain(value: f64) -> bool {
+    PLAIN_SIZES.contains(&value.abs())
+}
 
 /// As Go's encoder: the shortest digits, an exponent only for very large and very small ones.
 fn push_float(out: &mut String, value: f64) {

@@ -115,15 +115,15 @@ impl<'a> Lexer<'a> {
             self.take_while(|c| c.is_ascii_digit() || is_unit(c));
             return lexeme(Token::Duration, &self.text[at..self.at], at);
         }
-        let mut is_integer = true;
-        let rest = self.rest();
-        if rest.starts_with('.') && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
-            is_integer = false;
-            self.at += 1;
-            self.take_while(|c| c.is_ascii_digit());
+        if self.peek() != Some('.') {
+            return lexeme(Token::Integer, whole, at);
         }
-        let token = if is_integer { Token::Integer } else { Token::Number };
-        lexeme(token, &self.text[at..self.at], at)
+        self.at += 1;
+        // `1.` is a number, too, which InfluxDB writes without its point.
+        match self.take_while(|c| c.is_ascii_digit()) {
+            "" => lexeme(Token::Number, whole, at),
+            _ => lexeme(Token::Number, &self.text[at..self.at], at),
+        }
     }
 
     /// What stands between two quotes.

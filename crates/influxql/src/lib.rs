@@ -22,7 +22,7 @@ mod time;
 pub mod token;
 mod value;
 
-pub use answer::{Answer, Epoch, Series, Writer};
+pub use answer::{Answer, Epoch, Series, Writer, csv_cell};
 pub use error::ParseError;
 pub use eval::{Deletion, Evaluator, Limits};
 pub use into::LineSink;

@@ -22,6 +22,14 @@ const UNITS: &[(&str, i64)] = &[
     ("w", 604_800_000_000_000),
 ];
 
+/// Time zone that `tz()` names, as Go finds it: no name is UTC, too.
+pub fn zone(name: &str) -> Option<TimeZone> {
+    match name {
+        "" | "UTC" | "Local" => Some(TimeZone::UTC),
+        name => TimeZone::get(name).ok(),
+    }
+}
+
 /// Nanoseconds of `1h30m` and the like.
 pub fn parse_duration(text: &str) -> Option<i64> {
     let mut rest = text;

@@ -741,3 +741,45 @@ fn fills_have_the_type_of_their_column() {
         &["whole,,40,4", "whole,,50,5", "whole,,60,2", "whole,,70,2"],
     );
 }
+
+#[test]
+fn constants_and_conditions() {
+    check(
+        "SELECT n * 1. AS d FROM cpu WHERE n > 1. LIMIT 1 tz('')",
+        &["name,tags,time,d", "cpu,,1,100"],
+    );
+    check("SELECT n + 1h AS d FROM cpu LIMIT 1", &["name,tags,time,d", "cpu,,0,"]);
+    check("SELECT n FROM cpu WHERE n < 1h", &[]);
+    check(
+        "SELECT count(n), sum(none), mean(none) FROM cpu fill(7)",
+        &["name,tags,time,count,sum,mean", "cpu,,0,12,,7"],
+    );
+    check(
+        "SELECT count(n) FROM cpu WHERE 1s + '1970-01-01T00:00:40Z' <= time",
+        &["name,tags,time,count", "cpu,,41,3"],
+    );
+    for text in ["n + 1", "host = 'a' AND (n * 2)", "n & 1", "1 + 1", "host"] {
+        let found = answer(&format!("SELECT n FROM cpu WHERE {text}"));
+        assert!(found.contains("invalid condition expression: "), "{text}: {found}");
+    }
+    let found = answer("SELECT abs(1h) FROM cpu");
+    assert!(found.contains("field must contain at least one variable"), "{found}");
+    let found = answer("SHOW FIELD KEYS FROM cpu WHERE host = 'a'");
+    assert!(found.contains("found WHERE, expected ;"), "{found}");
+    assert!(parameters("null").expect("no parameters").is_empty());
+    assert!(parameters("[]").is_err());
+}
+
+#[test]
+fn a_field_equals_no_tag_that_a_series_lacks() {
+    let mut source = MemorySource::default();
+    source.add_text("door", &[("host", "a")], "state", (0, "a"));
+    source.add_text("door", &[("rack", "1")], "state", (SECOND, ""));
+    source.add_text("door", &[("host", "b")], "state", (2 * SECOND, "a"));
+    for (condition, times) in
+        [("state = host", "0"), ("state != host", "2"), ("host != state", "2")]
+    {
+        let found = answer_of(&source, &format!("SELECT state FROM door WHERE {condition}"));
+        assert_eq!(found, format!("name,tags,time,state\ndoor,,{times},a\n"), "{condition}");
+    }
+}

@@ -90,11 +90,7 @@ pub fn compile(select: &Select, circumstances: &Circumstances<'_>) -> Result<Pla
 }
 
 fn zone_of(select: &Select) -> Option<TimeZone> {
-    let name = select.zone.as_deref()?;
-    if name == "UTC" || name == "Local" {
-        return Some(TimeZone::UTC);
-    }
-    TimeZone::get(name).ok()
+    crate::time::zone(select.zone.as_deref()?)
 }
 
 fn preprocess(select: &Select, circumstances: &Circumstances<'_>) -> Result<Plan> {
@@ -244,7 +240,12 @@ fn split(expr: Expr, constants: &Constants<'_>) -> Result<(Option<Expr>, Bounds)
         Expr::Binary { op, left, right } => match (is_time(&left), is_time(&right)) {
             (true, _) => Ok((None, bounds_of(op, *right, constants)?)),
             (_, true) => Ok((None, bounds_of(op.swapped(), *left, constants)?)),
-            _ => Ok((Some(constants.reduce(Expr::Binary { op, left, right })), Bounds::default())),
+            _ => match constants.reduce(Expr::Binary { op, left, right }) {
+                condition if may_be_condition(&condition) => {
+                    Ok((Some(condition), Bounds::default()))
+                }
+                other => error(format!("invalid condition expression: {other}")),
+            },
         },
         Expr::Paren(inner) => {
             let (inner, bounds) = split(*inner, constants)?;
@@ -252,6 +253,22 @@ fn split(expr: Expr, constants: &Constants<'_>) -> Result<(Option<Expr>, Bounds)
         }
         Expr::Boolean(value) => Ok((Some(Expr::Boolean(value)), Bounds::default())),
         other => error(format!("invalid condition expression: {other}")),
+    }
+}
+
+/// Whether an expression may be true or false. A variable may be a field of booleans.
+fn may_be_condition(expr: &Expr) -> bool {
+    match expr {
+        Expr::Binary { op: Op::BitAnd | Op::BitOr | Op::BitXor, left, right } => {
+            let is_operand =
+                |expr: &Expr| matches!(expr, Expr::Var { .. }) || may_be_condition(expr);
+            is_operand(left) && is_operand(right)
+        }
+        // Comparisons, `AND` and `OR`.
+        Expr::Binary { op, .. } => op.precedence() <= 3,
+        Expr::Paren(inner) => may_be_condition(inner),
+        Expr::Boolean(_) => true,
+        _ => false,
     }
 }
 
@@ -414,6 +431,9 @@ impl Seen {
             }
             Expr::Call { name, args } if is_math(name) => {
                 check_math_args(name, args)?;
+                if args.iter().all(Expr::is_literal) {
+                    return error("field must contain at least one variable");
+                }
                 let mut args = args.iter().filter(|arg| !arg.is_literal());
                 args.try_for_each(|arg| self.expression(arg, may_be_star))
             }

@@ -27,6 +27,8 @@ pub fn number_of(fill: Fill, kind: DataType) -> Option<Value> {
         _ => return None,
     };
     Some(match (kind, fill) {
+        // No measurement has the field.
+        (DataType::Unknown, _) => return None,
         (DataType::Integer | DataType::Unsigned, _) => Value::Integer(whole),
         // A number is no string.
         (DataType::String | DataType::Tag, _) => Value::text(""),

@@ -41,7 +41,9 @@ impl Constants<'_> {
     }
 
     fn fold(&self, op: Op, left: Expr, right: Expr) -> Expr {
-        let folded = match (&left, &right) {
+        let (left_time, right_time) = self.as_times(op, &left, &right);
+        let sides = (left_time.as_ref().unwrap_or(&left), right_time.as_ref().unwrap_or(&right));
+        let folded = match sides {
             (Expr::Duration(a), Expr::Duration(b)) => durations(op, *a, *b),
             (Expr::Duration(a), Expr::Integer(b)) => scaled(op, *a, *b as f64),
             (Expr::Duration(a), Expr::Number(b)) => scaled(op, *a, *b),
@@ -51,16 +53,39 @@ impl Constants<'_> {
             (Expr::Time(a), Expr::Duration(b)) => moved(op, *a, *b),
             (Expr::Duration(a), Expr::Time(b)) if op == Op::Add => moved(op, *b, *a),
             (Expr::Time(a), Expr::Integer(b)) => moved(op, *a, *b),
+            (Expr::Integer(a), Expr::Time(b)) if op == Op::Add => moved(op, *b, *a),
             (Expr::Time(a), Expr::Time(b)) => times(op, *a, *b),
-            (Expr::Text(a), Expr::Duration(b)) if looks_like_time(a) => {
-                parse_time(a, self.zone).and_then(|a| moved(op, a, *b))
-            }
-            _ => literal(&left)
-                .zip(literal(&right))
+            (left, right) => literal(left)
+                .zip(literal(right))
                 .and_then(|(left, right)| applied(op, &left, &right))
                 .and_then(expression),
         };
         folded.unwrap_or_else(|| Expr::Binary { op, left: Box::new(left), right: Box::new(right) })
+    }
+}
+
+impl Constants<'_> {
+    /// Texts that stand for times beside times, spans of time and whole numbers; two texts, unless they
+    /// are compared or joined as texts.
+    fn as_times(&self, op: Op, left: &Expr, right: &Expr) -> (Option<Expr>, Option<Expr>) {
+        let time = |expr: &Expr| match expr {
+            Expr::Text(text) if looks_like_time(text) => {
+                parse_time(text, self.zone).map(Expr::Time)
+            }
+            _ => None,
+        };
+        let is_beside =
+            |expr: &Expr| matches!(expr, Expr::Time(_) | Expr::Duration(_) | Expr::Integer(_));
+        let is_of_texts = matches!(op, Op::Eq | Op::NotEq | Op::Add);
+        match (left, right) {
+            (Expr::Text(_), Expr::Text(_)) if !is_of_texts => match (time(left), time(right)) {
+                (Some(left), Some(right)) => (Some(left), Some(right)),
+                _ => (None, None),
+            },
+            (Expr::Text(_), right) if is_beside(right) => (time(left), None),
+            (left, Expr::Text(_)) if is_beside(left) => (None, time(right)),
+            _ => (None, None),
+        }
     }
 }
 

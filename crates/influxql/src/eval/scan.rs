@@ -10,6 +10,7 @@ use super::table::Table;
 use super::window::Windows;
 use crate::ast::{DataType, Expr};
 use crate::source::Fields;
+use crate::token::Op;
 use crate::value::Value;
 use model::Labels;
 use std::borrow::Cow;
@@ -104,8 +105,9 @@ impl<'s> Scan<'s> {
 
     /// Applies what of the condition is about tags alone to the members, once and for all.
     pub fn filter_by_tags(&mut self) {
-        let Some(rest) = self.rest.take() else { return };
+        let Some(mut rest) = self.rest.take() else { return };
         let fields = &self.fields;
+        rest.change(&mut |expr| need_tag(expr, fields));
         let is_tag = |(name, kind): &(String, DataType)| is_tag(name, *kind, fields);
         let (of_tags, others): (Vec<Expr>, Vec<Expr>) =
             all_of(rest).into_iter().partition(|part| variables(part).iter().all(is_tag));
@@ -307,6 +309,29 @@ pub(super) fn members(
 /// The order of InfluxDB's series: by their tags as they are written.
 fn by_tags(a: &Labels, b: &Labels) -> std::cmp::Ordering {
     a.iter().cmp(b.iter())
+}
+
+/// A comparison of a field with a tag, whatever it asks for, holds of no series without the tag.
+fn need_tag(expr: &mut Expr, fields: &Fields) {
+    let Expr::Binary { op: Op::Eq | Op::NotEq, left, right } = &*expr else { return };
+    let tag = |expr: &Expr| match expr {
+        Expr::Var { name, kind } if is_tag(name, *kind, fields) => Some(name.clone()),
+        _ => None,
+    };
+    let (tag, field) = match (tag(left), tag(right)) {
+        (Some(tag), None) => (tag, right),
+        (None, Some(tag)) => (tag, left),
+        _ => return,
+    };
+    if !matches!(**field, Expr::Var { .. }) {
+        return;
+    }
+    let tag = Box::new(Expr::Var { name: tag, kind: DataType::Tag });
+    let has_tag =
+        Expr::Binary { op: Op::NotEq, left: tag, right: Box::new(Expr::Text(String::new())) };
+    let comparison = std::mem::replace(expr, Expr::Boolean(false));
+    let (left, right) = (Box::new(comparison), Box::new(has_tag));
+    *expr = Expr::Paren(Box::new(Expr::Binary { op: Op::And, left, right }));
 }
 
 /// Whether a condition about tags alone holds of a series.

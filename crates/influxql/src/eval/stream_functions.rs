@@ -64,7 +64,10 @@ impl Transformation<'_> {
                     let falls = point.value.order(&before.value).is_lt()
                         && is_number(point)
                         && is_number(before);
-                    if !(is_non_negative && falls) {
+                    // A rise beyond 64 bits wraps around.
+                    let is_negative = matches!(rise, Value::Integer(rise) if rise < 0)
+                        || matches!(rise, Value::Float(rise) if rise < 0.0);
+                    if !(is_non_negative && (falls || is_negative)) {
                         out.push(Point::new(point.time, rise));
                     }
                 }

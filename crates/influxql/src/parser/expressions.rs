@@ -262,8 +262,10 @@ pub fn parameters(text: &str) -> std::result::Result<super::Parameters, String> 
     use serde_json::Value;
     let parsed: Value = serde_json::from_str(text)
         .map_err(|error| format!("error parsing query parameters: {error}"))?;
-    let Value::Object(object) = parsed else {
-        return Err("error parsing query parameters: an object is wanted".to_string());
+    let object = match parsed {
+        Value::Object(object) => object,
+        Value::Null => serde_json::Map::new(),
+        _ => return Err("error parsing query parameters: an object is wanted".to_string()),
     };
     let mut out = super::Parameters::new();
     let mut regexes = Allowance::default();

@@ -239,7 +239,7 @@ impl Parser<'_> {
             [_] => return Err(ParseError::plain("expected string argument in tz()")),
             _ => return Err(ParseError::plain("tz requires exactly one argument")),
         };
-        if name != "UTC" && name != "Local" && jiff::tz::TimeZone::get(name).is_err() {
+        if crate::time::zone(name).is_none() {
             return Err(ParseError::plain(format!("unable to find time zone {name}")));
         }
         Ok(Some(name.clone()))

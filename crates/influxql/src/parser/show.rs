@@ -116,7 +116,13 @@ impl Parser<'_> {
         if !self.accept("KEYS") {
             return Err(self.unexpected(&["KEY", "KEYS"]));
         }
-        Ok(Statement::ShowFieldKeys { listing: self.listing()? })
+        // It has no condition.
+        let database = self.on_database()?;
+        let sources = self.from()?;
+        let is_descending = self.order()?;
+        let page = self.page("LIMIT", "OFFSET")?;
+        let listing = Listing { database, sources, is_descending, page, ..Listing::default() };
+        Ok(Statement::ShowFieldKeys { listing })
     }
 
     fn show_series(&mut self) -> Result<Statement> {

@@ -3,7 +3,7 @@
 use super::super::policies::stored_name;
 use super::super::write::write_made;
 use super::may_come;
-use super::policies::{answered, policy_of};
+use super::policies::{answered, is_valid_name, policy_of};
 use super::source::{NAMELESS_DATABASE, StoreSource, database_matcher, table_name};
 use crate::doors::http::request::Request;
 use crate::doors::http::site;
@@ -100,6 +100,9 @@ impl Changes<'_, '_> {
         let app = self.source.app;
         if let Some(refused) = self.refuse_policy_name(name) {
             return Ok(refused);
+        }
+        if !is_valid_name(name) {
+            return Ok(Answer::failed("invalid name"));
         }
         let size_max = app.config.store.limits.label_value_size_max;
         if size_max < name.len() {

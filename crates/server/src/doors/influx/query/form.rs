@@ -6,9 +6,11 @@ use super::is_on;
 use crate::doors::http::answer::{Answer, JSON, whole};
 use crate::doors::http::request::Request;
 use hyper::StatusCode;
-use influxql::{Answer as Rows, Epoch, Writer};
+use influxql::{Answer as Rows, Epoch, Writer, csv_cell};
+use serde_json::json;
 use std::io::{self, Write};
 
+const CSV: &str = "text/csv";
 /// Rows of a piece of a chunked answer, unless the client says another number.
 const CHUNK_ROWS: usize = 10_000;
 /// Spaces of a level of a pretty answer.
@@ -34,8 +36,7 @@ impl Form {
         let indent = if is_on(request, "pretty") { INDENT } else { 0 };
         let accept = request.headers.get("accept").and_then(|value| value.to_str().ok());
         let kind = match accept.unwrap_or_default().to_ascii_lowercase().as_str() {
-            accept if accept.starts_with("application/csv") => Kind::Csv,
-            accept if accept.starts_with("text/csv") => Kind::Csv,
+            accept if is_csv(accept) => Kind::Csv,
             _ if is_on(request, "chunked") => {
                 let size = request.params.get("chunk_size").and_then(|text| text.parse().ok());
                 Kind::Chunks(size.filter(|size| *size != 0).unwrap_or(CHUNK_ROWS))
@@ -43,6 +44,19 @@ impl Form {
             _ => Kind::Json,
         };
         Form { writer: Writer { epoch, indent }, kind }
+    }
+
+    /// The answer to a request that is none, with 400.
+    pub fn refused(&self, error: &str) -> Answer {
+        let body = match self.kind {
+            Kind::Csv => format!("error\n{}\n", csv_cell(error)),
+            Kind::Json | Kind::Chunks(_) => format!("{}\n", json!({ "error": error })),
+        };
+        let header = error.chars().map(|c| if c.is_control() { ' ' } else { c });
+        let header: String = header.take(256).collect();
+        Answer::bytes(StatusCode::BAD_REQUEST, self.content_type(), body.into_bytes())
+            .with_header("x-influxdb-version", VERSION)
+            .with_header("x-influxdb-error", header)
     }
 
     /// The answer, of which no more than a piece is there as text.
@@ -60,8 +74,7 @@ impl Form {
 
     fn content_type(&self) -> &'static str {
         match self.kind {
-            // InfluxDB answers so to both types.
-            Kind::Csv => "text/csv",
+            Kind::Csv => CSV,
             Kind::Json | Kind::Chunks(_) => JSON,
         }
     }
@@ -78,6 +91,11 @@ impl Form {
             Kind::Csv => self.writer.csv(rows, out),
         }
     }
+}
+
+/// Whether an `Accept` header asks for CSV; the answer is `text/csv` for either name, as InfluxDB's.
+fn is_csv(accept: &str) -> bool {
+    ["application/csv", "text/csv"].iter().any(|kind| accept.starts_with(kind))
 }
 
 /// With the headers that clients look for.

@@ -16,16 +16,15 @@ mod policies;
 pub(super) mod source;
 
 use crate::app::App;
-use crate::doors::http::answer::{Answer, JSON};
+use crate::doors::http::answer::Answer;
 use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
 use crate::failure::Failure;
 use form::Form;
-use hyper::{Method, StatusCode};
+use hyper::Method;
 use influxql::ast::Statement;
 use influxql::{Allowance, Answer as Rows, Evaluator, Limits, Parameters};
-use serde_json::json;
 use source::StoreSource;
 pub use source::{NAMELESS_DATABASE, table_name};
 use std::sync::Arc;
@@ -58,7 +57,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
             let (rows, partial) = answers(app, request, &statements, &bounds)?;
             partial.finish(app, Form::of(request).answer(noted(rows, &partial)))
         }
-        Err(error) => Ok(refused(&error)),
+        Err(error) => Ok(Form::of(request).refused(&error)),
     }
 }
 
@@ -169,16 +168,6 @@ pub fn buckets(app: &App, request: &Request) -> Result<Vec<String>, Failure> {
     let limits = selection::limits(app, request)?;
     let source = StoreSource { app, questions: app.store.strict().showing_all(), limits };
     flux::bucket_names(&source).map_err(|error| Failure::internal(error.to_string()))
-}
-
-/// A text that is no query.
-fn refused(error: &str) -> Answer {
-    let body = format!("{}\n", json!({ "error": error })).into_bytes();
-    let header: String = error.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let header: String = header.chars().take(256).collect();
-    Answer::bytes(StatusCode::BAD_REQUEST, JSON, body)
-        .with_header("x-influxdb-version", VERSION)
-        .with_header("x-influxdb-error", header)
 }
 
 /// Evaluates the statements about a database and a policy, which may be empty, up to the first that

@@ -32,10 +32,16 @@ fn checked(policy: Policy) -> Result<Policy, Failure> {
     Ok(Policy { shard_duration, ..policy })
 }
 
+/// Whether InfluxDB takes a name for a database or a policy.
+pub(super) fn is_valid_name(name: &str) -> bool {
+    let is_bad = |character: char| matches!(character, '/' | '\\') || character.is_control();
+    !matches!(name, "" | "." | "..") && !name.contains(is_bad)
+}
+
 /// A new policy as a statement says it.
 pub(super) fn policy_of(asked: &Asked) -> Result<Policy, Failure> {
     let name = asked.name.clone().unwrap_or_else(|| AUTOGEN.to_string());
-    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+    if !is_valid_name(&name) {
         return Err(Failure::bad_input("invalid name"));
     }
     checked(Policy {
