@@ -139,7 +139,8 @@ impl MeasurementTable {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Remembers the fields of the kinds of lines of a batch; what is new is durable on return.
+    /// Remembers the fields of the kinds of lines of a batch; what is new is durable on return. A new kind
+    /// of which no line is valid, as `has_valid_row` tells by its number, is not remembered.
     ///
     /// # Errors
     /// When the store takes no notes.
@@ -147,10 +148,24 @@ impl MeasurementTable {
         &self,
         store: &Store,
         database: &str,
-        lines: Vec<TypedFields>,
+        mut lines: Vec<TypedFields>,
+        has_valid_row: &dyn Fn(usize) -> bool,
     ) -> store::Result<Learned> {
         let forgotten = self.shared().forgotten;
-        self.remember_all(store, database, &lines)?;
+        let mut refused = Vec::new();
+        for (number, line) in lines.iter().enumerate() {
+            let kind = kind_of(database, line);
+            if self.shared().kinds.contains(&kind) {
+                continue;
+            }
+            match has_valid_row(number) {
+                true => self.remember(store, database, line, kind)?,
+                false => refused.push(number),
+            }
+        }
+        for number in refused.into_iter().rev() {
+            lines.remove(number);
+        }
         Ok(Learned { lines, forgotten })
     }
 

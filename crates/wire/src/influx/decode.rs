@@ -343,8 +343,8 @@ impl<'a> Lines<'a, '_> {
     fn fields(&mut self, at: usize, fields: &mut Fields) -> Result<usize, Fault> {
         let body = self.body;
         let mut at = at + 1;
-        if body.get(at) == Some(&b' ') {
-            at = skip(body, at, b" ");
+        if matches!(body.get(at), Some(b' ' | b'\t' | 0)) {
+            at = skip(body, at, b" \t\0");
         }
         if is_line_end(body, at) {
             return Err(Fault::MissingFields);

@@ -39,7 +39,7 @@ pub use long::{LONG_MIN, LONG_SUFFIX};
 pub use precision::Precision;
 pub use report::{BadLine, ERROR_LINE_SIZE_MAX, bad_lines, error_text, line_end};
 pub use texts::{TEXT_SUFFIX, Texts, TextsRead};
-pub use typed::{FieldType, TypedFields, kinds_by_shape, kinds_of_lines};
+pub use typed::{FieldType, TypedFields, has_valid_row, kinds_by_shape, kinds_of_lines};
 
 /// Bytes of measurement, tags and one field name together; InfluxDB's own limit.
 pub const KEY_SIZE_MAX: usize = 65_535;

@@ -26,7 +26,14 @@ pub fn error_text(
 ) -> String {
     let mut reasons: Vec<String> = errors.kept().iter().map(|e| e.reason.clone()).collect();
     let mut lines = LineFinder { body, at: 0, line: 1 };
+    let mut last = None;
+    let mut dropped = errors.count() + rejected;
     for rejection in rejections {
+        // Long integers make two rows of one line.
+        if last.replace(rejection.position) == Some(rejection.position) {
+            dropped = dropped.saturating_sub(1);
+            continue;
+        }
         let text = lines.find(rejection.position);
         reasons.push(unable_to_parse(text, &rejection.reason));
     }
@@ -34,7 +41,6 @@ pub fn error_text(
     if written == 0 {
         return joined;
     }
-    let dropped = errors.count() + rejected;
     format!("partial write: {joined} dropped={dropped}")
 }
 
@@ -55,6 +61,8 @@ pub fn bad_lines(body: &[u8], errors: &LineErrors, rejections: &[Rejection]) -> 
     let of_store = rejections.iter().map(|row| (row.position, &row.reason));
     let mut all: Vec<(u32, &String)> = of_decoder.chain(of_store).collect();
     all.sort_by_key(|(number, _)| *number);
+    // Long integers make two rows of one line.
+    all.dedup();
     let mut lines = LineFinder { body, at: 0, line: 1 };
     let tell = |(number, reason): (u32, &String)| {
         let text = shorten(lines.find(number));

@@ -68,6 +68,8 @@ fn lines_become_samples() {
     check("cpu usage=1.5,idle=-2e3 -5\n", &["cpu_usage{} 1.5 -5", "cpu_idle{} -2000 -5"]);
     check("a b=1i,c=2u,d=t,e=FALSE 1\r\n", &["a_b{} 1 1", "a_c{} 2 1", "a_d{} 1 1", "a_e{} 0 1"]);
     check("  \t a b=1 1", &["a_b{} 1 1"]);
+    check("a \tb=1 1", &["a_b{} 1 1"]);
+    check("a\t \0\t b=1 1", &["a\t_b{} 1 1"]);
     check("a\\=b v=1 1", &["a=b_v{} 1 1"]);
     check("# a b=1\n\n \n\r\na b=1 1", &["a_b{} 1 1"]);
     check("a  b=1   1  ", &["a_b{} 1 1"]);
@@ -379,6 +381,23 @@ fn low_bits_of_long_integers_come_before_their_line() {
 }
 
 #[test]
+fn a_kind_of_lines_has_a_valid_row_or_none() {
+    let keys = InfluxKeys::new(ExtraLabels::none());
+    let body = b"m,a= v=1 1\nm,a=1 v=2 2\nm,=1 w=3 3\nn,a=1,a=2 v=4 4\n";
+    let decoded = decode_all(body, Precision::Nanosecond, &keys);
+    let batch = &decoded.batch;
+    let valid: Vec<(String, bool)> = kinds_by_shape(body, batch)
+        .into_iter()
+        .map(|(kind, line)| {
+            let fields: Vec<&str> = line.fields.iter().map(|(name, _)| name.as_str()).collect();
+            (format!("{} {}", line.measurement, fields.join(",")), has_valid_row(batch, kind))
+        })
+        .collect();
+    let expected = [("m v", true), ("m w", false), ("n v", false)];
+    assert_eq!(valid, expected.map(|(kind, is_valid)| (kind.to_string(), is_valid)));
+}
+
+#[test]
 fn extra_labels_replace_tags() {
     let extra = ExtraLabels::new(&[("db", "telegraf"), ("host", "b")]).unwrap();
     let keys = InfluxKeys::new(extra);
@@ -398,12 +417,15 @@ fn error_texts_are_those_clients_know() {
         position: decoded.batch.rows[1].position,
         reason: "duplicate tags".to_string(),
     };
-    let text = error_text(body, &decoded.errors, &[rejection], 1, 1);
+    let text = error_text(body, &decoded.errors, std::slice::from_ref(&rejection), 1, 1);
     assert_eq!(
         text,
         "partial write: unable to parse 'bad': missing fields\n\
         unable to parse 'm,a=1,a=2 a=1': duplicate tags dropped=2"
     );
+    let twice = [rejection.clone(), rejection];
+    let text = error_text(body, &decoded.errors, &twice, 2, 1);
+    assert!(text.ends_with(": duplicate tags dropped=2") && text.matches("duplicate").count() == 1);
     let text =
         error_text(b"bad", &decode_all(b"bad", Precision::Nanosecond, &keys).errors, &[], 0, 0);
     assert_eq!(text, "unable to parse 'bad': missing fields");

@@ -4,7 +4,7 @@ use super::keys::{Escapes, MEASUREMENT_ESCAPES, TAG_ESCAPES, of_percent, unescap
 use super::long::LONG_MIN;
 use super::scan::{name_end, string_end};
 use crate::narrow::whole;
-use model::{Row, WriteBatch};
+use model::{LabelsBuilder, Row, WriteBatch};
 use std::collections::{BTreeMap, HashMap};
 
 /// What a field's values are.
@@ -86,6 +86,18 @@ pub fn kinds_by_shape<'b>(
     lines.into_values().collect()
 }
 
+/// Whether a row of a kind, by its measurement and its shape as [`kinds_by_shape`] tells them, has tags that
+/// a store takes.
+pub fn has_valid_row(batch: &WriteBatch<'_>, (measurement, shape): (&[u8], u32)) -> bool {
+    let mut tags = LabelsBuilder::new();
+    batch.rows.iter().filter(|row| row.shape == shape).any(|row| {
+        let key = batch.key(row);
+        let end = unescaped(key, b',').unwrap_or(key.len());
+        tags.clear();
+        &key[..end] == measurement && batch.decoder.tags(key, &mut tags).is_ok()
+    })
+}
+
 /// A kind of lines.
 struct Kind {
     /// None where the first of them is no line.
@@ -141,7 +153,7 @@ fn typed_fields(body: &[u8], row: &Row) -> Option<TypedFields> {
     let measurement = unescape(measurement, MEASUREMENT_ESCAPES, &mut buffer).ok()?.to_string();
     let mut fields: BTreeMap<String, FieldType> = BTreeMap::new();
     let mut at = start + key.len();
-    while body.get(at) == Some(&b' ') {
+    while matches!(body.get(at), Some(b' ' | b'\t' | 0)) {
         at += 1;
     }
     loop {

@@ -12,7 +12,7 @@ use model::sample::NANOS_PER_MILLI;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Durability;
-use wire::influx::{InfluxKeys, Options, Precision, decode_pieces, kinds_of_lines};
+use wire::influx::{InfluxKeys, Options, Precision, decode_pieces, has_valid_row, kinds_by_shape};
 use wire::{ExtraLabels, Start};
 
 /// What all sockets of line protocol share.
@@ -136,7 +136,11 @@ impl Lines {
             let decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &self.keys)?;
             let rest = decoded.rest;
             let (table, store) = (&self.app.measurements, &self.app.store);
-            let learned = table.learn(store, "", kinds_of_lines(bytes, &decoded.batch));
+            let batch = &decoded.batch;
+            let (places, kinds): (Vec<_>, Vec<_>) =
+                kinds_by_shape(bytes, batch).into_iter().unzip();
+            let has_valid_row = |kind: usize| has_valid_row(batch, places[kind]);
+            let learned = table.learn(store, "", kinds, &has_valid_row);
             let learned = learned.map_err(Failure::of_write)?;
             self.app.texts.settle(&self.app.store, mark)?;
             outcome.append(&self.app, decoded, durability)?;

@@ -18,7 +18,9 @@ use serde_json::json;
 use std::sync::Arc;
 use store::Durability;
 use wire::Start;
-use wire::influx::{Escapes, InfluxKeys, Options, Precision, decode, error_text, kinds_of_lines};
+use wire::influx::{
+    Escapes, InfluxKeys, Options, Precision, decode, error_text, has_valid_row, kinds_by_shape,
+};
 
 /// What clients that ask for a version are told: 1.8 is the last that all of them know.
 pub(super) const VERSION: &str = "1.8.10";
@@ -196,9 +198,12 @@ fn store_lines(
         let mark = app.texts.mark();
         let decoded = decode(body, start, &options, &hasher, &keys)?;
         next = decoded.rest;
-        let lines = kinds_of_lines(body, &decoded.batch).into_iter();
-        let lines = lines.map(|line| line.with_escapes(escapes)).collect();
-        let learned = app.measurements.learn(&app.store, table, lines);
+        let batch = &decoded.batch;
+        let kinds = kinds_by_shape(body, batch).into_iter();
+        let (places, lines): (Vec<_>, Vec<_>) =
+            kinds.map(|(place, line)| (place, line.with_escapes(escapes))).unzip();
+        let has_valid_row = |kind: usize| has_valid_row(batch, places[kind]);
+        let learned = app.measurements.learn(&app.store, table, lines, &has_valid_row);
         let learned = learned.map_err(Failure::of_write)?;
         app.texts.settle(&app.store, mark)?;
         outcome.append(app, decoded, durability)?;
