@@ -9,6 +9,7 @@
 //! again, which finishes the deletion.
 
 use crate::changes::ChangeClock;
+use crate::emptied::EmptiedSeries;
 use crate::exemplars::ExemplarQueue;
 use crate::flush::Flusher;
 use crate::ground::Ground;
@@ -103,10 +104,42 @@ impl Deleter {
         }
         let exemplars = self.exemplars.series_in(&sets, &range, limits)?;
         self.carry_out(range, steps, &exemplars, notes)?;
+        self.hide_emptied(&partitions, range, EmptiedSeries::new(&self.ground, &sets, limits))?;
         let shortened = self.flusher.shorten_log();
         shortened.map_err(|error| self.ground.health.latch_if_failed(error))?;
         self.partitions.name_manifests()?;
         whole.map(|()| matched.len() as u64)
+    }
+
+    /// Hides the series of which nothing is left in the partitions that the range cuts. Their samples are
+    /// deleted already, so that what cannot be read is left as it is.
+    fn hide_emptied(
+        &self,
+        partitions: &[Arc<Partition>],
+        range: TimeRange,
+        mut emptied: EmptiedSeries<'_>,
+    ) -> Result<()> {
+        let is_cut = |one: &&Arc<Partition>| !range.covers(&one.period.range());
+        for partition in partitions.iter().filter(is_cut) {
+            let _change = partition.lock_change();
+            if partition.is_dropped() {
+                continue;
+            }
+            let Ok(series) = emptied.find(partition) else { return Ok(()) };
+            if series.is_empty() {
+                continue;
+            }
+            let (content, sequence) = {
+                let state = partition.read();
+                let manifest = state.disk.manifest();
+                (manifest.content_checksum(partition.period), manifest.sequence_next)
+            };
+            let period = partition.period;
+            let deletion = PartitionDeletion { period, content, sequence, series };
+            let written = self.write_tombstone(partition, period.range(), &deletion);
+            written.map_err(|error| self.ground.health.latch_if_failed(error))?;
+        }
+        Ok(())
     }
 
     fn flush(&self, partitions: &[Arc<Partition>]) -> Result<()> {

@@ -92,6 +92,7 @@ mod partition_files;
 mod strays;
 // What may be done by hand.
 mod delete;
+mod emptied;
 mod unfinished_deletion;
 mod snapshot;
 mod backup;

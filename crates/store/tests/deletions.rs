@@ -331,3 +331,37 @@ fn a_deletion_of_one_write_needs_no_file() {
     drop(store);
     assert_eq!(found(&open(&disk.crash()), "gone"), Default::default());
 }
+
+/// Hosts that lists name, whatever the time.
+fn listed(store: &Store) -> Vec<String> {
+    let all = [vec![Matcher::equal("__name__", "m")]];
+    store.label_values("host", &all, TimeRange::ALL, &SelectLimits::UNLIMITED).unwrap()
+}
+
+#[test]
+fn series_that_a_deletion_by_time_empties_leave_the_lists_at_once() {
+    let disk = SimVfs::new(11);
+    disk.set_now(NOW);
+    let store = open(&disk);
+    put(&store, &["gone", "kept"], NOW).unwrap();
+    store.flush().unwrap();
+    put(&store, &["gone", "kept"], NOW + 1).unwrap();
+    let delete = |start: i64, end: i64| store.delete(&gone(), TimeRange::new(start, end)).unwrap();
+    // Of two halves of what there is, neither leaves nothing.
+    delete(NOW, NOW);
+    assert_eq!(listed(&store), ["gone", "kept"]);
+    assert_eq!(found(&store, "gone").0, [NOW + 1]);
+    delete(NOW + 1, NOW + SECOND);
+    assert_eq!(listed(&store), ["kept"]);
+    assert_eq!(found(&store, "kept").0, [NOW, NOW + 1]);
+    // What comes again is listed again, of any time.
+    put(&store, &["gone"], NOW - 5).unwrap();
+    assert_eq!(listed(&store), ["gone", "kept"]);
+    store.flush().unwrap();
+    assert_eq!(found(&store, "gone").0, [NOW - 5]);
+    delete(NOW - 5, NOW - 5);
+    drop(store);
+    let store = open(&disk.crash());
+    assert_eq!(listed(&store), ["kept"]);
+    store.close().unwrap();
+}
