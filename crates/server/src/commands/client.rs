@@ -316,6 +316,13 @@ impl Client {
         on_bytes: OnBytes<'_>,
     ) -> anyhow::Result<Reply> {
         self.deadline = Some(deadline);
+        let answered = self.ask_now(asked, on_bytes);
+        // Later requests of this client have no deadline.
+        self.deadline = None;
+        answered
+    }
+
+    fn ask_now(&mut self, asked: &Asked<'_>, on_bytes: OnBytes<'_>) -> anyhow::Result<Reply> {
         let mut may_be_closed = self.connection.is_some();
         loop {
             match self.try_once(asked, on_bytes)? {
@@ -556,6 +563,42 @@ pub fn encode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Answers two requests on one connection.
+    fn answer_twice(listener: &std::net::TcpListener) {
+        use std::io::{Read as _, Write as _};
+        let (mut stream, _) = listener.accept().expect("a connection");
+        for _ in 0..2 {
+            let (mut request, mut byte) = (Vec::new(), [0]);
+            while !request.ends_with(b"\r\n\r\n") {
+                stream.read_exact(&mut byte).expect("a request");
+                request.push(byte[0]);
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").expect("an answer");
+        }
+    }
+
+    #[test]
+    fn a_deadline_ends_with_its_request() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        let server = std::thread::spawn(move || answer_twice(&listener));
+        let access = Access {
+            user: None,
+            password_file: None,
+            bearer_token_file: None,
+            token_word: BEARER,
+            tls_ca: None,
+        };
+        let mut client = Client::open(&url, &access).expect("a client");
+        let asked = Asked { method: Method::GET, path: "/", headers: &[], body: Bytes::new() };
+        let deadline = Instant::now() + Duration::from_millis(500);
+        let first = client.ask_until(deadline, &asked, &mut |_| Ok(())).expect("in time");
+        std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+        let second = client.ask(&asked, &mut |_| Ok(())).expect("without a deadline");
+        assert!(first.status.is_success() && second.status.is_success());
+        server.join().expect("both were answered");
+    }
 
     #[test]
     fn logins_are_not_shown() {
