@@ -28,8 +28,6 @@ PRECISIONS = ["ns", "n", "u", "ms", "s", "m", "h"]
 AFTER = ("SELECT * FROM /.*/; SHOW FIELD KEYS; SHOW SERIES; SHOW TAG KEYS; SHOW MEASUREMENTS; "
          "SELECT count(*), last(*) FROM /.*/ GROUP BY *")
 
-AFTER_DELETION = "SELECT * FROM /.*/; SELECT count(*), last(*) FROM /.*/ GROUP BY *"
-
 
 class Changes(Statements):
     """Draws bodies of line protocol, and statements that change what is stored."""

@@ -86,8 +86,8 @@ class Dashboards(Lists):
         groups = self.pick(["", "", ', "host"', ", *", ", /ho/", ', "host"::tag'])
         fill = self.pick(["", " fill(null)", " fill(null)", " fill(none)", " fill(previous)", " fill(linear)", " fill(0)"])
         order = self.pick(["", "", " ORDER BY time ASC", " ORDER BY time DESC"])
-        pages = ["", "", "", " LIMIT 3", " SLIMIT 1", " LIMIT 2 SLIMIT 2"]
-        page = self.pick(pages + ([] if shape.is_long or shape.is_edge else [" LIMIT 3 OFFSET 1"]))
+        pages = [" LIMIT 3 OFFSET 1", " SLIMIT 1", " LIMIT 2 SLIMIT 2"]
+        page = self.pick(["", "", "", " LIMIT 3"] + ([] if shape.is_long or shape.is_edge else pages))
         zone = self.pick(["", "", "", " tz('Europe/Berlin')", " tz('America/New_York')"])
         return (f"SELECT {call} FROM {self.quoted_source(shape)} WHERE {self.tag_filter()}{self.time_filter(shape)} "
                 f"GROUP BY {self.interval(shape)}{groups}{fill}{order}{page}{zone}")

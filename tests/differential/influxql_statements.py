@@ -10,7 +10,8 @@ AGGREGATES = ["count", "distinct", "integral", "mean", "median", "mode", "spread
 SELECTORS = ["first", "last", "max", "min"]
 TRANSFORMATIONS = ["derivative", "non_negative_derivative", "difference", "non_negative_difference",
                    "cumulative_sum", "moving_average", "elapsed"]
-ROW_FUNCTIONS = ["abs", "acos", "asin", "atan", "ceil", "cos", "exp", "floor", "ln", "log2", "log10", "round",
+# No abs: the peer's leaves negative integers as they are, so its arguments are floats here.
+ROW_FUNCTIONS = ["acos", "asin", "atan", "ceil", "cos", "exp", "floor", "ln", "log2", "log10", "round",
                  "sin", "sqrt", "tan"]
 FILLS = ["", "", "", " fill(null)", " fill(none)", " fill(none)", " fill(0)", " fill(previous)", " fill(linear)",
          " fill(7.5)", " fill(-3)", " fill(9007199254740993)"]
@@ -162,7 +163,9 @@ class Statements:
                 f"({tag} = '{host}' OR {number} {comparison} {bound:.1f})", f"{field} != '{host}'",
                 f"{field} {comparison} {self.pick(['0', '-1.5', 'true', chr(39) * 2, '9223372036854775807', '1e3'])}",
                 f"{number} {comparison} {self.pick(['9007199254740993', '-9223372036854775808', '0.1', '5e-324'])}",
-                f"{number} & 3 {comparison} 1", f"abs({number}) {comparison} 10"][form]
+                f"{number} & 3 {comparison} 1",
+                # The peer finds nothing if the argument is an expression.
+                f"abs({self.name(self.pick(shape.floats))}) {comparison} 10" if shape.floats else f"{number} {comparison} 1"][form]
 
     def where(self, shape, is_bounded=False):
         parts = [self.times(shape, is_bounded)]
@@ -197,7 +200,8 @@ class Statements:
             # Over several weeks the peer skips twice in series that it does not merge.
             if self.is_true(40) and not shape.is_long and not shape.is_edge:
                 text += f" OFFSET {self.chance.randint(0, 3)}"
-        if self.is_true(8):
+        # The peer applies SLIMIT in each week of samples.
+        if self.is_true(8) and not shape.is_long and not shape.is_edge:
             text += f" SLIMIT {self.chance.randint(1, 2)}"
             if self.is_true(40):
                 text += " SOFFSET 1"
@@ -239,9 +243,9 @@ class Statements:
         number = self.name(self.pick(shape.floats or shape.numbers))
         form = self.chance.randrange(12)
         if form < 8:
-            return [f"abs({number})", f"round({number} / 3)", f"floor({number})", f"ceil({number} * 0.5)",
-                    f"sqrt(abs({number}))", f"pow({number}, 2)", f"atan2({number}, 3)",
-                    f"log2(abs({number}) + 1000)"][form]
+            return [f"abs({number} * 1.0)", f"round({number} / 3)", f"floor({number})", f"ceil({number} * 0.5)",
+                    f"sqrt(abs({number} * 1.0))", f"pow({number}, 2)", f"atan2({number}, 3)",
+                    f"log2(abs({number} * 1.0) + 1000)"][form]
         if form == 8:
             return f"log({number}, {self.pick(['2', '10', '0.5', number])})"
         return f"{self.pick(ROW_FUNCTIONS)}({self.number(shape)})"
@@ -408,8 +412,9 @@ class Statements:
             f"{interval}, {tag}{fill}",
             f"SELECT {outer}(v) FROM (SELECT {number} AS v FROM {source}{where} GROUP BY *) GROUP BY {tag}",
             f"SELECT {outer}(a) FROM (SELECT {self.pick(ROW_FUNCTIONS)}({number}) AS a FROM {source}{where}) GROUP BY "
-            f"{tag}",
-            f"SELECT {outer}(v) FROM (SELECT {number} AS v FROM {source}{where} GROUP BY {tag}) GROUP BY {tag} SLIMIT 1"]
+            f"{tag}"]
+        if not shape.is_long and not shape.is_edge:
+            forms.append(f"SELECT {outer}(v) FROM (SELECT {number} AS v FROM {source}{where} GROUP BY {tag}) GROUP BY {tag} SLIMIT 1")
         if not shape.has_equal_times:
             forms.append(f"SELECT {outer}(d) FROM (SELECT difference({number}) AS d FROM {source}{where} GROUP BY {tag})")
         return self.pick(forms)
