@@ -24,6 +24,8 @@ DURATION = re.compile(r"(\d+)(ns|u|µ|ms|s|m|h|d|w)")
 SECONDS = {"ns": 1e-9, "u": 1e-6, "µ": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 BOUND = re.compile(r"\btime\s*([<>])=?\s*('[^']*'|[-\w]+)|('[^']*'|[-\w]+)\s*([<>])=?\s*time\b", re.IGNORECASE)
 WINDOWS_MAX = 50_000
+# The peer takes memory for so many points before it reads one: it had the machine's 24 GB, or died.
+MANY_POINTS = re.compile(r"\b(sample|top|bottom)\s*\([^()]*,\s*\d{6,}", re.IGNORECASE)
 # The peer's own limits, and what else says nothing about the statement.
 PEER_LIMITS = re.compile(r"max-select-buckets|query-timeout|timeout")
 # Answers have the moment of the request as their time.
@@ -45,6 +47,8 @@ Write = collections.namedtuple("Write", "lines parameters statements is_gzip")
 
 def is_cheap(text):
     """Says whether the windows of a statement are few."""
+    if MANY_POINTS.search(text):
+        return False
     windows = WINDOWS.findall(text)
     if not windows or "SHOW" in text.upper() or not re.search(r"\bGROUP\s+BY\b", text, re.IGNORECASE):
         return True
@@ -174,16 +178,25 @@ class Campaign(BaseCampaign):
 
     def compare(self, case):
         difference = self.compare_query(case) if isinstance(case, Query) else self.compare_write(case)
+        if not self.peer.is_running():
+            # What killed it has no answer to be compared with.
+            self.counts["deaths of the peer"] += 1
+            self.restart()
+            return None
         if not self.quipu.is_running():
             difference = Difference(f"crash {self.quipu.log_tail()[-1_500:]}", "up")
-            self.quipu.stop()
-            self.options.directory /= "again"
-            self.stop()
-            self.start()
+            self.restart()
         elif difference and len(self.quipu.panics()) > self.panics:
             self.panics = len(self.quipu.panics())
             difference = Difference(f"panic {self.quipu.panics()[-1]}", difference.peer)
         return difference
+
+    def restart(self):
+        counts = self.counts
+        self.stop()
+        self.options.directory /= "again"
+        self.start()
+        self.counts = counts
 
     def ask(self, server, case):
         headers = {"Accept": case.accept} if case.accept else {}

@@ -101,6 +101,7 @@ fn literal(expr: &Expr) -> Option<Value> {
     match expr {
         Expr::Integer(value) => Some(Value::Integer(*value)),
         Expr::Number(value) => Some(Value::Float(*value)),
+        Expr::Unsigned(value) => Some(Value::Float(*value as f64)),
         Expr::Boolean(value) => Some(Value::Boolean(*value)),
         Expr::Text(value) => Some(Value::text(value)),
         _ => None,

@@ -126,9 +126,11 @@ impl Parser<'_> {
     }
 
     fn show_series(&mut self) -> Result<Statement> {
-        match self.cardinality()? {
-            Some(exact) => self.counted(Counted::Series, exact),
-            None => Ok(Statement::ShowSeries { listing: self.listing()? }),
+        // The word EXACT alone means nothing.
+        let exact = self.accept("EXACT");
+        match self.accept("CARDINALITY") {
+            true => self.counted(Counted::Series, exact),
+            false => Ok(Statement::ShowSeries { listing: self.listing()? }),
         }
     }
 
@@ -150,18 +152,13 @@ impl Parser<'_> {
     }
 
     fn with_measurement(&mut self) -> Result<Measurement> {
-        let name = match self.peek().token {
-            Token::Op(Op::Eq) => {
-                self.next();
-                let mut names = self.segments()?;
-                MeasurementName::Is(names.pop().unwrap_or_default())
-            }
-            Token::Op(Op::EqRegex) => {
-                self.next();
-                let regex = self.regex()?;
-                MeasurementName::Matches(regex.ok_or_else(|| self.unexpected(&["regex"]))?)
-            }
-            _ => return Err(self.unexpected(&["=", "=~"])),
+        // Behind either sign stands a name or a regular expression.
+        if !self.accept_token(|token| matches!(token, Token::Op(Op::Eq | Op::EqRegex))) {
+            return Err(self.unexpected(&["=", "=~"]));
+        }
+        let name = match self.regex()? {
+            Some(regex) => MeasurementName::Matches(regex),
+            None => MeasurementName::Is(self.segments()?.pop().unwrap_or_default()),
         };
         Ok(Measurement { database: None, policy: None, name })
     }
