@@ -226,7 +226,8 @@ class Chains:
         tag = self.pick(["host", "region", "_field", "_measurement", "rack"])
         gone = self.pick([["_start", "_stop"], [tag], ["nothing"], [tag, "_field"]])
         kept = self.pick([["_time", "_value"], ["_time", "_value", tag], ["_value"], ["_start", "_stop", "_time", "_value", tag]])
-        draws = [lambda: Step(f'set(key: "{tag}", value: "z")', model.replace_column(tag, lambda _: "string", lambda _: "z")),
+        # Tables that become one have no order of rows.
+        draws = [lambda: self.ordered(state, f'set(key: "{tag}", value: "z")', model.replace_column(tag, lambda _: "string", lambda _: "z")),
                  lambda: Step('set(key: "k", value: "")', model.replace_column("k", lambda _: "string", lambda _: ""))]
         if state.is_everywhere(tag) and not state.has("server"):
             draws.append(lambda: Step(f'rename(columns: {{{tag}: "server"}})', model.rename(tag, "server")))

@@ -243,8 +243,9 @@ def neighbours(change, kind=None, column="_value", needs=("double", "long")):
 def difference(is_non_negative):
     def change(before, row):
         value = row["_value"] - before["_value"]
-        value = wrap(value) if isinstance(value, int) else value
-        return None if is_non_negative and value < 0 else value
+        if is_non_negative and row["_value"] < before["_value"]:
+            return None
+        return wrap(value) if isinstance(value, int) else value
     return neighbours(change)
 
 
@@ -338,7 +339,7 @@ def aggregate_window(every, bounds, offset, function, is_empty_wanted, time="_st
         found = []
         for piece in function(window(every, bounds, offset, is_empty_wanted)(tables)):
             # An empty window has a row of nulls, also of functions that pick rows.
-            rows = piece.rows or ([dict(piece.key)] if is_empty_wanted else [])
+            rows = piece.rows or ([{**dict.fromkeys(piece.columns), **piece.key}] if is_empty_wanted else [])
             rows = [{**row, "_time": piece.key[time], **whole} for row in rows]
             found.append(Table({**piece.key, **whole}, piece.columns | {"_time": "dateTime:RFC3339"}, rows))
         return merge(found)

@@ -88,6 +88,15 @@ fn times_differ_by_nanoseconds() {
 }
 
 #[test]
+fn nan_is_neither_the_least_nor_the_most() {
+    let rows = "import \"array\" array.from(rows: [{_value: 1.0}, {_value: float(v: \"NaN\")}, {_value: 3.0}])";
+    for (call, expected) in [("min", "1"), ("max", "3"), ("spread", "2")] {
+        let found = answer(&format!("{rows} |> {call}()")).expect(call);
+        assert!(found.trim_end().ends_with(&format!(",{expected}")), "{call}: {found}");
+    }
+}
+
+#[test]
 fn windows_with_the_same_bounds_are_one() {
     let text = "RANGE |> group(columns: [\"host\"]) |> timedMovingAverage(every: 5s, period: 1h) |> count()";
     let by_hand = "RANGE |> group(columns: [\"host\"]) |> window(every: 5s, period: 1h) |> mean() \

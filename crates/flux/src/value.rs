@@ -378,6 +378,14 @@ pub(crate) fn binary(op: &str, left: &Value, right: &Value) -> Result<Value> {
     })
 }
 
+/// Whether a number is less than another; NaN is neither less nor more than any.
+pub(crate) fn is_less(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Float(left), Value::Float(right)) => left < right,
+        _ => left.order(right) == Ordering::Less,
+    }
+}
+
 /// Two values compared; nothing where they have no order.
 pub(crate) fn compare(op: &str, left: &Value, right: &Value) -> Option<Value> {
     let order = match (left, right) {

@@ -3,7 +3,7 @@
 use super::{Builtin, Call, function, no_column};
 use crate::error::{Error, Result};
 use crate::table::{Column, Data, Table};
-use crate::value::{Kind, Value};
+use crate::value::{Kind, Value, is_less};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -151,7 +151,9 @@ fn sum(column: &Column, rows: &[usize]) -> Value {
 
 fn spread(column: &Column, rows: &[usize]) -> Value {
     let values = || rows.iter().map(|row| column.get(*row)).filter(|value| !value.is_null());
-    match (values().min_by(Value::order), values().max_by(Value::order)) {
+    let low = values().reduce(|low, value| if is_less(&value, &low) { value } else { low });
+    let high = values().reduce(|high, value| if is_less(&high, &value) { value } else { high });
+    match (low, high) {
         (Some(Value::Integer(low)), Some(Value::Integer(high))) => {
             Value::Integer(high.wrapping_sub(low))
         }

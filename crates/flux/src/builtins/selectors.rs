@@ -5,7 +5,7 @@ use super::{Builtin, Call, function, no_column};
 use crate::error::{Error, Result};
 use crate::stream::Stream;
 use crate::table::{Column, Table};
-use crate::value::{Kind, Value};
+use crate::value::{Kind, Value, is_less};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -74,12 +74,10 @@ impl Pick {
             Pick::Last => present.next_back(),
             // The first of equal ones.
             Pick::Min => present.reduce(|best, row| {
-                let is_less = column.get(row).order(&column.get(best)) == Ordering::Less;
-                if is_less { row } else { best }
+                if is_less(&column.get(row), &column.get(best)) { row } else { best }
             }),
             Pick::Max => present.reduce(|best, row| {
-                let is_more = column.get(row).order(&column.get(best)) == Ordering::Greater;
-                if is_more { row } else { best }
+                if is_less(&column.get(best), &column.get(row)) { row } else { best }
             }),
         }
     }
