@@ -10,7 +10,6 @@
 #   make test-replicas  random commands on a primary while its replica lags, stops and restarts, half an hour
 #   make test-differential CAMPAIGN=promql  compares Quipu with a real peer on generated cases
 #   make test-sql    Quipu and PostgreSQL asked, and their tables changed, in the same way, minutes
-#   make test-influxql   Quipu and InfluxDB asked the same, a minute
 #   make test-flux ENGINE=PATH  Quipu and InfluxData's own engine of Flux asked the same, minutes
 #   make test-moving-in  a VictoriaMetrics, a Prometheus and an InfluxDB moved to Quipu under load, minutes
 #   make test-kill      kill -9 under load through every protocol, 1,000 rounds, some 20 minutes
@@ -19,7 +18,7 @@
 #   make test-downgrade  what earlier versions do with a store of this one; builds them, half an hour
 #   make fmt         format all code
 
-.PHONY: run test test-differential test-columns test-kill test-random-writes test-redis test-redis-py test-redis-load test-replicas test-sql test-influxql test-flux test-moving-in test-downgrade bench bench-full fuzz fmt tools
+.PHONY: run test test-differential test-columns test-kill test-random-writes test-redis test-redis-py test-redis-load test-replicas test-sql test-flux test-moving-in test-downgrade bench bench-full fuzz fmt tools
 
 tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
@@ -50,12 +49,6 @@ test-replicas: tools
 	REPLICA_HISTORIES=1000 cargo test --package kv --test all replica_model
 	cargo build --package server --no-default-features --features jemalloc
 	QUIPU_BINARY=$(CURDIR)/target/debug/quipu REPLICA_ROUNDS=1000 cargo test --package e2e --test all redis_replica_model
-
-# ARGS="--seed 2 --count 1000" asks others, and fewer.
-test-influxql: tools
-	cargo build --package server --features jemalloc
-	cargo xtask setup
-	QUIPU_BINARY=$(CURDIR)/target/debug/quipu cargo run --package e2e --example influxql_differential
 
 # ENGINE is built as tests/clients/go-flux/main.go says; ARGS="--seed 2 --count 1000" asks other chains.
 test-flux: tools

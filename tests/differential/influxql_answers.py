@@ -176,6 +176,6 @@ def compare_replies(ours, theirs, is_exact, is_pretty=False, slack=0):
         return None
     if ours.content_type != theirs.content_type and ours.status != 204:
         return ("content-type", "", ours.content_type, theirs.content_type)
-    if is_pretty and is_exact and ours.status == 200:
+    if is_pretty and is_exact and ours.status == 200 and not ours.errors():
         return ("spaces", "", ours.text, theirs.text)
     return None

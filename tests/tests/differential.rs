@@ -63,3 +63,8 @@ fn redis_commands_answer_as_redis() -> Result<()> {
 fn keys_survive_kills_and_reach_replicas() -> Result<()> {
     run_campaign("redis_durability", 12)
 }
+
+#[test]
+fn migration_copies_everything() -> Result<()> {
+    run_campaign("migration", 22)
+}
