@@ -99,6 +99,8 @@ class Campaign(BaseCampaign):
                     yield with_item(case, "series", idx, {**one, "labels": labels})
         for idx, one in enumerate(case.get("databases", [])):
             for policies in reduce_list(one["policies"]):
+                if case["kind"] == "influx-lines" and policies[0]["name"] != "autogen":
+                    continue
                 yield with_item(case, "databases", idx, {**one, "policies": policies})
             for at, policy in enumerate(one["policies"]):
                 for lines in reduce_list(policy["lines"]):

@@ -153,6 +153,8 @@ fn give(
     let mut known: HashMap<u128, Option<usize>> = HashMap::new();
     let mut all: Vec<Points> = Vec::new();
     let mut lows = Lows::default();
+    // Kinds of lines may share a series and a field: of equal times the last line of the file counts.
+    let mut seen: HashMap<(&[u8], i64), usize> = HashMap::new();
     for row in &batch.rows {
         if let Some(found) = lows_of(batch, row) {
             lows = found;
@@ -173,7 +175,14 @@ fn give(
             }
         };
         let lows = std::mem::take(&mut lows);
-        let Some(points) = at.and_then(|at| all.get_mut(at)) else { continue };
+        let Some(at) = at else { continue };
+        let place = (batch.key(row), row.timestamp);
+        if seen.insert(place, at).is_some_and(|before| before != at) {
+            give_pending(&mut all, out)?;
+            seen.clear();
+            seen.insert(place, at);
+        }
+        let Some(points) = all.get_mut(at) else { continue };
         let values = points.fields.iter().zip(batch.row_values(row));
         let values = values.map(|((name, kind), value)| {
             let low = lows.get(name.as_str()).copied();
@@ -186,9 +195,15 @@ fn give(
             out.give(Given::Points(std::mem::replace(points, next)))?;
         }
     }
-    for mut points in all {
-        points.rows.sort_by_key(|row| row.time);
-        out.give(Given::Points(points))?;
+    give_pending(&mut all, out)
+}
+
+/// Hands on the rows that came so far, and goes on with the same series.
+fn give_pending(all: &mut [Points], out: &mut Out<'_>) -> anyhow::Result<()> {
+    for points in all.iter_mut().filter(|points| !points.rows.is_empty()) {
+        let mut rows = std::mem::take(&mut points.rows);
+        rows.sort_by_key(|row| row.time);
+        out.give(Given::Points(Points { rows, ..points.clone() }))?;
     }
     Ok(())
 }
@@ -296,6 +311,17 @@ mod tests {
             (at, first) = (at + cut.size, first + cut.records);
         }
         found
+    }
+
+    #[test]
+    fn the_last_line_of_a_series_and_time_comes_last() {
+        let text = "m v=1i 1\nm w=t,v=2i 2\nm v=3i 2\nm,h=a v=4i 2\nm v=5i 3\nm w=f,v=6i 3\n";
+        let found = pieces(text);
+        let lines: String = found.iter().flat_map(|(_, lines)| lines.clone()).collect();
+        let at = |line: &str| lines.find(line).expect("every line");
+        assert!(at("m w=t,v=2i 2\n") < at("m v=3i 2\n"), "{lines}");
+        assert!(at("m v=5i 3\n") < at("m w=f,v=6i 3\n"), "{lines}");
+        assert_eq!(lines.lines().count(), 6, "{lines}");
     }
 
     #[test]
