@@ -335,7 +335,7 @@ fn a_deletion_of_one_write_needs_no_file() {
 /// Hosts that lists name, whatever the time.
 fn listed(store: &Store) -> Vec<String> {
     let all = [vec![Matcher::equal("__name__", "m")]];
-    store.label_values("host", &all, TimeRange::ALL, &SelectLimits::UNLIMITED).unwrap()
+    store.strict().label_values("host", &all, TimeRange::ALL, &SelectLimits::UNLIMITED).unwrap()
 }
 
 #[test]
