@@ -170,25 +170,7 @@ impl Cut {
         }
         too_many(found.len())?;
         held.reserve(found.len() * 64)?;
-        let is_bound = table.bounds.is_some();
-        let mut cut: Vec<Window> = Vec::with_capacity(found.len());
-        for (start, rows) in found {
-            let stop = windows.stop_of(start);
-            let (start, stop) = match is_bound {
-                true => (start.max(bounds.0), stop.min(bounds.1)),
-                false => (start, stop),
-            };
-            match cut.last_mut() {
-                _ if stop <= start => {}
-                // Windows with the same bounds have the same group key: they are one table.
-                Some(last) if (last.start, last.stop) == (start, stop) => {
-                    last.rows.extend(rows);
-                    last.rows.sort_unstable();
-                }
-                _ => cut.push(Window { start, stop, rows }),
-            }
-        }
-        Ok(cut)
+        Ok(clipped(found, &windows, table.bounds))
     }
 
     /// All windows of the time, without rows.
@@ -216,6 +198,32 @@ impl Cut {
         }
         Ok(())
     }
+}
+
+/// Windows by their start, cut to the time that was asked for.
+fn clipped(
+    found: BTreeMap<i64, Vec<usize>>,
+    windows: &Windows<'_>,
+    bounds: Option<(i64, i64)>,
+) -> Vec<Window> {
+    let mut cut: Vec<Window> = Vec::with_capacity(found.len());
+    for (start, rows) in found {
+        let stop = windows.stop_of(start);
+        let (start, stop) = match bounds {
+            Some((first, last)) => (start.max(first), stop.min(last)),
+            None => (start, stop),
+        };
+        match cut.last_mut() {
+            _ if stop <= start => {}
+            // Windows with the same bounds have the same group key: they are one table.
+            Some(last) if (last.start, last.stop) == (start, stop) => {
+                last.rows.extend(rows);
+                last.rows.sort_unstable();
+            }
+            _ => cut.push(Window { start, stop, rows }),
+        }
+    }
+    cut
 }
 
 fn too_many(count: usize) -> Result<()> {
