@@ -43,7 +43,6 @@ class Campaign(BaseCampaign):
 
     def start(self):
         self.counts = collections.Counter()
-        self.panics = 0
         self.quipu = servers.start_quipu(self.options.binary, self.options.directory / "quipu", *QUIPU_FLAGS)
         lines = draw_lines(random.Random(f"{self.options.seed}/data"))
         short = [line for line in lines if line.measurement == "cpu"][::2]
@@ -140,9 +139,8 @@ class Campaign(BaseCampaign):
             difference = Difference(f"crash {self.quipu.log_tail()[-1_500:]}", "up")
             self.options.directory /= "again"
             self.start()
-        elif len(self.quipu.panics()) > self.panics:
-            self.panics = len(self.quipu.panics())
-            difference = Difference(f"panic {self.quipu.panics()[-1]}", "no panic")
+        elif panics := self.quipu.panics():
+            difference = Difference(f"panic {panics[-1]}", "no panic")
         return difference
 
     def send(self, body, content_type="application/json"):

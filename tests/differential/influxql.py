@@ -95,7 +95,6 @@ class Campaign(BaseCampaign):
 
     def start_quipu(self):
         self.quipu = servers.start_quipu(self.options.binary, self.options.directory / "quipu", *QUIPU_FLAGS)
-        self.panics = 0
 
     def load(self, database, more, lines):
         body = "\n".join(str(line) for line in lines)
@@ -186,9 +185,8 @@ class Campaign(BaseCampaign):
         if not self.quipu.is_running():
             difference = Difference(f"crash {self.quipu.log_tail()[-1_500:]}", "up")
             self.restart()
-        elif difference and len(self.quipu.panics()) > self.panics:
-            self.panics = len(self.quipu.panics())
-            difference = Difference(f"panic {self.quipu.panics()[-1]}", difference.peer)
+        elif difference and (panics := self.quipu.panics()):
+            difference = Difference(f"panic {panics[-1]}", difference.peer)
         return difference
 
     def restart(self):
