@@ -68,7 +68,7 @@ fn a_bad_row_changes_nothing() -> Result<()> {
         ("INSERT INTO other.metrics VALUES ('good 1')", "42P01", "other.metrics"),
         ("INSERT INTO metrics (name, value) VALUES ('a', now())", "42804", "timestamp"),
         ("INSERT INTO metrics (name, value) VALUES ('a', true)", "42804", "boolean"),
-        ("INSERT INTO metrics (name, value) VALUES (1, 1)", "42804", "bigint"),
+        ("INSERT INTO metrics (name, value) VALUES (1, 1)", "42804", "integer"),
         ("INSERT INTO metrics (time, name, value) VALUES ('2400-01-01', 'a', 1)", "22008", "range"),
         ("INSERT INTO metrics (name, value) VALUES ('a' || chr(0), 1)", "22021", "0x00"),
     ] {

@@ -282,9 +282,9 @@ fn no_digit_and_no_day_is_lost_without_a_word() -> Result<()> {
     refuse(
         &psql,
         &[
-            ("INSERT INTO n (x) VALUES (0.12345678901234567890)", "22003", "10 behind"),
-            ("INSERT INTO n (x) VALUES (1e-15), (now() - now())", "22003", "10 behind"),
-            ("UPDATE n SET x = 1e-15", "22003", "10 behind"),
+            ("INSERT INTO n (x) VALUES (1e-45)", "22003", "38 behind"),
+            ("INSERT INTO n (x) VALUES (1e-45), (now() - now())", "22003", "38 behind"),
+            ("INSERT INTO n (x) VALUES ('1234567890123456789012345678901234567')", "22003", "36 digits"),
             ("INSERT INTO n (f) VALUES ('1e400')", "22003", "double precision"),
             ("INSERT INTO n (d) VALUES ('infinity')", "22008", "infinity"),
             ("UPDATE n SET x = 1 WHERE nothing = 1", "42703", "column \"nothing\" does not exist"),
@@ -297,7 +297,7 @@ fn no_digit_and_no_day_is_lost_without_a_word() -> Result<()> {
                 "INSERT INTO n VALUES (1.50, 1e300, '9999-12-31', '9999-12-31 23:59:59.5')",
                 "INSERT 0 1",
             ),
-            ("SELECT * FROM n", "1.5|1e+300|9999-12-31|9999-12-31 23:59:59.5+00"),
+            ("SELECT * FROM n", "1.50|1e+300|9999-12-31|9999-12-31 23:59:59.5+00"),
         ],
     )?;
     server.stop()

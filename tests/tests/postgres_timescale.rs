@@ -334,7 +334,7 @@ fn summaries_say_what_the_toolkit_says() -> Result<()> {
             ),
             "25|4|{0,3,1}|4",
         ),
-        ("SELECT variance(v) FROM (VALUES (1.0), (1.0), (4.0)) AS t(v)", "3"),
+        ("SELECT variance(v) FROM (VALUES (1.0::float8), (1.0), (4.0)) AS t(v)", "3"),
         (
             "SELECT stats_agg(DISTINCT v) -> num_vals(), stats_agg(DISTINCT v) -> average(), num_vals(stats_agg(v)), \
              approx_count_distinct(DISTINCT v) FROM (VALUES (1.0), (1.0), (4.0)) AS t(v)",

@@ -10,7 +10,7 @@ use crate::width_bucket::width_bucket;
 use crate::{
     array_sets, array_slices, bytea, calendar, formatted, gapfill, generate_series, json_gathered,
     jsonb_changed, jsonb_functions, jsonb_makers, jsonb_parts, like_patterns, markers, null_arrays,
-    prom, regexps, templates, text_search, ties, vectors,
+    numeric, prom, regexps, templates, text_search, ties, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -27,6 +27,7 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(jsonb_changed::functions());
     let all = all.chain(regexps::functions()).chain(of_few());
     let all = all.chain(like_patterns::functions()).chain(text_search::functions());
+    let all = all.chain(numeric::scalar_functions());
     all.for_each(|function| context.register_udf(function));
     null_arrays::register(context);
 }

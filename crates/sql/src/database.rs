@@ -40,8 +40,8 @@ use crate::volatile::check_volatile;
 use crate::yielding::EveryStepYields;
 use crate::{
     correlated, declared, decorrelation, expansion, first_rows, guards, in_lists, kept_order,
-    laterals, listed, memory, metric_tables, prom_info, runs, set_operations, statement_scope,
-    steps, ties,
+    laterals, listed, memory, metric_tables, ntile, numeric, prom_info, runs, set_operations,
+    statement_scope, steps, ties,
 };
 use ::tables::Tables;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -185,6 +185,8 @@ impl Database {
         catalog::functions::register(&context);
         toolkit::register(&context);
         bound(&context);
+        numeric::register(&context);
+        ntile::register(&context);
         Ok(Database {
             shared: Hidden::new(context.state()),
             threads: Arc::new(threads),
@@ -311,6 +313,7 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
     let options = config.options_mut();
     options.sql_parser.dialect = datafusion::config::Dialect::PostgreSQL;
     options.sql_parser.enable_subquery_sort_elimination = false;
+    options.sql_parser.parse_float_as_decimal = true;
     // It takes computed columns for those of their table: apache/datafusion#25414.
     options.optimizer.enable_leaf_expression_pushdown = false;
     options.execution.time_zone = Some(ZONE.to_string());

@@ -23,9 +23,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A `numeric` that does not say how many digits it has.
-const NUMERIC: (u64, i64) = (38, 10);
-
 /// Types of parameters, by their names: `$1` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Declared(Arc<BTreeMap<String, DataType>>);
@@ -135,8 +132,8 @@ fn sql_type(ty: &DataType) -> Option<SqlType> {
         DataType::Int64 => SqlType::BigInt(None),
         DataType::Float32 => SqlType::Real,
         DataType::Float64 => SqlType::DoublePrecision,
-        DataType::Decimal128(..) => {
-            SqlType::Numeric(ExactNumberInfo::PrecisionAndScale(NUMERIC.0, NUMERIC.1))
+        DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            SqlType::Numeric(ExactNumberInfo::None)
         }
         DataType::Date32 => SqlType::Date,
         DataType::Timestamp(_, zone) => {

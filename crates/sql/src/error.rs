@@ -138,6 +138,8 @@ fn of_summary(text: &str) -> Option<SqlError> {
         .filter(|_| text.contains("Struct(\""))?;
     let (name, rest) = rest.split_once('\'')?;
     let is_refused = rest.starts_with(" failed to match any signature")
+        || rest.starts_with(" user-defined coercion failed")
+            && rest.contains("failed to match any signature")
         || rest.contains("coercion from Struct(");
     let words = format!("{name} of a summary, such as stats_agg makes, is not known here");
     let hint = "Ask it by an arrow: summary -> average(), -> stddev(), -> variance(), -> sum().";
@@ -436,6 +438,10 @@ fn computed(text: &str) -> &'static str {
         "22P02"
     } else if says(MANY_ROWS) {
         "21000"
+    } else if says("cannot take square root") || says("raised to a ") {
+        "2201F"
+    } else if says("cannot take logarithm") {
+        "2201E"
     } else if says("Unsupported date_trunc granularity") {
         "22023"
     } else if says("overflow") || says("Overflow") || whole_out_of_range(text).is_some() {

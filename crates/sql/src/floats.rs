@@ -1,6 +1,7 @@
 //! Where a float stands beside a `numeric` both are floats to PostgreSQL. The planner would take the
 //! float for a `numeric`, which has no place for what is very large, or very small.
 
+use crate::numeric::{NUMERIC, TO_NUMERIC, as_float};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
@@ -20,13 +21,50 @@ pub fn as_floats(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> 
     Transformed::yes(sides.into_iter().map(wide).collect())
 }
 
-fn as_float(expr: Expr) -> Expr {
-    let field = Arc::new(Field::new("", DataType::Float64, true));
-    Expr::Cast(Cast { expr: Box::new(expr), field })
-}
-
 fn is_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Decimal128(..) | DataType::Decimal256(..)))
+}
+
+/// The type of several numbers together, where they are of several types; none of what is not all numbers.
+pub fn common_number(types: &[DataType]) -> Option<DataType> {
+    let known: Vec<&DataType> = types.iter().filter(|ty| !ty.is_null()).collect();
+    let first = known.first()?;
+    if known.iter().all(|ty| ty == first) || !known.iter().all(|ty| ty.is_numeric()) {
+        return None;
+    }
+    let any = |is_one: fn(&DataType) -> bool| known.iter().any(|ty| is_one(ty));
+    Some(match () {
+        () if any(DataType::is_floating) => DataType::Float64,
+        () if any(DataType::is_decimal) => NUMERIC,
+        () if any(|ty| matches!(ty, DataType::Int64 | DataType::UInt32 | DataType::UInt64)) => {
+            DataType::Int64
+        }
+        () => DataType::Int32,
+    })
+}
+
+/// A number as one of another type.
+fn as_number(expr: Expr, of: &DataType, wanted: &DataType) -> Expr {
+    if of == wanted || of.is_null() {
+        return expr;
+    }
+    match wanted {
+        DataType::Float64 if of.is_decimal() => as_float(expr),
+        _ if *wanted == NUMERIC => TO_NUMERIC.call(vec![expr]),
+        _ => {
+            let field = Arc::new(Field::new("", wanted.clone(), true));
+            Expr::Cast(Cast { expr: Box::new(expr), field })
+        }
+    }
+}
+
+/// Numbers of several types as those of one.
+fn as_numbers(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let types = sides.iter().map(|one| one.get_type(schema)).collect::<Result<Vec<_>>>();
+    let Ok(types) = types else { return Transformed::no(sides) };
+    let Some(wanted) = common_number(&types) else { return Transformed::no(sides) };
+    let both = sides.into_iter().zip(&types);
+    Transformed::yes(both.map(|(side, ty)| as_number(side, ty, &wanted)).collect())
 }
 
 /// Functions of values of which one is the answer.
@@ -38,7 +76,7 @@ pub fn case_of_floats(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let count = when_then_expr.len();
     let (whens, thens): (Vec<_>, Vec<_>) = when_then_expr.into_iter().unzip();
     let answers = thens.into_iter().chain(else_expr).map(|one| *one).collect();
-    let answers = as_floats(answers, schema);
+    let answers = as_numbers(answers, schema);
     let asked = match expr {
         Some(expr) => {
             let sides = [*expr].into_iter().chain(whens.into_iter().map(|one| *one)).collect();
@@ -66,7 +104,8 @@ pub fn among_floats(found: InSubquery, schema: &DFSchema) -> Result<Transformed<
             (true, Box::new(as_float(*expr)))
         }
         ty if ty.is_decimal() && is_float(&expr, schema) => {
-            subquery.subquery = Arc::new(wide_columns(&subquery.subquery, &[true])?);
+            let wanted = [Some(DataType::Float64)];
+            subquery.subquery = Arc::new(wide_columns(&subquery.subquery, &wanted)?);
             (true, expr)
         }
         _ => (false, expr),
@@ -84,24 +123,26 @@ pub fn united(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         })
     };
     let count = union.inputs.first().map_or(0, |one| one.schema().fields().len());
-    let is_wide: Vec<bool> = (0..count)
-        .map(|at| types(at).any(|ty| ty.is_floating()) && types(at).any(|ty| ty.is_decimal()))
-        .collect();
-    if !is_wide.contains(&true) {
+    let wanted: Vec<Option<DataType>> =
+        (0..count).map(|at| common_number(&types(at).collect::<Vec<_>>())).collect();
+    if wanted.iter().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
-    let inputs = union.inputs.iter().map(|one| wide_columns(one, &is_wide).map(Arc::new));
+    let inputs = union.inputs.iter().map(|one| wide_columns(one, &wanted).map(Arc::new));
     let made = Union::try_new_with_loose_types(inputs.collect::<Result<_>>()?)?;
     Ok(Transformed::yes(LogicalPlan::Union(made)))
 }
 
 /// Rows whose columns are floats where they are to be and a `numeric` is.
-fn wide_columns(plan: &LogicalPlan, is_wide: &[bool]) -> Result<LogicalPlan> {
-    let columns = plan.schema().iter().zip(is_wide).map(|((table, field), is_wide)| {
+fn wide_columns(plan: &LogicalPlan, wanted: &[Option<DataType>]) -> Result<LogicalPlan> {
+    let columns = plan.schema().iter().zip(wanted).map(|((table, field), wanted)| {
         let column = Expr::from((table, field));
-        match *is_wide && field.data_type().is_decimal() {
-            true => as_float(column).alias_qualified(table.cloned(), field.name()),
-            false => column,
+        match wanted {
+            Some(wanted) if wanted != field.data_type() => {
+                let made = as_number(column, field.data_type(), wanted);
+                made.alias_qualified(table.cloned(), field.name())
+            }
+            _ => column,
         }
     });
     LogicalPlanBuilder::from(plan.clone()).project(columns.collect::<Vec<_>>())?.build()

@@ -6,7 +6,7 @@ use crate::function::function;
 use crate::instants::instant_of;
 use datafusion::arrow::array::types::IntervalMonthDayNano;
 use datafusion::arrow::array::{
-    ArrayRef, Int64Array, ListArray, RecordBatch, TimestampMicrosecondArray,
+    ArrayRef, Int32Array, Int64Array, ListArray, RecordBatch, TimestampMicrosecondArray,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::cast;
@@ -70,6 +70,9 @@ impl TableFunctionImpl for GenerateSeries {
             Some([first, last, step]) if is_time(first) || is_time(last) => {
                 times(first, last, step)
             }
+            Some(values) if values.iter().all(|value| is_short(&value.data_type())) => {
+                short_numbers(values)
+            }
             Some(values) => {
                 let numbers: Vec<Expr> = values.iter().map(number).collect();
                 let args = TableFunctionArgs::new(&numbers, args.session());
@@ -77,6 +80,84 @@ impl TableFunctionImpl for GenerateSeries {
             }
             None => self.of_numbers.create_table_provider_with_args(args),
         }
+    }
+}
+
+/// Whole numbers of 32 bits.
+fn short_numbers(values: &[ScalarValue]) -> Result<Arc<dyn TableProvider>> {
+    let number = |at: usize| match values.get(at) {
+        Some(value) => match value.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(number)) => Ok(number),
+            _ => plan_err!("generate_series is of whole numbers and times"),
+        },
+        None => Ok(Some(1)),
+    };
+    let numbers = match (number(0)?, number(1)?, number(2)?) {
+        (_, _, Some(0)) => return Err(wrong("step size cannot equal zero")),
+        (Some(first), Some(last), Some(step)) => Some(Numbers { first, last, step }),
+        _ => None,
+    };
+    let schema = Arc::new(Schema::new(vec![Field::new(NAME, DataType::Int32, true)]));
+    let part = |numbers| {
+        Arc::new(NumberStream { schema: schema.clone(), numbers }) as Arc<dyn PartitionStream>
+    };
+    let parts: Vec<Arc<dyn PartitionStream>> = numbers.map(part).into_iter().collect();
+    Ok(Arc::new(StreamingTable::try_new(schema, parts)?))
+}
+
+fn wrong(words: &str) -> DataFusionError {
+    DataFusionError::External(Box::new(SqlError::wrong_value(words)))
+}
+
+/// Numbers from one to another, both among them.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    first: i64,
+    last: i64,
+    step: i64,
+}
+
+impl Numbers {
+    /// The next numbers, as many as a batch has, and where to go on.
+    fn batch(&self, from: i64, count: usize) -> (Vec<i32>, Option<i64>) {
+        let (mut all, mut at) = (Vec::new(), from);
+        while all.len() < count {
+            let is_over = if 0 < self.step { self.last < at } else { at < self.last };
+            let Some(number) = i32::try_from(at).ok().filter(|_| !is_over) else {
+                return (all, None);
+            };
+            all.push(number);
+            at += self.step;
+        }
+        (all, Some(at))
+    }
+}
+
+#[derive(Debug)]
+struct NumberStream {
+    schema: SchemaRef,
+    numbers: Numbers,
+}
+
+impl PartitionStream for NumberStream {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let count = context.session_config().batch_size();
+        let (numbers, schema) = (self.numbers, self.schema.clone());
+        let batches = stream::unfold(Some(numbers.first), move |from| {
+            let made = from.map(|from| numbers.batch(from, count));
+            let schema = schema.clone();
+            async move {
+                let (all, next) = made?;
+                let array: ArrayRef = Arc::new(Int32Array::from(all));
+                let batch = RecordBatch::try_new(schema, vec![array]);
+                Some((batch.map_err(DataFusionError::from), next))
+            }
+        });
+        Box::pin(RecordBatchStreamAdapter::new(self.schema.clone(), batches))
     }
 }
 
@@ -213,8 +294,14 @@ fn value_type(types: &[DataType]) -> DataType {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
         Some(_) => DataType::Timestamp(TimeUnit::Microsecond, Some("+00:00".into())),
+        None if types.iter().all(is_short) => DataType::Int32,
         None => DataType::Int64,
     }
+}
+
+/// Whether numbers of a type are at most of 32 bits.
+fn is_short(ty: &DataType) -> bool {
+    matches!(ty, DataType::Int8 | DataType::Int16 | DataType::Int32)
 }
 
 /// Adds the values of one row; whether its arguments say any.

@@ -8,7 +8,7 @@ use crate::jsonb_functions::{
     CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
     is_jsonb_field, jsonb_field,
 };
-use crate::numerals::with_digits;
+use crate::numeric::{self, NUMERIC};
 use crate::rewrite::array_of;
 use crate::tables::ZONE;
 use crate::texts;
@@ -54,14 +54,14 @@ impl ExprPlanner for JsonbOperators {
             }
             BinaryOperator::Minus if is_jsonb(&expr.left, schema)? => DELETE,
             BinaryOperator::Minus | BinaryOperator::Plus => {
-                return Ok(PlannerResult::Original(with_digits(with_time(expr, schema), schema)));
+                return numeric::resolve(with_time(expr, schema), schema);
             }
             BinaryOperator::Multiply | BinaryOperator::Divide => {
                 let of = if expr.op == BinaryOperator::Multiply { product } else { quotient };
-                return Ok(match of(&expr.left, &expr.right, schema) {
-                    Some(planned) => PlannerResult::Planned(planned),
-                    None => PlannerResult::Original(with_digits(expr, schema)),
-                });
+                return match of(&expr.left, &expr.right, schema) {
+                    Some(planned) => Ok(PlannerResult::Planned(planned)),
+                    None => numeric::resolve(expr, schema),
+                };
             }
             BinaryOperator::StringConcat => match joined(&expr, schema)? {
                 Some(Joins::Jsonb) => CONCAT,
@@ -75,7 +75,7 @@ impl ExprPlanner for JsonbOperators {
                 }
                 None => return Ok(PlannerResult::Original(expr)),
             },
-            _ => return Ok(PlannerResult::Original(with_digits(expr, schema))),
+            _ => return numeric::resolve(expr, schema),
         };
         let is_swapped = expr.op == BinaryOperator::ArrowAt;
         let mut args = vec![expr.left, expr.right];
@@ -224,6 +224,13 @@ impl TypePlanner for PostgresTypes {
                     matches!(digits, ExactNumberInfo::Precision(digits) if *digits <= REAL_DIGITS);
                 let ty = if is_short { DataType::Float32 } else { DataType::Float64 };
                 Some(Arc::new(Field::new("float", ty, true)))
+            }
+            SqlType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+                let micros = DataType::Time64(TimeUnit::Microsecond);
+                Some(Arc::new(Field::new("time", micros, true)))
+            }
+            SqlType::Numeric(_) | SqlType::Decimal(_) | SqlType::Dec(_) => {
+                Some(Arc::new(Field::new("numeric", NUMERIC, true)))
             }
             SqlType::JSONB | SqlType::JSON => Some(Arc::new(jsonb_field("jsonb", true))),
             SqlType::Timestamp(_, zone) => {

@@ -1,7 +1,8 @@
 //! Numbers and times as PostgreSQL shows them in text (<https://www.postgresql.org/docs/15/datatype.html>).
 
 use crate::bytea;
-use crate::ordinary::{DIGITS_MAX, FRACTION_DIGITS, short_text_of, text_of};
+use crate::numeric::Numeric;
+use crate::ordinary::text_of;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
@@ -30,12 +31,13 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
             let values = array.as_primitive::<Float32Type>().iter();
             values.map(|one| one.map(short)).collect()
         }
-        DataType::Decimal128(precision, scale) => {
-            // As many digits as others, of what did not say how many.
-            let is_short = (*precision, *scale) == (DIGITS_MAX, FRACTION_DIGITS);
-            let show = if is_short { short_text_of } else { text_of };
+        DataType::Decimal128(_, scale) => {
             let values = array.as_primitive::<Decimal128Type>().iter();
-            values.map(|one| one.map(|units| show(units, *scale))).collect()
+            values.map(|one| one.map(|units| text_of(units, *scale))).collect()
+        }
+        DataType::Decimal256(..) => {
+            let values = crate::numeric::decimals(array).ok()?;
+            values.iter().map(|one| one.map(|raw| Numeric::decode(raw).text())).collect()
         }
         DataType::Binary => {
             array.as_binary::<i32>().iter().map(|one| one.map(bytea::shown)).collect()

@@ -4,7 +4,7 @@
 //! is the largest number.
 
 use crate::bounded::{bounded, planned_growth};
-use crate::decimals_of_floats::DIGITS;
+use crate::checked_floats;
 use crate::error::SqlError;
 use crate::floats::{
     ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, united,
@@ -13,16 +13,19 @@ use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_functions::{TYPE_KEY, call};
+use crate::numeric::{
+    KEY, NEGATED, NUMERIC, TO_FLOAT, TO_NUMERIC, TO_WHOLE, among_by_key, distinct_by_key,
+    grouped_by_key, joined_by_key, keyed, null_if_equal, numeric_call,
+};
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
-use crate::sums;
 use crate::tables::ZONE;
-use crate::{bytea, checked, extremes, interval_text, patterns, shown, wholes};
-use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
+use crate::{bytea, checked, extremes, interval_text, patterns, shown};
+use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
@@ -32,7 +35,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarUDF, Signature, Volatility, WindowFunctionDefinition, lit,
+    ScalarUDF, Signature, Volatility, lit,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -46,26 +49,23 @@ const LONG_TEXT_SIZE: usize = 1 << 10;
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
-        // Their columns may be more than their types say.
-        let inputs: Vec<LogicalPlan> = match casts(&node)? {
-            true => node.inputs().into_iter().cloned().collect(),
-            false => Vec::new(),
-        };
-        let given = Given { schema: &schema, inputs: &inputs.iter().collect::<Vec<_>>() };
         if let LogicalPlan::Sort(mut sort) = node {
             let is_changed = ordered(&mut sort.expr, &schema);
             return Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed));
         }
         let node = united(node)?;
-        let (mut node, is_united) = (node.data, node.transformed);
+        let is_united = node.transformed;
+        let node = distinct_by_key(node.data)?;
+        let (mut node, is_united) = (node.data, is_united || node.transformed);
         let is_joined = match &mut node {
-            LogicalPlan::Join(join) => joined(join),
+            LogicalPlan::Join(join) => joined(join) | joined_by_key(join),
+            LogicalPlan::Aggregate(groups) => grouped_by_key(&mut groups.group_expr, &schema),
             _ => false,
         };
         let names = NamePreserver::new(&node);
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| change(expr, given))?;
+            let changed = expr.transform_up(|expr| change(expr, &schema))?;
             Ok(match changed.transformed {
                 true => changed.update_data(|expr| name.restore(expr)),
                 false => changed,
@@ -73,9 +73,9 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         })?;
         Ok(Transformed { transformed: changed.transformed || is_joined || is_united, ..changed })
     });
-    let plan = changed?.data;
-    let plan = match truncates(&plan)? {
-        // A truncated day is an instant.
+    let Transformed { data: plan, transformed, .. } = changed?;
+    let plan = match transformed {
+        // Parts of an expression may have got another type, and it with them.
         true => {
             plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?
                 .data
@@ -83,22 +83,6 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         false => plan,
     };
     signed(plan)
-}
-
-/// Whether a plan calls `date_trunc`.
-fn truncates(plan: &LogicalPlan) -> Result<bool> {
-    let is_one = |expr: &Expr| match expr {
-        Expr::ScalarFunction(called) => Ok(called.func.name() == "date_trunc"),
-        _ => Ok(false),
-    };
-    let mut found = false;
-    plan.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
-            found |= expr.exists(is_one)?;
-            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-        })
-    })?;
-    Ok(found)
 }
 
 /// Counts are `bigint` to PostgreSQL's clients (`row_number()`, `array_length()`), which know no numbers
@@ -124,32 +108,10 @@ fn signed(plan: LogicalPlan) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(plan).project(columns)?.build()
 }
 
-/// What the expressions of a node are of.
-#[derive(Clone, Copy)]
-struct Given<'a> {
-    schema: &'a DFSchema,
-    inputs: &'a [&'a LogicalPlan],
-}
-
-/// Whether a node casts anything to whole numbers.
-fn casts(node: &LogicalPlan) -> Result<bool> {
-    let is_one = |expr: &Expr| match expr {
-        Expr::Cast(cast) => Ok(cast.field.data_type().is_integer()),
-        _ => Ok(false),
-    };
-    let mut found = false;
-    node.apply_expressions(|expr| {
-        found |= expr.exists(is_one)?;
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-    })?;
-    Ok(found)
-}
-
-fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
-    let schema = given.schema;
+fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
         Expr::Cast(_) => {
-            let changed = change_cast(expr, given)?;
+            let changed = change_cast(expr, schema)?;
             Ok(changed.transform_data(|expr| Ok(null_as_given(expr, schema)))?)
         }
         // A constant in a column is one text for all rows.
@@ -179,7 +141,9 @@ fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
         Expr::InList(_) | Expr::Between(_) => change_several(expr, schema),
         Expr::ScalarFunction(called) => Ok(change_call(called, schema)),
         Expr::Case(case) => Ok(case_of_floats(case, schema)),
-        Expr::InSubquery(found) => among_floats(found, schema),
+        Expr::InSubquery(found) => {
+            among_by_key(found, schema)?.transform_data(|found| among_floats(found, schema))
+        }
         // What cannot be told is NaN with a sign, by which arrow orders it: below all numbers.
         Expr::Negative(_) if is_float(&expr, schema) => {
             Ok(Transformed::yes(NUMBER.call(vec![expr])))
@@ -187,14 +151,21 @@ fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
         Expr::Negative(ref inner) if let Some(call) = checked::negated(inner, schema) => {
             Ok(Transformed::yes(call))
         }
+        Expr::Negative(inner) if is_numeric(&inner, schema) => {
+            Ok(Transformed::yes(NEGATED.call(vec![*inner])))
+        }
         Expr::IsNull(_) | Expr::IsNotNull(_) => Ok(of_row(expr, schema)),
         Expr::BinaryExpr(ref binary) if let Some(call) = checked::call(binary, schema) => {
+            Ok(Transformed::yes(call))
+        }
+        Expr::BinaryExpr(ref binary) if let Some(call) = numeric_call(binary, schema) => {
             Ok(Transformed::yes(call))
         }
         Expr::BinaryExpr(ref binary)
             if binary.op.is_numerical_operators() && is_float(&expr, schema) =>
         {
-            Ok(Transformed::yes(NUMBER.call(vec![expr])))
+            let call = checked_floats::call(binary);
+            Ok(Transformed::yes(call.unwrap_or_else(|| NUMBER.call(vec![expr]))))
         }
         Expr::AggregateFunction(mut called) => {
             let is_changed = aggregated(&mut called, schema);
@@ -202,12 +173,11 @@ fn change(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
         }
         Expr::WindowFunction(mut called) => {
             let mut is_changed = ordered(&mut called.params.order_by, schema);
-            if let WindowFunctionDefinition::AggregateUDF(sum) = &mut called.fun
-                && !called.params.distinct
-                && is_sum_of_whole(sum.name(), &called.params.args, schema)
-            {
-                *sum = sums::SUM.clone();
-                is_changed = true;
+            for key in called.params.partition_by.iter_mut() {
+                if is_numeric(key, schema) {
+                    *key = KEY.call(vec![std::mem::take(key)]);
+                    is_changed = true;
+                }
             }
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
@@ -257,8 +227,19 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Exp
             let is_changed = list_as_value(&mut called.args, schema);
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
-        ("round", [one]) if is_float(one, schema) => {
-            Transformed::yes(wholes::EVEN.call(called.args))
+        ("round", [one]) if is_float(one, schema) => Transformed::yes(EVEN.call(called.args)),
+        ("nullif", args) if let Some(case) = null_if_equal(args, schema) => {
+            Transformed::yes(Expr::Case(case))
+        }
+        (name, args)
+            if AS_TEXTS.contains(&name) && args.iter().any(|one| is_shown(one, schema)) =>
+        {
+            let text = |one: Expr| match is_shown(&one, schema) {
+                true => SHOWN.call(vec![one]),
+                false => one,
+            };
+            called.args = std::mem::take(&mut called.args).into_iter().map(text).collect();
+            Transformed::yes(Expr::ScalarFunction(called))
         }
         (name, _) if ONE_OF_SEVERAL.contains(&name) => {
             as_floats(std::mem::take(&mut called.args), schema).update_data(|args| {
@@ -277,12 +258,11 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Exp
 /// Changes what an aggregate is, and what its values are ordered by; says whether it did.
 fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
     let is_ordered = ordered(&mut called.params.order_by, schema);
-    let is_plain = !called.params.distinct;
-    if is_plain && is_sum_of_whole(called.func.name(), &called.params.args, schema) {
-        called.func = sums::SUM.clone();
+    let [value] = called.params.args.as_mut_slice() else { return is_ordered };
+    if called.params.distinct && is_numeric(value, schema) {
+        *value = KEY.call(vec![std::mem::take(value)]);
         return true;
     }
-    let [value] = called.params.args.as_slice() else { return is_ordered };
     let (own, is_least) = match called.func.name() {
         "min" => (&*extremes::MIN, true),
         "max" => (&*extremes::MAX, false),
@@ -301,19 +281,33 @@ fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
     true
 }
 
-fn is_sum_of_whole(name: &str, args: &[Expr], schema: &DFSchema) -> bool {
-    let is_whole = |one: &Expr| one.get_type(schema).is_ok_and(|one| one.is_signed_integer());
-    name == "sum" && matches!(args, [one] if is_whole(one))
-}
-
-/// Intervals are in the order of what they are worth.
+/// Intervals are in the order of what they are worth, numbers in that of their values.
 fn ordered(sorts: &mut [Sort], schema: &DFSchema) -> bool {
     let mut is_changed = false;
-    for sort in sorts.iter_mut().filter(|sort| is_parted(&sort.expr, schema)) {
-        sort.expr = WORTH.call(vec![sort.expr.clone()]);
+    for sort in sorts.iter_mut() {
+        let key = match &sort.expr {
+            one if is_parted(one, schema) => &WORTH,
+            one if is_numeric(one, schema) => &KEY,
+            _ => continue,
+        };
+        sort.expr = key.call(vec![sort.expr.clone()]);
         is_changed = true;
     }
     is_changed
+}
+
+/// Functions that make a text of whatever they are given.
+const AS_TEXTS: &[&str] = &["concat", "concat_ws"];
+
+/// Whether a value has a text of its own in PostgreSQL.
+fn is_shown(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|ty| {
+        ty.is_decimal() || ty.is_floating() || ty == DataType::Boolean || ty.is_temporal()
+    })
+}
+
+fn is_numeric(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(ty) if ty == NUMERIC)
 }
 
 /// Whether an expression is an interval of months, days and less.
@@ -452,7 +446,11 @@ fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
         let sides: Vec<Expr> = sides.into_iter().map(read).collect();
         return Transformed::new_transformed(sides, is_changed);
     }
-    as_floats(sides, schema)
+    let floats = as_floats(sides, schema);
+    if floats.transformed || of(|one| *one == NUMERIC).is_none() {
+        return floats;
+    }
+    Transformed::yes(floats.data.into_iter().map(|side| keyed(side, schema)).collect())
 }
 
 fn interval() -> Arc<Field> {
@@ -507,7 +505,7 @@ fn null_as_given(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn change_cast(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
+fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
     if let Some(read) = literal_time(inner, field.data_type()) {
         return Ok(Transformed::yes(read));
@@ -519,18 +517,21 @@ fn change_cast(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
         return Ok(Transformed::yes(Expr::Cast(cast)));
     }
     // Of what is not known yet, as of parameters, nothing is changed.
-    let Ok(from) = inner.get_type(given.schema) else { return Ok(Transformed::no(expr)) };
+    let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
     let function = match (from, field.data_type()) {
-        (from, to) if to.is_integer() => {
-            let Some(rounded) = wholes::rounded(inner, &from, given.inputs, given.schema) else {
-                return Ok(Transformed::no(expr));
-            };
-            let cast = Cast { expr: Box::new(rounded), field: field.clone() };
-            return Ok(Transformed::yes(Expr::Cast(cast)));
+        (from, to) if *to == NUMERIC && from != NUMERIC => {
+            return Ok(Transformed::yes(TO_NUMERIC.call(vec![(**inner).clone()])));
         }
-        (DataType::Float32 | DataType::Float64, DataType::Decimal128(..)) => &DIGITS,
+        (from, DataType::Float64) if from.is_decimal() => {
+            return Ok(Transformed::yes(crate::numeric::as_float((**inner).clone())));
+        }
+        (from, DataType::Float32) if from.is_decimal() => &TO_FLOAT,
+        (from, to) if to.is_integer() && from.is_decimal() => &TO_WHOLE,
+        (from, to) if to.is_integer() && from.is_floating() => &EVEN,
         (
-            DataType::Float32
+            DataType::Decimal128(..)
+            | DataType::Decimal256(..)
+            | DataType::Float32
             | DataType::Float64
             | DataType::Timestamp(..)
             | DataType::Interval(_)
@@ -544,6 +545,20 @@ fn change_cast(expr: Expr, given: Given<'_>) -> Result<Transformed<Expr>> {
     let cast = Cast { expr: Box::new(shown), field: field.clone() };
     Ok(Transformed::yes(Expr::Cast(cast)))
 }
+
+/// To the nearest whole number, to the even one of two.
+static EVEN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    of_one(
+        "pg_round",
+        |_| DataType::Float64,
+        |array| {
+            let wide = cast(array, &DataType::Float64)?;
+            let wide = wide.as_primitive::<Float64Type>();
+            let rounded: Float64Array = wide.unary(f64::round_ties_even);
+            Ok(Arc::new(rounded))
+        },
+    )
+});
 
 /// With the one NaN that there is.
 static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
@@ -569,6 +584,23 @@ static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
             },
             Some(shown) => Ok(cast(&shown, &DataType::Utf8View)?),
             None => Ok(cast(array, &DataType::Utf8View)?),
+        },
+    )
+});
+
+/// The same, with booleans as clients see them.
+static SHOWN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    of_one(
+        "pg_shown",
+        |_| DataType::Utf8View,
+        |array| {
+            if let Some(all) = array.as_boolean_opt() {
+                let word = |one: bool| if one { "t" } else { "f" };
+                let texts = all.iter().map(|one| one.map(word)).collect::<StringViewArray>();
+                return Ok(Arc::new(texts));
+            }
+            let shown = shown::column(array).unwrap_or_else(|| array.clone());
+            Ok(cast(&shown, &DataType::Utf8View)?)
         },
     )
 });

@@ -106,7 +106,8 @@ fn answers_are_those_of_postgresql() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let only = std::env::var("ONLY").ok();
     let mut failures = Vec::new();
-    for (statement, expected) in cases::ALL.iter().chain(cases::query_forms::ALL) {
+    let all = cases::ALL.iter().chain(cases::query_forms::ALL).chain(cases::numeric_types::ALL);
+    for (statement, expected) in all {
         if only.as_ref().is_some_and(|only| !statement.contains(only.as_str())) {
             continue;
         }

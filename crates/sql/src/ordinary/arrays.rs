@@ -2,6 +2,7 @@
 
 use super::columns::field_of;
 use super::numbers::{Units, units_of};
+use crate::numeric::{Numeric, column};
 use datafusion::arrow::array::{
     ArrayRef, BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, Float32Builder,
     Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder,
@@ -73,6 +74,18 @@ fn scalars<'a>(
                     return Err(unfit(data_type, &Datum::Numeric(text.clone())));
                 }
             })
+        }
+        DataType::Decimal256(..) => {
+            let unfit = |text: &str| unfit(data_type, &Datum::Numeric(text.to_string()));
+            let all = values.map(|one| match one {
+                Datum::Null => Ok(None),
+                Datum::Numeric(text) => {
+                    let number = Numeric::parse(text).map_err(|_| unfit(text))?;
+                    Ok(Some(Ok(number)))
+                }
+                other => Err(unfit(&other.to_string())),
+            });
+            column(all.collect::<Result<Vec<_>>>()?.into_iter())
         }
         DataType::Timestamp(_, zone) => {
             let builder = TimestampMicrosecondBuilder::with_capacity(count);

@@ -3,6 +3,7 @@
 use super::values::Limits;
 use crate::error::SqlError;
 use crate::jsonb_functions::{JSONB, TYPE_KEY};
+use crate::numeric::NUMERIC;
 use crate::rewrite::{JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, name_of_last};
 use crate::tables::ZONE;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
@@ -13,9 +14,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use tables::{Column, ColumnType, Scalar};
 
-/// Digits of a `numeric` here, and those behind the point where it does not say how many.
+/// Digits of a `numeric` that says how many it has.
 pub const DIGITS_MAX: u8 = 38;
-pub const FRACTION_DIGITS: i8 = 10;
 
 /// What a column's type is, by the words of `CREATE TABLE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,8 +155,8 @@ fn scalar_type(scalar: Scalar, limits: &Limits) -> DataType {
         Scalar::Float4 => DataType::Float32,
         Scalar::Float8 => DataType::Float64,
         Scalar::Numeric => {
-            let (precision, scale) = limits.digits.unwrap_or((DIGITS_MAX, FRACTION_DIGITS));
-            DataType::Decimal128(precision, scale)
+            let of = |(precision, scale)| DataType::Decimal128(precision, scale);
+            limits.digits.map_or(NUMERIC, of)
         }
         Scalar::Timestamptz => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
         Scalar::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),

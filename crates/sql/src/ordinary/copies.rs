@@ -1,6 +1,5 @@
 //! `CREATE TABLE .. AS`: a table of a query's rows.
 
-use super::columns::{DIGITS_MAX, FRACTION_DIGITS};
 use super::values;
 use super::writes::Runner;
 use crate::error::SqlError;
@@ -19,7 +18,9 @@ fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
             DataType::Int8 | DataType::Int16 | DataType::UInt8 => Scalar::Int2,
             DataType::Int32 | DataType::UInt16 => Scalar::Int4,
             DataType::Int64 | DataType::UInt32 => Scalar::Int8,
-            DataType::UInt64 | DataType::Decimal128(..) => Scalar::Numeric,
+            DataType::UInt64 | DataType::Decimal128(..) | DataType::Decimal256(..) => {
+                Scalar::Numeric
+            }
             DataType::Float32 => Scalar::Float4,
             DataType::Float64 => Scalar::Float8,
             DataType::Timestamp(_, Some(_)) => Scalar::Timestamptz,
@@ -52,11 +53,7 @@ fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
 /// How a type was said that tells more than the type.
 fn declared_as(field: &Field) -> String {
     match field.data_type() {
-        DataType::Decimal128(precision, scale)
-            if (*precision, *scale) != (DIGITS_MAX, FRACTION_DIGITS) =>
-        {
-            format!("numeric({precision},{scale})")
-        }
+        DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
         _ => String::new(),
     }
 }

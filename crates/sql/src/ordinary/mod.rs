@@ -54,12 +54,10 @@ pub use writes::{PlannedWrite, Write};
 
 pub(crate) use alters::same_columns;
 pub(crate) use arrays::array_of;
-pub(crate) use columns::{
-    DIGITS_MAX, FRACTION_DIGITS, column_type, field_of as table_field, type_oid_and_modifier,
-};
+pub(crate) use columns::{column_type, field_of as table_field, type_oid_and_modifier};
 pub(crate) use defaults::{identity_of, is_numbered, is_serial};
 pub(crate) use indexes::is_index;
-pub(crate) use numbers::{short_text_of, text_of};
+pub(crate) use numbers::text_of;
 pub(crate) use scan::Ordinary;
 pub(crate) use shown_defaults::shown_default;
 pub(crate) use values::{array_texts, of_scalar as datum_of, read as read_text, shown_type};

@@ -89,15 +89,6 @@ pub fn text_of(units: i128, scale: i8) -> String {
     }
 }
 
-/// The same without zeros at its end.
-pub fn short_text_of(units: i128, scale: i8) -> String {
-    let text = text_of(units, scale);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => text,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,8 +129,5 @@ mod tests {
         assert_eq!(text_of(-5, 2), "-0.05");
         assert_eq!(text_of(1200, 2), "12.00");
         assert_eq!(text_of(7, 0), "7");
-        assert_eq!(short_text_of(1200, 2), "12");
-        assert_eq!(short_text_of(1210, 2), "12.1");
-        assert_eq!(short_text_of(100, 0), "100");
     }
 }

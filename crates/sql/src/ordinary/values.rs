@@ -1,19 +1,21 @@
 //! Values on their way into a column: texts are read, numbers rounded, and what does not fit is refused,
 //! by PostgreSQL's rules of assignment (<https://www.postgresql.org/docs/15/typeconv-query.html>).
 
-use super::columns::{DIGITS_MAX, FRACTION_DIGITS};
-use super::numbers::{Units, short_text_of, text_of, units_of};
+use super::columns::DIGITS_MAX;
+use super::numbers::{Units, text_of, units_of};
 use crate::bytea;
 use crate::error::SqlError;
 use crate::instants::{clock_of, instant_of, time_of_day};
 use crate::intervals::INTERVAL;
 use crate::jsonb;
+use crate::numeric::{Numeric, of_scalar as number_of_scalar};
 use crate::rewrite::{array_of, interval_text};
 use crate::shown::Length;
 use crate::uuids::uuid_of;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, StringViewArray};
-use datafusion::arrow::datatypes::{DataType, IntervalUnit};
-use datafusion::common::ScalarValue;
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Int64Type, IntervalUnit};
+use datafusion::common::{DataFusionError, ScalarValue};
 use model::sample::NANOS_PER_MICRO;
 use std::sync::Arc;
 use tables::{Column, ColumnType, Datum, Interval, Scalar};
@@ -126,7 +128,7 @@ fn read_one(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, SqlErr
             }
         }
         Scalar::Float4 | Scalar::Float8 => read_float(scalar, plain)?,
-        Scalar::Numeric => numeric(limits, plain, false)?,
+        Scalar::Numeric => numeric(limits, plain)?,
         Scalar::Text => Datum::Text(limited(limits, text)?),
         Scalar::Timestamptz => Datum::Timestamptz(instant_of(plain).ok_or_else(bad)?),
         Scalar::Timestamp => Datum::Timestamp(clock_of(plain).ok_or_else(bad)?),
@@ -216,33 +218,28 @@ fn whole(scalar: Scalar, number: i128) -> Result<Datum, SqlError> {
     })
 }
 
-/// A number of a column that says how many digits it keeps, or keeps as many as others. What was worked out
-/// as a float is rounded, what somebody wrote is not.
-fn numeric(limits: &Limits, text: &str, is_float: bool) -> Result<Datum, SqlError> {
+/// A number of a column that says how many digits it keeps, or keeps all of them.
+fn numeric(limits: &Limits, text: &str) -> Result<Datum, SqlError> {
     let ty = ColumnType::One(Scalar::Numeric);
-    let (precision, scale) = limits.digits.unwrap_or((DIGITS_MAX, FRACTION_DIGITS));
     let lower = text.to_ascii_lowercase();
     if ["nan", "infinity", "-infinity", "inf", "-inf"].contains(&lower.as_str()) {
         return Err(SqlError::unsupported("numeric columns have no NaN and no infinity here"));
     }
+    let Some((precision, scale)) = limits.digits else {
+        return match Numeric::parse(text) {
+            Ok(number) => Ok(Datum::Numeric(number.text())),
+            Err(error) if error.code == "22P02" => Err(not_read(ty, text)),
+            Err(error) => Err(SqlError { code: "22003", ..error }),
+        };
+    };
     match units_of(text, precision, scale) {
         Units::None => Err(not_read(ty, text)),
-        Units::Exact(units) | Units::Rounded(units) if limits.digits.is_some() => {
-            Ok(Datum::Numeric(text_of(units, scale)))
-        }
-        Units::TooMany if limits.digits.is_some() => {
+        Units::Exact(units) | Units::Rounded(units) => Ok(Datum::Numeric(text_of(units, scale))),
+        Units::TooMany => {
             let words = format!(
                 "numeric field overflow: a number of {precision} digits, {scale} of them behind the point"
             );
             Err(SqlError::new("22003", words))
-        }
-        Units::Exact(units) => Ok(Datum::Numeric(short_text_of(units, scale))),
-        Units::Rounded(units) if is_float => Ok(Datum::Numeric(short_text_of(units, scale))),
-        Units::Rounded(_) | Units::TooMany => {
-            let words =
-                "numeric without a precision keeps 28 digits before its point here, and 10 behind";
-            let hint = "Say how many: numeric(precision, scale), of at most 38 digits.";
-            Err(SqlError::new("22003", words).with_hint(hint))
         }
     }
 }
@@ -270,7 +267,7 @@ fn limited(limits: &Limits, text: &str) -> Result<String, SqlError> {
 pub fn assign_written(column: &Column, value: Datum) -> Result<Datum, SqlError> {
     match (column.ty, value) {
         (ColumnType::One(Scalar::Numeric), Datum::Numeric(digits)) => {
-            numeric(&Limits::of(column), &digits, false)
+            numeric(&Limits::of(column), &digits)
         }
         (_, value) => assign(column, value),
     }
@@ -328,13 +325,13 @@ fn assign_one(
                 _ => Datum::Float8(number),
             }
         }
-        (Scalar::Numeric, Datum::Numeric(text)) => numeric(limits, &text, true)?,
+        (Scalar::Numeric, Datum::Numeric(text)) => numeric(limits, &text)?,
         (Scalar::Numeric, value) => match (&value, number_of(&value)) {
             (Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_), _) => {
-                numeric(limits, &value.to_string(), false)?
+                numeric(limits, &value.to_string())?
             }
             // PostgreSQL takes as many digits of a float.
-            (_, Some(number)) => numeric(limits, &format!("{number:.14e}"), true)?,
+            (_, Some(number)) => numeric(limits, &Numeric::of_f64(number)?.text())?,
             (_, None) => return Err(wrong_type(column, &value)),
         },
         (Scalar::Text, value) => limited(limits, &shown(&value)).map(Datum::Text)?,
@@ -381,11 +378,39 @@ fn shown(value: &Datum) -> String {
 /// # Errors
 /// When an element is nothing that a column may have.
 pub fn array_texts(array: &ArrayRef) -> Result<ArrayRef, SqlError> {
+    if let DataType::List(of) = array.data_type()
+        && of.data_type().is_integer()
+    {
+        return number_lists(array);
+    }
     let text = |row| -> Result<Option<String>, SqlError> {
         let value = of_array(array, row)?;
         Ok((value != Datum::Null).then(|| shown(&value)))
     };
     let texts: StringViewArray = (0..array.len()).map(text).collect::<Result<_, _>>()?;
+    Ok(Arc::new(texts))
+}
+
+/// Lists of whole numbers in text, without a value of its own for each.
+fn number_lists(array: &ArrayRef) -> Result<ArrayRef, SqlError> {
+    let text = |list: ArrayRef| -> Result<String, SqlError> {
+        let wide = cast(&list, &DataType::Int64).map_err(DataFusionError::from)?;
+        let mut out = String::from("{");
+        for (at, number) in wide.as_primitive::<Int64Type>().iter().enumerate() {
+            if 0 < at {
+                out.push(',');
+            }
+            match number {
+                Some(number) => out.push_str(&number.to_string()),
+                None => out.push_str("NULL"),
+            }
+        }
+        out.push('}');
+        Ok(out)
+    };
+    let lists = array.as_list::<i32>().iter();
+    let texts: StringViewArray =
+        lists.map(|list| list.map(text).transpose()).collect::<Result<_, SqlError>>()?;
     Ok(Arc::new(texts))
 }
 
@@ -476,7 +501,7 @@ pub fn of_scalar(value: &ScalarValue) -> Result<Datum, SqlError> {
         ScalarValue::UInt64(Some(number)) => Datum::Numeric(number.to_string()),
         ScalarValue::Float32(Some(number)) => Datum::Float4(*number),
         ScalarValue::Float64(Some(number)) => Datum::Float8(*number),
-        ScalarValue::Decimal128(Some(units), _, scale) => Datum::Numeric(text_of(*units, *scale)),
+        decimal if let Some(number) = number_of_scalar(decimal) => Datum::Numeric(number?.text()),
         ScalarValue::Utf8(Some(text))
         | ScalarValue::Utf8View(Some(text))
         | ScalarValue::LargeUtf8(Some(text)) => Datum::Text(text.clone()),

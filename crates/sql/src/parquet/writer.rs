@@ -4,13 +4,14 @@
 use super::unwritten;
 use crate::error::SqlError;
 use crate::names::shown_name;
+use crate::numeric::{Numeric, decimals, units_at};
 use crate::shown;
 use ::parquet::arrow::ArrowWriter;
 use ::parquet::arrow::arrow_writer::ArrowWriterOptions;
 use ::parquet::basic::{Compression, Encoding, ZstdLevel};
 use ::parquet::file::properties::{EnabledStatistics, WriterProperties};
 use ::parquet::schema::types::ColumnPath;
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{ArrayRef, Decimal128Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use std::collections::BTreeSet;
@@ -25,6 +26,9 @@ const GROUP_SIZE_MAX: usize = 32 << 20;
 const PAGE_SIZE: usize = 1 << 20;
 /// How hard is tried to make them fewer: more than 3 costs much and brings little.
 const COMPRESSION_LEVEL: i32 = 3;
+
+/// Digits behind the point of a `numeric` that does not say how many it has.
+const NUMERIC_SCALE: i8 = 10;
 
 /// Writes rows.
 pub struct RowsWriter<W: Write + Send> {
@@ -139,6 +143,7 @@ fn written_type(of: &DataType) -> DataType {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
         DataType::Date64 => DataType::Date32,
+        DataType::Decimal256(..) => DataType::Decimal128(38, NUMERIC_SCALE),
         DataType::List(item) => {
             let written = Field::new("element", written_type(item.data_type()), true);
             DataType::List(Arc::new(written))
@@ -151,6 +156,11 @@ fn as_written(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, SqlError
     if column.data_type() == wanted {
         return Ok(column.clone());
     }
+    if let (DataType::Decimal256(..), DataType::Decimal128(precision, scale)) =
+        (column.data_type(), wanted)
+    {
+        return shortened(column, *precision, *scale);
+    }
     let is_length = |of: &DataType| matches!(of, DataType::Interval(_) | DataType::Duration(_));
     let is_length = match column.data_type() {
         DataType::List(item) => is_length(item.data_type()),
@@ -159,4 +169,19 @@ fn as_written(column: &ArrayRef, wanted: &DataType) -> Result<ArrayRef, SqlError
     let shown = if is_length { shown::column(column) } else { None };
     Ok(cast(shown.as_ref().unwrap_or(column), wanted)
         .map_err(datafusion::error::DataFusionError::from)?)
+}
+
+/// Numbers of so many digits; readers know no longer ones.
+fn shortened(column: &ArrayRef, precision: u8, scale: i8) -> Result<ArrayRef, SqlError> {
+    let units = |raw| {
+        units_at(&Numeric::decode(raw), scale).map_err(|error| {
+            let hint = "Say how many digits it has: x::numeric(38, 20).";
+            SqlError::unsupported(error.message).with_hint(hint)
+        })
+    };
+    let all = decimals(column)?;
+    let made: Decimal128Array =
+        all.iter().map(|one| one.map(units).transpose()).collect::<Result<_, SqlError>>()?;
+    let made = made.with_precision_and_scale(precision, scale);
+    Ok(Arc::new(made.map_err(datafusion::error::DataFusionError::from)?))
 }

@@ -1,6 +1,5 @@
 //! Expressions taken apart and put together.
 
-use crate::decimals_of_floats::plain_digits;
 use crate::dialect::Postgres;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -141,14 +140,18 @@ pub fn literal(expr: &Expr) -> Option<String> {
     }
 }
 
-/// The digits of a number that is written down, without an exponent.
-pub fn digits_of(expr: &Expr) -> Option<String> {
+/// A number that is written down, with its sign.
+pub fn numeral_of(expr: &Expr) -> Option<String> {
     match expr {
-        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => plain_digits(digits),
-        Expr::Nested(inner) => digits_of(inner),
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => digits_of(expr)
-            .filter(|digits| !digits.starts_with('-'))
-            .map(|digits| format!("-{digits}")),
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => Some(digits.clone()),
+        Expr::Nested(inner) => numeral_of(inner),
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => numeral_of(expr),
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
+            numeral_of(expr).map(|digits| match digits.strip_prefix('-') {
+                Some(plain) => plain.to_string(),
+                None => format!("-{digits}"),
+            })
+        }
         _ => None,
     }
 }
@@ -201,4 +204,60 @@ pub fn array_type(of: SqlType) -> SqlType {
 
 pub fn text_array() -> SqlType {
     array_type(SqlType::Text)
+}
+
+/// Exponents of numbers that are written out.
+const EXPONENT_MAX: i32 = 400;
+
+/// A number without an exponent; none of what is no number.
+pub fn plain_digits(text: &str) -> Option<String> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    if EXPONENT_MAX < exponent.abs() {
+        return None;
+    }
+    let (sign, mantissa) = match mantissa.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", mantissa),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let point = i32::try_from(whole.len()).ok()? + exponent;
+    let (whole, fraction) = match usize::try_from(point) {
+        Ok(point) if point <= all.len() => (all[..point].to_string(), all[point..].to_string()),
+        Ok(point) => (format!("{all}{}", "0".repeat(point - all.len())), String::new()),
+        Err(_) => {
+            let zeros = "0".repeat(usize::try_from(point.unsigned_abs()).ok()?);
+            (String::new(), format!("{zeros}{all}"))
+        }
+    };
+    let whole = match whole.trim_start_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
+    Some(match fraction.is_empty() {
+        true => format!("{sign}{whole}"),
+        false => format!("{sign}{whole}.{fraction}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponents_are_written_out() {
+        assert_eq!(plain_digits("1.5E3").as_deref(), Some("1500"));
+        assert_eq!(plain_digits(".5e-2").as_deref(), Some("0.005"));
+        assert_eq!(plain_digits("12").as_deref(), Some("12"));
+        assert_eq!(
+            (plain_digits("1e999"), plain_digits("x"), plain_digits("")),
+            (None, None, None)
+        );
+    }
 }

@@ -10,6 +10,7 @@ mod hypothetical;
 mod join_columns;
 mod moments;
 mod nothing;
+mod numerals;
 mod operators;
 mod phrases;
 mod points;
@@ -38,15 +39,20 @@ use crate::uuids::UUID_IN;
 use calls::{array_of_query, instant_of_seconds, renamed, rounded, width_as_interval};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, DataType as SqlType, Expr, Function, FunctionArguments, Ident,
-    LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement,
-    TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    Array, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function,
+    FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
-use expressions::{array_type, digits_of, instant, is_now, literal, only_argument};
+use expressions::{array_type, instant, is_now, literal, numeral_of, only_argument};
 use gapfill::{place_arguments, place_bucket};
 use join_columns::merge_columns;
 use moments::{moment, with_seconds};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
+use numerals::{
+    parts_with_types, rows_with_types, selected_with_types, series_with_types, without_exponent,
+    without_type,
+};
 use operators::{bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, operator_of};
 use phrases::phrase;
 use points::points_as_table;
@@ -63,7 +69,8 @@ use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
 use types::{
-    catalog_cast, is_numeric, is_oids, text_of_length, texts, with_fraction, without_length,
+    catalog_cast, is_float, is_numeric, is_oids, numeric_limits, text_of_length, texts,
+    without_length,
 };
 use vectors::{array_slice, count_from_1, vector_call, vector_part, vectors_as_tables};
 use windows::{write_out_windows, write_out_windows_of_order};
@@ -84,6 +91,8 @@ pub const CATALOG_SCHEMA: &str = "pg_catalog";
 pub const REGTYPE: &str = "regtype_name";
 /// What a text becomes when it is cast to `jsonb`.
 pub const JSONB_IN: &str = "jsonb_in";
+/// What rounds a `numeric` to so many digits as its type says.
+const NUMERIC_LIMITS: &str = "pg_numeric_limits";
 /// What makes an array of nothing out of none.
 pub const NO_NULL_ARRAY: &str = "array_of_query";
 /// Steps into an expression that a statement may take.
@@ -163,8 +172,7 @@ impl Visitor for Parameters {
     }
 }
 
-/// A whole number that is shown as it stands is an `int4`, if it fits: drivers make numbers of those,
-/// and some make texts of larger ones. A relation's number is shown as its name.
+/// A relation's number is shown as its name.
 fn as_shown(items: &mut [SelectItem]) {
     for item in items {
         if let SelectItem::ExprWithAlias { expr, .. } = item
@@ -172,12 +180,6 @@ fn as_shown(items: &mut [SelectItem]) {
             && literal(inner).is_some()
         {
             *expr = call("to_regclass", vec![expr.clone()]);
-        }
-        if let SelectItem::ExprWithAlias { expr, .. } = item
-            && let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = &*expr
-            && digits.parse::<i32>().is_ok()
-        {
-            *expr = cast(expr.clone(), SqlType::Int(None));
         }
     }
 }
@@ -313,6 +315,9 @@ impl VisitorMut for Rewriter {
                 }
             }
         }
+        if let SetExpr::Values(values) = &mut *query.body {
+            rows_with_types(values);
+        }
         if matches!(&*query.body, SetExpr::Select(select) if gives_nothing(select)) {
             query.order_by = None;
         }
@@ -335,6 +340,7 @@ impl VisitorMut for Rewriter {
         if self.queries == 1 {
             as_shown(&mut select.projection);
         }
+        selected_with_types(&mut select.projection);
         tell_casts_apart(select);
         ask_nothing_of_nothing(select);
         exists_as_count(select);
@@ -354,6 +360,7 @@ impl VisitorMut for Rewriter {
             name.0.remove(0);
         }
         words_as_table(table);
+        series_with_types(table);
         let called = match table {
             TableFactor::Table { name, args: Some(_), .. } => Some(name),
             TableFactor::Function { name, .. } => Some(name),
@@ -445,6 +452,7 @@ impl Rewriter {
     }
 
     fn change(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
+        parts_with_types(expr);
         match expr {
             Expr::Function(function) if is_named(&function.name, "array") => {
                 if let Some(changed) = array_of_query(function)? {
@@ -457,6 +465,11 @@ impl Rewriter {
                 }
             }
             Expr::Function(function) => self.function(function)?,
+            Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. })
+                if digits.contains(['e', 'E']) =>
+            {
+                *expr = without_exponent(digits);
+            }
             Expr::Cast { .. } => self.cast(expr)?,
             Expr::Collate { expr: inner, .. } => *expr = (**inner).clone(),
             Expr::BinaryOp { .. } => self.operator(expr),
@@ -562,10 +575,17 @@ impl Rewriter {
                 **inner = whole;
             }
         }
-        if let Some(digits) = digits_of(inner).filter(|_| is_numeric(data_type)) {
-            // Read as a number, it would be the nearest float.
-            with_fraction(data_type, &digits);
-            **inner = text_literal(digits);
+        if is_numeric(data_type) || is_float(data_type) {
+            // With all its digits, and with each exponent.
+            if let Some(numeral) = numeral_of(inner) {
+                **inner = text_literal(numeral);
+            }
+        }
+        if let Some((precision, scale)) = numeric_limits(data_type)? {
+            let number = |one: i64| Expr::Value(Value::Number(one.to_string(), false).into());
+            let value = cast((**inner).clone(), SqlType::Numeric(ExactNumberInfo::None));
+            *expr = call(NUMERIC_LIMITS, vec![value, number(precision), number(scale)]);
+            return Ok(());
         }
         if let Some(moment) = literal(inner).and_then(|text| moment(&text, data_type)) {
             **inner = moment;
@@ -661,10 +681,10 @@ impl Rewriter {
         if !is_placeholder(inner) {
             self.hint(inner, texts());
         }
-        let list = match inner {
-            Expr::Array(array) => array.elem.clone(),
+        let list: Vec<Expr> = match inner {
+            Expr::Array(array) => array.elem.iter().map(without_type).collect(),
             Expr::Cast { expr, .. } => match &**expr {
-                Expr::Array(array) => array.elem.clone(),
+                Expr::Array(array) => array.elem.iter().map(without_type).collect(),
                 _ => return,
             },
             plain => match literal(plain).and_then(|text| array_of(&text)) {
@@ -708,7 +728,17 @@ mod tests {
                 "SELECT a = ANY('{x,\"y z\"}') FROM pg_class",
                 "SELECT a IN ('x', 'y z') FROM pg_catalog.pg_class",
             ),
-            ("SELECT 7, 7000000000", "SELECT CAST(7 AS INT), 7000000000"),
+            ("SELECT 7, 7000000000", "SELECT CAST(7 AS INT), CAST(7000000000 AS BIGINT)"),
+            (
+                "SELECT -7, 1.50, 1e3",
+                "SELECT CAST(-7 AS INT), CAST('1.50' AS NUMERIC), CAST('1e3' AS NUMERIC)",
+            ),
+            (
+                "SELECT a > 1e3, coalesce(b, 2.5)",
+                "SELECT a > 1000., coalesce(b, CAST('2.5' AS NUMERIC))",
+            ),
+            ("SELECT 1.5::numeric(4,2)", "SELECT pg_numeric_limits(CAST('1.5' AS NUMERIC), 4, 2)"),
+            ("SELECT a = ANY(ARRAY[1, 2.5])", "SELECT a IN (1, 2.5)"),
             ("SELECT a <> ALL(ARRAY['x'])", "SELECT a NOT IN ('x')"),
             ("SELECT a = ANY('{x,NULL}')", "SELECT a IN ('x', NULL)"),
             ("SELECT a = ANY('{}')", "SELECT false"),
@@ -737,7 +767,7 @@ mod tests {
             ),
             ("SELECT '{\"a\":1}'::jsonb", "SELECT jsonb_in('{\"a\":1}')"),
             ("SELECT '{a,NULL}'::text[]", "SELECT ARRAY['a', NULL]::TEXT[]"),
-            ("SELECT ARRAY[1]::int[2000000000]", "SELECT ARRAY[1]::INT[]"),
+            ("SELECT ARRAY[1]::int[2000000000]", "SELECT ARRAY[CAST(1 AS INT)]::INT[]"),
             ("SELECT 'm'::regclass", "SELECT to_regclass(to_regclass('m'))"),
             (
                 "SELECT polname, array(SELECT 1) FROM pg_catalog.pg_policy p WHERE x = any(y)",
@@ -757,7 +787,7 @@ mod tests {
             ),
             (
                 "SELECT CASE WHEN t.typtype = 'c' THEN (SELECT 1 FROM pg_type) ELSE 2 END",
-                "SELECT 2",
+                "SELECT CAST(2 AS INT)",
             ),
             (
                 "SELECT i.indkey[n], generate_subscripts(i.indkey, 1), (information_schema._pg_expandarray(i.indkey)).n",
@@ -832,7 +862,7 @@ mod tests {
             ("SELECT a LIKE 'x/_' || '%' ESCAPE '/'", "SELECT a LIKE 'x\\_%'"),
             (
                 "SELECT EXISTS (SELECT 1 FROM m)",
-                "SELECT (SELECT count(*) <> 0 FROM (SELECT 1 FROM m LIMIT 1) AS found)",
+                "SELECT (SELECT count(*) <> 0 FROM (SELECT CAST(1 AS INT) FROM m LIMIT 1) AS found)",
             ),
         ] {
             assert_eq!(rewritten(text).unwrap().0, expected, "{text}");

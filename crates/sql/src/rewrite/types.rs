@@ -2,14 +2,19 @@
 
 use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
 use super::{JSONB_IN, JSONB_PARAMETER, REGTYPE};
+use crate::error::SqlError;
 use crate::names::folded;
-use crate::ordinary::{DIGITS_MAX, FRACTION_DIGITS};
+use crate::numeric::NUMERIC;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr, ObjectName,
     ObjectNamePart, TimezoneInfo, Value,
 };
 use std::sync::Arc;
+
+/// PostgreSQL's largest precision and scale of a `numeric`.
+const NUMERIC_PRECISION_MAX: u64 = 1000;
+const NUMERIC_SCALE_MAX: i64 = 1000;
 
 /// The last part of a name, in small letters where it stands without quotes.
 pub fn name_of_last(name: &ObjectName) -> String {
@@ -59,22 +64,37 @@ pub fn is_numeric(sql_type: &SqlType) -> bool {
     matches!(sql_type, SqlType::Numeric(_) | SqlType::Decimal(_) | SqlType::Dec(_))
 }
 
-/// Gives a `numeric` that says nothing of its digits room for the fraction of a number.
-pub fn with_fraction(sql_type: &mut SqlType, digits: &str) {
-    let is_open = matches!(
-        sql_type,
-        SqlType::Numeric(ExactNumberInfo::None)
-            | SqlType::Decimal(ExactNumberInfo::None)
-            | SqlType::Dec(ExactNumberInfo::None)
-    );
-    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
-    let whole = whole.trim_start_matches(['-', '0']).len();
-    let (fraction, room) = (fraction.len(), usize::from(DIGITS_MAX).saturating_sub(whole));
-    if is_open && usize::from(FRACTION_DIGITS.unsigned_abs()) < fraction {
-        let scale = i64::try_from(fraction.min(room)).unwrap_or_default();
-        let digits = ExactNumberInfo::PrecisionAndScale(u64::from(DIGITS_MAX), scale);
-        *sql_type = SqlType::Numeric(digits);
+/// Whether it is a type of floats.
+pub fn is_float(sql_type: &SqlType) -> bool {
+    matches!(arrow_type(sql_type), Some(DataType::Float32 | DataType::Float64))
+}
+
+/// The precision and scale of a `numeric` that says them.
+///
+/// # Errors
+/// When there are no such numbers.
+pub fn numeric_limits(sql_type: &SqlType) -> Result<Option<(i64, i64)>, SqlError> {
+    let (SqlType::Numeric(digits) | SqlType::Decimal(digits) | SqlType::Dec(digits)) = sql_type
+    else {
+        return Ok(None);
+    };
+    let (precision, scale) = match digits {
+        ExactNumberInfo::None => return Ok(None),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    if !(1..=NUMERIC_PRECISION_MAX).contains(&precision) {
+        let words =
+            format!("NUMERIC precision {precision} must be between 1 and {NUMERIC_PRECISION_MAX}");
+        return Err(SqlError::wrong_value(words));
     }
+    if !(-NUMERIC_SCALE_MAX..=NUMERIC_SCALE_MAX).contains(&scale) {
+        let words = format!(
+            "NUMERIC scale {scale} must be between -{NUMERIC_SCALE_MAX} and {NUMERIC_SCALE_MAX}"
+        );
+        return Err(SqlError::wrong_value(words));
+    }
+    Ok(Some((i64::try_from(precision).unwrap_or(i64::MAX), scale)))
 }
 
 /// Takes the length out of a type of arrays, as PostgreSQL does: DataFusion would allocate that many elements.
@@ -137,7 +157,7 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::DoublePrecision | SqlType::Double(_) | SqlType::Float8 | SqlType::Float(_) => {
             DataType::Float64
         }
-        SqlType::Numeric(_) | SqlType::Decimal(_) => DataType::Float64,
+        SqlType::Numeric(_) | SqlType::Decimal(_) | SqlType::Dec(_) => NUMERIC,
         SqlType::JSONB | SqlType::JSON => JSONB_PARAMETER,
         SqlType::Bytea => DataType::Binary,
         SqlType::Date => DataType::Date32,

@@ -128,19 +128,3 @@ impl Number for Float {
         ((1.0..=f64::from(ROMAN_MAX)).contains(&whole)).then_some(whole as u32)
     }
 }
-
-/// The units of a decimal number, so many of them behind the point; none where it has no room.
-pub fn units_of(text: &str, scale: i8) -> Option<i128> {
-    let (is_negative, text) = text.strip_prefix('-').map_or((false, text), |rest| (true, rest));
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let scale = usize::try_from(scale).ok()?;
-    let mut digits = fraction.bytes();
-    let mut units: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    for _ in 0..scale {
-        let digit = digits.next().map_or(0, |digit| i128::from(digit - b'0'));
-        units = units.checked_mul(10)?.checked_add(digit)?;
-    }
-    // To the nearest.
-    units += i128::from(digits.next().is_some_and(|digit| b'5' <= digit));
-    Some(if is_negative { -units } else { units })
-}

@@ -16,13 +16,13 @@ mod written;
 use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
 use crate::function::function;
-use crate::ordinary::{DIGITS_MAX, FRACTION_DIGITS};
+use crate::numeric::{NUMERIC, Numeric, column, decimals};
 use crate::shown;
 use crate::tables::ZONE;
 use crate::zones::Zone;
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Date32Builder, Decimal128Builder, StringViewArray,
-    StringViewBuilder, TimestampMicrosecondBuilder,
+    Array as _, ArrayRef, AsArray as _, Date32Builder, StringViewArray, StringViewBuilder,
+    TimestampMicrosecondBuilder,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
@@ -45,7 +45,7 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
         let all = (least..=most).map(TypeSignature::Any).collect();
         Signature::one_of(all, Volatility::Stable)
     };
-    let numeric = |_: &[DataType]| DataType::Decimal128(DIGITS_MAX, FRACTION_DIGITS);
+    let numeric = |_: &[DataType]| NUMERIC;
     let instant = |_: &[DataType]| DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
     let char = function("to_char", any(2, 3), |_| DataType::Utf8View, to_char);
     [
@@ -159,6 +159,22 @@ fn shown_by<'a>(values: &ArrayRef, zone: &'a Zone) -> Result<Shown<'a>> {
                 numbers::number(&number, template).map(Some)
             })
         }
+        DataType::Decimal256(..) => {
+            let all = decimals(values)?;
+            Box::new(move |row, template| {
+                let number = match Numeric::decode(all.value(row)) {
+                    Numeric::Finite(one) => one.units.to_i128().map(|units| (units, one.scale)),
+                    other => {
+                        return numbers::number(&Float(other.to_f64()), template).map(Some);
+                    }
+                };
+                let (units, scale) = number.ok_or_else(|| {
+                    SqlError::unsupported("to_char of a numeric of more than 38 digits")
+                })?;
+                let scale = i8::try_from(scale).unwrap_or(i8::MAX);
+                numbers::number(&Decimal { units, scale }, template).map(Some)
+            })
+        }
         kind if kind.is_numeric() => {
             let all = cast(values, &DataType::Float64)?.as_primitive::<Float64Type>().clone();
             Box::new(move |row, template| {
@@ -232,17 +248,17 @@ fn to_timestamp(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
 }
 
 fn to_number(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-    let mut out = Decimal128Builder::with_capacity(rows);
+    let mut all = Vec::with_capacity(rows);
     let number = |text: &str, template: &str| {
         let digits = numbers::read(text, template)?;
         let wrong = || {
             let words = format!("invalid input syntax for type numeric: \"{text}\"");
             SqlError::new("22P02", words)
         };
-        decimals::units_of(&digits.ok_or_else(wrong)?, FRACTION_DIGITS).ok_or_else(wrong)
+        Numeric::parse(&digits.ok_or_else(wrong)?)
     };
-    read_all(args, rows, number, |units| out.append_option(units))?;
-    Ok(Arc::new(out.finish().with_precision_and_scale(DIGITS_MAX, FRACTION_DIGITS)?))
+    read_all(args, rows, number, |number| all.push(number.map(Ok)))?;
+    column(all.into_iter())
 }
 
 #[cfg(test)]

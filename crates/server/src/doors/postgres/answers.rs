@@ -88,6 +88,8 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
             Some("oidvector") => Type::OID_VECTOR,
             Some("varchar") => Type::VARCHAR,
             Some("bpchar") => Type::BPCHAR,
+            _ if is_numeric(field.data_type()) => Type::NUMERIC,
+            _ if is_numerics(field.data_type()) => Type::NUMERIC_ARRAY,
             _ => arrow_pg::datatypes::field_into_pg_type(field)?,
         };
         // What is not known is a text to clients.
@@ -98,6 +100,16 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
         Ok(FieldInfo::new(name, None, None, pg_type, format).with_type_size(size))
     };
     schema.fields().iter().enumerate().map(field).collect()
+}
+
+/// Whether a column is one of numbers with all their digits.
+fn is_numeric(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Decimal256(..))
+}
+
+/// The same of lists.
+fn is_numerics(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::List(of) if is_numeric(of.data_type()))
 }
 
 /// Whether a column is wanted in binary; a client may have said too few formats.
@@ -341,6 +353,14 @@ fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
             };
             let prefixed = texts.iter().map(|text| text.map(|text| format!("\u{1}{text}")));
             Arc::new(prefixed.collect::<StringViewArray>())
+        }
+        FieldFormat::Binary if column.data_type().is_decimal() => {
+            let texts = as_text(column);
+            let bytes = texts
+                .as_string_view()
+                .iter()
+                .map(|text| text.and_then(sql::ordinary::numeric_bytes));
+            Arc::new(bytes.collect::<BinaryArray>())
         }
         // A float was bound where a number with all its digits was expected.
         FieldFormat::Binary if *field.datatype() == Type::NUMERIC => {

@@ -22,13 +22,10 @@ const DIGITS_MAX: u8 = 38;
 /// From 1970 to 2000 in days.
 const EPOCH_DAYS: i32 = 10_957;
 
-/// Digits behind the point of a `numeric` that does not say how many it has.
-const FRACTION_DIGITS: i8 = 10;
-
 /// What a client says of the types of parameters: of texts nothing, which may stand for anything.
 pub fn declared(types: &[Option<Type>]) -> Declared {
     Declared::new(types.iter().map(|one| match one.as_ref()? {
-        &Type::NUMERIC => Some(DataType::Decimal128(DIGITS_MAX, FRACTION_DIGITS)),
+        &Type::NUMERIC => Some(sql::NUMERIC),
         one => arrow_type(one).filter(|one| !one.is_string()),
     }))
 }
@@ -37,7 +34,7 @@ pub fn declared(types: &[Option<Type>]) -> Declared {
 pub fn types(described: &Described) -> PgWireResult<Vec<Type>> {
     let pg_type = |known: &Option<DataType>| match known {
         Some(sql::JSONB_PARAMETER) => Ok(Type::JSONB),
-        Some(sql::NUMERIC_PARAMETER) => Ok(Type::NUMERIC),
+        Some(sql::NUMERIC_PARAMETER | sql::NUMERIC) => Ok(Type::NUMERIC),
         Some(sql::UUID_PARAMETER) => Ok(Type::UUID),
         Some(known) if sql::is_oids_parameter(known) => Ok(Type::OID_ARRAY),
         Some(known) => arrow_pg::datatypes::into_pg_type(known),
@@ -126,6 +123,9 @@ fn null(
     declared: Option<&Type>,
     wanted: Option<&DataType>,
 ) -> Result<ScalarValue, DataFusionError> {
+    if wanted == Some(&sql::NUMERIC) {
+        return ScalarValue::try_from(&sql::NUMERIC);
+    }
     let known =
         declared.and_then(arrow_type).or_else(|| wanted.filter(|one| !is_text(one)).cloned());
     known.map_or(Ok(ScalarValue::Null), |known| ScalarValue::try_from(&known))
@@ -154,6 +154,9 @@ fn plain(
     let text = std::str::from_utf8(bytes);
     let text =
         text.map_err(|failure| error("22021", format!("parameter ${}: {failure}", at + 1)))?;
+    if wanted == Some(&sql::NUMERIC) {
+        return sql::numeric_value(text).map_err(super::answers::of_sql);
+    }
     let wanted = wanted.filter(|one| !is_text(one));
     let is_numeric = declared == Some(&Type::NUMERIC);
     // With all its digits, where a text is to have it.
@@ -246,7 +249,7 @@ fn binary(
     let pg_type = match (declared, wanted) {
         (Some(declared), _) => declared.clone(),
         (None, Some(&sql::JSONB_PARAMETER)) => Type::JSONB,
-        (None, Some(&sql::NUMERIC_PARAMETER)) => Type::NUMERIC,
+        (None, Some(&(sql::NUMERIC_PARAMETER | sql::NUMERIC))) => Type::NUMERIC,
         (None, Some(&sql::UUID_PARAMETER)) => Type::UUID,
         (None, Some(wanted)) if sql::is_oids_parameter(wanted) => Type::OID_ARRAY,
         (None, Some(wanted)) => arrow_pg::datatypes::into_pg_type(wanted)?,
@@ -256,6 +259,12 @@ fn binary(
         // With all its digits, where a column of such numbers is to have it.
         None if pg_type == Type::NUMERIC && wanted == Some(&sql::NUMERIC_PARAMETER) => {
             sql::ordinary::numeric_text(bytes).map(ScalarValue::from)
+        }
+        None if pg_type == Type::NUMERIC && wanted == Some(&sql::NUMERIC) => {
+            let text = sql::ordinary::plain_numeric_text(bytes);
+            let text = text.or_else(|| sql::ordinary::numeric_text(bytes));
+            let value = text.map(|text| sql::numeric_value(&text));
+            value.transpose().map_err(super::answers::of_sql)?
         }
         None if pg_type == Type::NUMERIC && wanted.is_some_and(DataType::is_string) => {
             let plain = sql::ordinary::plain_numeric_text(bytes);

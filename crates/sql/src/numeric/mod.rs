@@ -1,0 +1,27 @@
+//! `numeric`: numbers with all their digits, and with as many behind the point as PostgreSQL shows
+//! (<https://www.postgresql.org/docs/15/datatype-numeric.html>).
+//!
+//! ```text
+//! numeral, cast ──► value (one number) ◄── arithmetic (scales of results)
+//!                     ▲        ▲
+//!   number_operators ─┤        ├─ number_functions, number_aggregates
+//!   (which operator)  └────────┴─ conversions (columns of numbers), sort_keys (what is equal)
+//! ```
+
+mod arithmetic;
+mod conversions;
+mod number_aggregates;
+mod number_functions;
+mod number_operators;
+mod sort_keys;
+mod transcendental;
+mod value;
+
+pub use conversions::{
+    KEY, TO_FLOAT, TO_NUMERIC, TO_WHOLE, column, decimals, keyed, numeric_value, of_scalar,
+    units_at,
+};
+pub use number_functions::{NEGATED, register, scalar_functions};
+pub use number_operators::{as_float, numeric_call, resolve};
+pub use sort_keys::{among_by_key, distinct_by_key, grouped_by_key, joined_by_key, null_if_equal};
+pub use value::{NUMERIC, Numeric};

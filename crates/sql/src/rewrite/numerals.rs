@@ -1,0 +1,163 @@
+//! Numbers that are written down where their type is that of a result: `integer` if they fit, else `bigint`, else
+//! `numeric` (<https://www.postgresql.org/docs/15/sql-syntax-lexical.html#SQL-SYNTAX-CONSTANTS-NUMERIC>).
+//!
+//! Elsewhere, as in comparisons and beside operators, the types of what stands beside them decide.
+
+use super::expressions::{cast, is_named, literal, numeral_of, plain_digits, text_literal};
+use super::types::{is_float, is_numeric};
+use crate::generate_series::NAME as SERIES;
+use datafusion::sql::sqlparser::ast::{
+    Array, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArguments, SelectItem, TableFactor, Value, Values,
+};
+
+/// Functions whose results have the type of arguments, and how many of these.
+const OF_ARGUMENTS: &[(&str, usize)] = &[
+    ("abs", 1),
+    ("array_agg", 1),
+    ("avg", 1),
+    ("coalesce", usize::MAX),
+    ("first_value", 1),
+    ("gcd", 2),
+    ("generate_series", 3),
+    ("greatest", usize::MAX),
+    ("last_value", 1),
+    ("lcm", 2),
+    ("least", usize::MAX),
+    ("max", 1),
+    ("min", 1),
+    ("nth_value", 1),
+    ("nullif", 2),
+    ("pg_typeof", 1),
+    ("sum", 1),
+];
+/// Functions of rows before and behind: a value, a distance and another value.
+const OF_ROWS: &[&str] = &["lag", "lead"];
+
+/// Gives a number that is written down its type; leaves others.
+pub fn with_type(expr: &mut Expr) {
+    let Some(numeral) = numeral_of(expr) else { return };
+    *expr = match (numeral.parse::<i32>(), numeral.parse::<i64>()) {
+        (Ok(_), _) => cast(expr.clone(), SqlType::Int(None)),
+        (_, Ok(_)) => cast(expr.clone(), SqlType::BigInt(None)),
+        _ if is_long(&numeral) => cast(text_literal(numeral), SqlType::DoublePrecision),
+        _ => cast(text_literal(numeral), SqlType::Numeric(ExactNumberInfo::None)),
+    };
+}
+
+/// Whether a number has more digits than a `numeric` keeps here, as that of a float may have.
+fn is_long(numeral: &str) -> bool {
+    numeral.contains(['e', 'E'])
+        && plain_digits(numeral).is_none_or(|plain| PLAIN_DIGITS_MAX < plain.len())
+}
+
+/// A number that is written down, as it was before it got a type: what it is compared with has one.
+pub fn without_type(expr: &Expr) -> Expr {
+    match expr {
+        Expr::Cast { expr: inner, .. } if numeral_of(inner).is_some() => (**inner).clone(),
+        Expr::Cast { expr: inner, data_type: SqlType::Numeric(ExactNumberInfo::None), .. } => {
+            match literal(inner) {
+                Some(digits) => Expr::Value(Value::Number(digits, false).into()),
+                None => expr.clone(),
+            }
+        }
+        other => other.clone(),
+    }
+}
+
+/// Digits of a number that is written out where its exponent was.
+const PLAIN_DIGITS_MAX: usize = 70;
+
+/// A number with an exponent as one without, or as a float where that is too long.
+pub fn without_exponent(digits: &str) -> Expr {
+    match plain_digits(digits) {
+        Some(plain) if !is_long(digits) => {
+            // A point at its end makes no whole number of it.
+            let point = if plain.contains('.') { "" } else { "." };
+            Expr::Value(Value::Number(format!("{plain}{point}"), false).into())
+        }
+        _ => cast(text_literal(digits.to_string()), SqlType::DoublePrecision),
+    }
+}
+
+/// Gives those that a query answers their types.
+pub fn selected_with_types(items: &mut [SelectItem]) {
+    for item in items {
+        if let SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr) = item {
+            with_type(expr);
+        }
+    }
+}
+
+/// Gives those of rows that are written down their types.
+pub fn rows_with_types(values: &mut Values) {
+    let count = values.rows.first().map_or(0, |row| row.content.len());
+    let has_float = |at: usize| {
+        values.rows.iter().any(|row| row.content.get(at).is_some_and(|one| is_cast(one, is_float)))
+    };
+    let floats: Vec<bool> = (0..count).map(has_float).collect();
+    for row in &mut values.rows {
+        for (expr, is_float) in row.content.iter_mut().zip(&floats) {
+            let is_open = numeral_of(expr).is_some() || is_cast(expr, is_numeric);
+            match *is_float && is_open {
+                // Beside floats all numbers are floats.
+                true => *expr = cast(expr.clone(), SqlType::DoublePrecision),
+                false => with_type(expr),
+            }
+        }
+    }
+}
+
+/// Whether an expression is cast to such a type.
+fn is_cast(expr: &Expr, is_one: fn(&SqlType) -> bool) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_cast(inner, is_one),
+        Expr::Cast { data_type, .. } => is_one(data_type),
+        Expr::TypedString(typed) => is_one(&typed.data_type),
+        _ => false,
+    }
+}
+
+/// Gives those that `generate_series` counts from and to their types.
+pub fn series_with_types(table: &mut TableFactor) {
+    let args = match table {
+        TableFactor::Table { name, args: Some(called), .. } if is_named(name, SERIES) => {
+            &mut called.args
+        }
+        TableFactor::Function { name, args, .. } if is_named(name, SERIES) => args,
+        _ => return,
+    };
+    for arg in args.iter_mut() {
+        if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg {
+            with_type(expr);
+        }
+    }
+}
+
+/// Gives those within an expression whose type is that of its parts their types.
+pub fn parts_with_types(expr: &mut Expr) {
+    match expr {
+        Expr::Array(Array { elem, .. }) => elem.iter_mut().for_each(with_type),
+        Expr::Case { conditions, else_result, .. } => {
+            conditions.iter_mut().for_each(|one| with_type(&mut one.result));
+            else_result.iter_mut().for_each(|one| with_type(one));
+        }
+        Expr::Function(function) => arguments_with_types(function),
+        _ => {}
+    }
+}
+
+fn arguments_with_types(function: &mut Function) {
+    let of_rows = OF_ROWS.iter().any(|name| is_named(&function.name, name));
+    let known = OF_ARGUMENTS.iter().find(|(name, _)| is_named(&function.name, name));
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    for (at, arg) in list.args.iter_mut().enumerate() {
+        let is_meant = match known {
+            Some((_, count)) => at < *count,
+            None => of_rows && at != 1,
+        };
+        if let (true, FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))) = (is_meant, arg) {
+            with_type(expr);
+        }
+    }
+}
