@@ -8,7 +8,7 @@ use crate::rewrite::told_apart;
 use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
 use crate::{
-    array_sets, array_slices, bytea, calendar, formatted, gapfill, generate_series, json_gathered,
+    array_sets, array_slices, bits, bytea, calendar, formatted, gapfill, generate_series, json_gathered,
     jsonb_changed, jsonb_functions, jsonb_makers, jsonb_parts, like_patterns, markers, null_arrays,
     numeric, prom, regexps, templates, text_search, ties, vectors,
 };
@@ -33,8 +33,9 @@ pub fn register(context: &SessionContext) {
 }
 
 /// Those that have no family.
-fn of_few() -> [ScalarUDF; 9] {
+fn of_few() -> [ScalarUDF; 10] {
     [
+        bits::bit_not(),
         array_sets::overlaps(),
         formatted::format(),
         width_bucket(),

@@ -15,6 +15,7 @@ mod array_sets;
 mod array_slices;
 mod arrays;
 mod batches;
+mod bits;
 mod bounded;
 mod bounded_batches;
 pub mod bytea;

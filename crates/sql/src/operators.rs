@@ -1,6 +1,7 @@
 //! Operators that are functions here: those of `jsonb`, and `||` of texts.
 
 use crate::array_sets::contains_all;
+use crate::bits;
 use crate::bytea;
 use crate::interval_products::{product, quotient};
 use crate::jsonb_changed::delete_path;
@@ -75,7 +76,12 @@ impl ExprPlanner for JsonbOperators {
                 }
                 None => return Ok(PlannerResult::Original(expr)),
             },
-            _ => return numeric::resolve(expr, schema),
+            _ => {
+                return match bits::resolve(&expr, schema)? {
+                    Some(planned) => Ok(PlannerResult::Planned(planned)),
+                    None => numeric::resolve(expr, schema),
+                };
+            }
         };
         let is_swapped = expr.op == BinaryOperator::ArrowAt;
         let mut args = vec![expr.left, expr.right];

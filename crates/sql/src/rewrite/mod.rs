@@ -26,6 +26,7 @@ mod types;
 mod vectors;
 mod windows;
 
+use crate::bits::BIT_NOT;
 use crate::bytea::BYTEA_IN;
 use crate::error::SqlError;
 use crate::gapfill::GAPFILL;
@@ -486,6 +487,9 @@ impl Rewriter {
                 if matches!(**expr, Expr::Interval(_)) =>
             {
                 **expr = Expr::Nested(expr.clone());
+            }
+            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
+                *expr = call(BIT_NOT, vec![(**inner).clone()]);
             }
             Expr::TypedString(typed) => {
                 let value = Box::new(Expr::Value(typed.value.clone()));
