@@ -79,7 +79,7 @@ impl ExprPlanner for JsonbOperators {
             _ => {
                 return match bits::resolve(&expr, schema)? {
                     Some(planned) => Ok(PlannerResult::Planned(planned)),
-                    None => numeric::resolve(expr, schema),
+                    None => numeric::resolve(with_arrays(expr, schema), schema),
                 };
             }
         };
@@ -144,7 +144,17 @@ fn has_all(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         Ok(DataType::List(of)) => Some(of.data_type().clone()),
         _ => None,
     };
-    let as_list = |side: &Expr, of: &DataType| match side {
+    match (list(all), list(some)) {
+        (Some(_), Some(_)) => Some(contains_all(all.clone(), some.clone())),
+        (Some(of), None) => Some(contains_all(all.clone(), as_list(some, &of, schema)?)),
+        (None, Some(of)) => Some(contains_all(as_list(all, &of, schema)?, some.clone())),
+        (None, None) => None,
+    }
+}
+
+/// An untyped literal or parameter as an array of a type; None for other expressions, and for a text that is no array.
+fn as_list(side: &Expr, of: &DataType, schema: &DFSchema) -> Option<Expr> {
+    match side {
         Expr::Placeholder(Placeholder { id, field: None }) => {
             let list = DataType::List(Arc::new(Field::new_list_field(of.clone(), true)));
             let field = Some(Arc::new(Field::new("list", list, true)));
@@ -152,6 +162,12 @@ fn has_all(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
         }
         Expr::Literal(text, _) => {
             let texts = array_of(text.try_as_str()??)?;
+            if texts.is_empty() {
+                return Some(Expr::Literal(
+                    ScalarValue::List(ScalarValue::new_list(&[], of, true)),
+                    None,
+                ));
+            }
             let each = |text: Option<String>| {
                 let text = Expr::Literal(ScalarValue::Utf8View(text), None);
                 text.cast_to(of, schema).ok()
@@ -160,13 +176,28 @@ fn has_all(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             Some(make_array(elements?))
         }
         _ => None,
-    };
-    match (list(all), list(some)) {
-        (Some(_), Some(_)) => Some(contains_all(all.clone(), some.clone())),
-        (Some(of), None) => Some(contains_all(all.clone(), as_list(some, &of)?)),
-        (None, Some(of)) => Some(contains_all(as_list(all, &of)?, some.clone())),
-        (None, None) => None,
     }
+}
+
+/// Beside an array a text between quotes is an array: `tags = '{a,b}'`.
+fn with_arrays(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+        return expr;
+    }
+    let element = |side: &Expr| match side.get_type(schema) {
+        Ok(DataType::List(of)) => Some(of.data_type().clone()),
+        _ => None,
+    };
+    let (left, right) = (element(&expr.left), element(&expr.right));
+    match (left, right) {
+        (Some(of), None) => {
+            expr.right = as_list(&expr.right, &of, schema).unwrap_or(expr.right);
+        }
+        (None, Some(of)) => expr.left = as_list(&expr.left, &of, schema).unwrap_or(expr.left),
+        _ => {}
+    }
+    expr
 }
 
 /// What `||` puts together.

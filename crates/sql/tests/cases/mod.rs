@@ -1,5 +1,6 @@
 //! Statements over the tables of `answers`, and what PostgreSQL 15 says to them.
 
+pub mod array_literals;
 pub mod bits;
 pub mod query_forms;
 pub mod numeric_types;
