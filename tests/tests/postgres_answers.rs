@@ -470,7 +470,10 @@ fn sums_of_whole_numbers_do_not_begin_again() -> Result<()> {
             "SELECT sum(a), sum(DISTINCT a), sum(a) FILTER (WHERE a > 1), sum(b - b) FROM n",
             "3|3|2|0",
         ),
-        ("SELECT sum(b), pg_typeof(sum(b)), pg_typeof(sum(a)) FROM n", "18446744073709551614|numeric|bigint"),
+        (
+            "SELECT sum(b), pg_typeof(sum(b)), pg_typeof(sum(a)) FROM n",
+            "18446744073709551614|numeric|bigint",
+        ),
         ("SELECT sum(a) FROM n WHERE a > 5", ""),
         ("SELECT a % 2, sum(a) FROM n GROUP BY 1 ORDER BY 1", "0|2\n1|1\n|"),
         (

@@ -284,7 +284,11 @@ fn no_digit_and_no_day_is_lost_without_a_word() -> Result<()> {
         &[
             ("INSERT INTO n (x) VALUES (1e-45)", "22003", "38 behind"),
             ("INSERT INTO n (x) VALUES (1e-45), (now() - now())", "22003", "38 behind"),
-            ("INSERT INTO n (x) VALUES ('1234567890123456789012345678901234567')", "22003", "36 digits"),
+            (
+                "INSERT INTO n (x) VALUES ('1234567890123456789012345678901234567')",
+                "22003",
+                "36 digits",
+            ),
             ("INSERT INTO n (f) VALUES ('1e400')", "22003", "double precision"),
             ("INSERT INTO n (d) VALUES ('infinity')", "22008", "infinity"),
             ("UPDATE n SET x = 1 WHERE nothing = 1", "42703", "column \"nothing\" does not exist"),

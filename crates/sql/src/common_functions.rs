@@ -8,9 +8,9 @@ use crate::rewrite::told_apart;
 use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
 use crate::{
-    array_sets, array_slices, bits, bytea, calendar, formatted, gapfill, generate_series, json_gathered,
-    jsonb_changed, jsonb_functions, jsonb_makers, jsonb_parts, like_patterns, markers, null_arrays,
-    numeric, prom, regexps, templates, text_search, ties, vectors,
+    array_sets, array_slices, bits, bytea, calendar, formatted, gapfill, generate_series,
+    json_gathered, jsonb_changed, jsonb_functions, jsonb_makers, jsonb_parts, like_patterns,
+    markers, null_arrays, numeric, prom, regexps, templates, text_search, ties, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
