@@ -489,6 +489,7 @@ impl Rewriter {
                 **expr = Expr::Nested(expr.clone());
             }
             Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
+                numerals::with_type(inner);
                 *expr = call(BIT_NOT, vec![(**inner).clone()]);
             }
             Expr::TypedString(typed) => {

@@ -28,7 +28,6 @@ const OF_ARGUMENTS: &[(&str, usize)] = &[
     ("min", 1),
     ("nth_value", 1),
     ("nullif", 2),
-    (crate::bits::BIT_NOT, 1),
     ("pg_typeof", 1),
     ("sum", 1),
 ];
