@@ -29,7 +29,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, InList, Placeholder, ScalarFunction, Sort,
+    AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunctionParams,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
@@ -172,17 +172,22 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_changed))
         }
         Expr::WindowFunction(mut called) => {
-            let mut is_changed = ordered(&mut called.params.order_by, schema);
-            for key in called.params.partition_by.iter_mut() {
-                if is_numeric(key, schema) {
-                    *key = KEY.call(vec![std::mem::take(key)]);
-                    is_changed = true;
-                }
-            }
+            let is_changed = windowed(&mut called.params, schema);
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
         _ => Ok(Transformed::no(expr)),
     }
+}
+
+/// Orders and partitions rows by the keys of numerics, which are equal where the numbers are; returns whether a key
+/// stands for another expression now.
+fn windowed(params: &mut WindowFunctionParams, schema: &DFSchema) -> bool {
+    let mut is_changed = ordered(&mut params.order_by, schema);
+    for key in params.partition_by.iter_mut().filter(|key| is_numeric(key, schema)) {
+        *key = KEY.call(vec![std::mem::take(key)]);
+        is_changed = true;
+    }
+    is_changed
 }
 
 /// The columns of a table that `table.*` names as a value.

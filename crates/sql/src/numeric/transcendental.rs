@@ -165,7 +165,7 @@ pub fn exp(number: &Numeric) -> Made {
     }
 }
 
-fn positive<'a>(number: &'a Numeric) -> Result<Option<&'a Decimal>, SqlError> {
+fn positive(number: &Numeric) -> Result<Option<&Decimal>, SqlError> {
     let refused =
         |what: &str| Err(SqlError::new("2201E", format!("cannot take logarithm of {what}")));
     match number {

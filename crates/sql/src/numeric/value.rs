@@ -317,7 +317,7 @@ impl Numeric {
     }
 
     /// The nearest `float8`.
-    pub fn to_f64(&self) -> f64 {
+    pub fn to_f64(self) -> f64 {
         match self {
             Numeric::Finite(decimal) => decimal.text().parse().unwrap_or(f64::NAN),
             Numeric::NaN => f64::NAN,
@@ -330,7 +330,7 @@ impl Numeric {
     ///
     /// # Errors
     /// When there is none, or none of 64 bits.
-    pub fn to_i64(&self) -> Result<i64, SqlError> {
+    pub fn to_i64(self) -> Result<i64, SqlError> {
         let refused =
             |word: &str| Err(SqlError::unsupported(format!("cannot convert {word} to bigint")));
         match self {

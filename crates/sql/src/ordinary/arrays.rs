@@ -75,18 +75,7 @@ fn scalars<'a>(
                 }
             })
         }
-        DataType::Decimal256(..) => {
-            let unfit = |text: &str| unfit(data_type, &Datum::Numeric(text.to_string()));
-            let all = values.map(|one| match one {
-                Datum::Null => Ok(None),
-                Datum::Numeric(text) => {
-                    let number = Numeric::parse(text).map_err(|_| unfit(text))?;
-                    Ok(Some(Ok(number)))
-                }
-                other => Err(unfit(&other.to_string())),
-            });
-            column(all.collect::<Result<Vec<_>>>()?.into_iter())
-        }
+        DataType::Decimal256(..) => numerics(data_type, values),
         DataType::Timestamp(_, zone) => {
             let builder = TimestampMicrosecondBuilder::with_capacity(count);
             let builder = builder.with_timezone_opt(zone.clone());
@@ -106,6 +95,17 @@ fn scalars<'a>(
             Datum::Text(one) | Datum::Jsonb(one) | Datum::Uuid(one) => one
         ),
     }
+}
+
+fn numerics<'a>(data_type: &DataType, values: impl Iterator<Item = &'a Datum>) -> Result<ArrayRef> {
+    let all = values.map(|one| match one {
+        Datum::Null => Ok(None),
+        Datum::Numeric(text) => {
+            Ok(Some(Ok(Numeric::parse(text).map_err(|_| unfit(data_type, one))?)))
+        }
+        other => Err(unfit(data_type, other)),
+    });
+    column(all.collect::<Result<Vec<_>>>()?.into_iter())
 }
 
 /// Intervals come from nanoseconds, so that they have no more.

@@ -41,9 +41,9 @@ use calls::{array_of_query, instant_of_seconds, renamed, rounded, width_as_inter
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function,
-    FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit, VisitMut, Visitor,
-    VisitorMut,
+    FunctionArguments, Ident, Interval, LimitClause, ObjectName, ObjectNamePart, Query, Select,
+    SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 use expressions::{array_type, instant, is_now, literal, numeral_of, only_argument};
 use gapfill::{place_arguments, place_bucket};
@@ -477,11 +477,7 @@ impl Rewriter {
             Expr::AnyOp { .. } | Expr::AllOp { .. } => self.any_of(expr),
             Expr::Case { .. } => case_of_jsonb(expr),
             Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => bind_tightly(expr),
-            Expr::Interval(interval) => {
-                if let (Some(text), None) = (literal(&interval.value), &interval.leading_field) {
-                    *interval.value = text_literal(interval_text(&text));
-                }
-            }
+            Expr::Interval(interval) => read_interval(interval),
             // The planner would put the sign before the text, of which it is the first part's alone.
             Expr::UnaryOp { op: UnaryOperator::Minus, expr }
                 if matches!(**expr, Expr::Interval(_)) =>
@@ -492,13 +488,7 @@ impl Rewriter {
                 numerals::with_type(inner);
                 *expr = call(BIT_NOT, vec![(**inner).clone()]);
             }
-            Expr::TypedString(typed) => {
-                let value = Box::new(Expr::Value(typed.value.clone()));
-                let data_type = typed.data_type.clone();
-                let (kind, array, format) = (CastKind::Cast, false, None);
-                *expr = Expr::Cast { kind, expr: value, data_type, array, format };
-                self.cast(expr)?;
-            }
+            Expr::TypedString(_) => self.typed_string(expr)?,
             Expr::CompoundFieldAccess { root, access_chain } => {
                 if let Some(slice) = array_slice(root, access_chain) {
                     *expr = slice;
@@ -530,6 +520,16 @@ impl Rewriter {
             *expr = changed;
         }
         in_other_words(expr)
+    }
+
+    /// `date '2024-01-01'` is a cast.
+    fn typed_string(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
+        let Expr::TypedString(typed) = &*expr else { return Ok(()) };
+        let value = Box::new(Expr::Value(typed.value.clone()));
+        let data_type = typed.data_type.clone();
+        let (kind, array, format) = (CastKind::Cast, false, None);
+        *expr = Expr::Cast { kind, expr: value, data_type, array, format };
+        self.cast(expr)
     }
 
     fn function(&mut self, function: &mut Function) -> Result<(), SqlError> {
@@ -702,6 +702,13 @@ impl Rewriter {
             return;
         }
         *expr = Expr::InList { expr: left.clone(), list, negated };
+    }
+}
+
+/// Writes the text of an interval without a unit as DataFusion reads it.
+fn read_interval(interval: &mut Interval) {
+    if let (Some(text), None) = (literal(&interval.value), &interval.leading_field) {
+        *interval.value = text_literal(interval_text(&text));
     }
 }
 

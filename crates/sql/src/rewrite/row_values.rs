@@ -337,7 +337,7 @@ fn found_value(row: &[Expr], subquery: &Query, negated: bool) -> Result<Expr, Sq
     if let SetExpr::Select(select) = &mut *made.body {
         for from in &mut select.from {
             if let TableFactor::Derived { subquery, .. } = &mut from.relation {
-                *subquery = Box::new(rows.clone());
+                **subquery = rows.clone();
             }
         }
     }

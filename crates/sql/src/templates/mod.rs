@@ -162,17 +162,7 @@ fn shown_by<'a>(values: &ArrayRef, zone: &'a Zone) -> Result<Shown<'a>> {
         DataType::Decimal256(..) => {
             let all = decimals(values)?;
             Box::new(move |row, template| {
-                let number = match Numeric::decode(all.value(row)) {
-                    Numeric::Finite(one) => one.units.to_i128().map(|units| (units, one.scale)),
-                    other => {
-                        return numbers::number(&Float(other.to_f64()), template).map(Some);
-                    }
-                };
-                let (units, scale) = number.ok_or_else(|| {
-                    SqlError::unsupported("to_char of a numeric of more than 38 digits")
-                })?;
-                let scale = i8::try_from(scale).unwrap_or(i8::MAX);
-                numbers::number(&Decimal { units, scale }, template).map(Some)
+                shown_numeric(&Numeric::decode(all.value(row)), template).map(Some)
             })
         }
         kind if kind.is_numeric() => {
@@ -184,6 +174,18 @@ fn shown_by<'a>(values: &ArrayRef, zone: &'a Zone) -> Result<Shown<'a>> {
         DataType::Null => Box::new(|_, _| Ok(None)),
         other => return Err(outside(unknown(other))),
     })
+}
+
+fn shown_numeric(number: &Numeric, template: &str) -> Result<String, SqlError> {
+    let Numeric::Finite(one) = number else {
+        return numbers::number(&Float(number.to_f64()), template);
+    };
+    let units = one
+        .units
+        .to_i128()
+        .ok_or_else(|| SqlError::unsupported("to_char of a numeric of more than 38 digits"))?;
+    let scale = i8::try_from(one.scale).unwrap_or(i8::MAX);
+    numbers::number(&Decimal { units, scale }, template)
 }
 
 fn unknown(of: &DataType) -> SqlError {
