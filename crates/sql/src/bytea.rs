@@ -149,8 +149,16 @@ fn texts(array: &ArrayRef) -> Result<StringViewArray> {
     Ok(cast(array, &DataType::Utf8View)?.as_string_view().clone())
 }
 
+/// Whether it is a type of bytes.
+pub fn is_bytes(ty: &DataType) -> bool {
+    matches!(ty, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+}
+
 /// A column of bytes; texts are read as such.
-fn bytes(array: &ArrayRef) -> Result<BinaryArray> {
+///
+/// # Errors
+/// When a text says none.
+pub fn bytes(array: &ArrayRef) -> Result<BinaryArray> {
     if matches!(array.data_type(), DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
     {
         return Ok(cast(array, &DataType::Binary)?.as_binary::<i32>().clone());

@@ -8,9 +8,10 @@ use crate::rewrite::told_apart;
 use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
 use crate::{
-    array_sets, array_slices, bits, bytea, calendar, formatted, gapfill, generate_series,
-    json_gathered, jsonb_changed, jsonb_functions, jsonb_makers, jsonb_parts, like_patterns,
-    markers, null_arrays, numeric, prom, regexps, templates, text_search, ties, vectors,
+    array_sets, array_slices, bits, bytea, bytea_parts, calendar, degrees, formatted, gapfill,
+    generate_series, identifiers, json_gathered, jsonb_changed, jsonb_functions, jsonb_makers,
+    jsonb_parts, like_patterns, markers, null_arrays, numeric, prom, regexps, templates,
+    text_search, ties, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -23,6 +24,8 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(prom::functions()).chain(jsonb_parts::functions());
     let all = all.chain(jsonb_makers::functions()).chain(markers::functions());
     let all = all.chain(templates::functions()).chain(calendar::functions());
+    let all = all.chain(bytea_parts::functions()).chain(degrees::functions());
+    let all = all.chain(identifiers::functions());
     let all = all.chain(bytea::functions()).chain(json_gathered::functions());
     let all = all.chain(jsonb_changed::functions());
     let all = all.chain(regexps::functions()).chain(of_few());
@@ -30,6 +33,7 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(numeric::scalar_functions());
     all.for_each(|function| context.register_udf(function));
     null_arrays::register(context);
+    bytea_parts::register(context);
 }
 
 /// Those that have no family.

@@ -321,6 +321,7 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_config(config)
         .with_runtime_env(runtime)
         .with_default_features()
+        .with_analyzer_rule(Arc::new(numeric::ImplicitCasts))
         .with_optimizer_rules(cancellation::cancellable(in_lists::optimizer_rules()))
         .with_query_planner(Arc::new(steps::Planner))
         .with_type_planner(Arc::new(PostgresTypes))

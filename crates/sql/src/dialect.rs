@@ -17,6 +17,9 @@ use std::cell::Cell;
 pub fn with_matchers(tokens: Vec<Token>) -> Vec<Token> {
     let mut made: Vec<Token> = Vec::with_capacity(tokens.len());
     for token in tokens {
+        if keyword(&token) == Some(Keyword::FROM) && begins_trim(&made) {
+            continue;
+        }
         let joined = match (made.last(), &token) {
             (Some(Token::Neq), Token::Eq) => Some("!=="),
             (Some(Token::Neq), Token::Tilde) => Some("!=~"),
@@ -35,6 +38,17 @@ pub fn with_matchers(tokens: Vec<Token>) -> Vec<Token> {
         }
     }
     made
+}
+
+/// Whether what comes next is all that `trim(` takes off, as in `trim(leading from x)`: the parser has no FROM there.
+fn begins_trim(tokens: &[Token]) -> bool {
+    let mut words = tokens.iter().rev().filter(|one| !matches!(one, Token::Whitespace(_)));
+    let last = words.next();
+    let is_side = |token: &Token| {
+        matches!(keyword(token), Some(Keyword::LEADING | Keyword::TRAILING | Keyword::BOTH))
+    };
+    let open = if last.is_some_and(is_side) { words.next() } else { last };
+    open == Some(&Token::LParen) && words.next().and_then(keyword) == Some(Keyword::TRIM)
 }
 
 /// How often parts that are read twice may stand in each other.

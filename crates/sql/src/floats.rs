@@ -1,7 +1,8 @@
 //! Where a float stands beside a `numeric` both are floats to PostgreSQL. The planner would take the
 //! float for a `numeric`, which has no place for what is very large, or very small.
 
-use crate::numeric::{NUMERIC, TO_NUMERIC, as_float};
+use crate::numeric::{NUMERIC, TO_NUMERIC, as_float, keyed};
+use crate::type_matching::{check_united, literals_as_numeric};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
@@ -67,23 +68,48 @@ fn as_numbers(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     Transformed::yes(both.map(|(side, ty)| as_number(side, ty, &wanted)).collect())
 }
 
+/// Values that are to be of one type, numbers of several types and literals beside a `numeric` among them.
+///
+/// # Errors
+/// 22P02 when a literal is no number.
+pub fn one_type(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
+    let read = literals_as_numeric(values, schema)?;
+    let numbers = as_numbers(read.data, schema);
+    Ok(Transformed { transformed: read.transformed || numbers.transformed, ..numbers })
+}
+
 /// Functions of values of which one is the answer.
 pub const ONE_OF_SEVERAL: &[&str] = &["coalesce", "greatest", "least", "nullif"];
 
 /// The same of the answers of a `CASE`, and of what it compares.
-pub fn case_of_floats(case: Case, schema: &DFSchema) -> Transformed<Expr> {
+///
+/// # Errors
+/// 22P02 when a literal is no number.
+pub fn case_of_floats(case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Case { expr, when_then_expr, else_expr } = case;
     let count = when_then_expr.len();
     let (whens, thens): (Vec<_>, Vec<_>) = when_then_expr.into_iter().unzip();
     let answers = thens.into_iter().chain(else_expr).map(|one| *one).collect();
-    let answers = as_numbers(answers, schema);
+    let answers = one_type(answers, schema)?;
     let asked = match expr {
         Some(expr) => {
             let sides = [*expr].into_iter().chain(whens.into_iter().map(|one| *one)).collect();
-            as_floats(sides, schema).update_data(|mut sides| {
-                let whens = sides.split_off(1);
-                (sides.pop().map(Box::new), whens)
-            })
+            let read = literals_as_numeric(sides, schema)?;
+            let is_read = read.transformed;
+            let floats = as_floats(read.data, schema);
+            let is_floats = floats.transformed;
+            let is_keyed = !is_floats
+                && floats.data.iter().any(|one| one.get_type(schema).is_ok_and(|ty| ty == NUMERIC));
+            let asked = match is_keyed {
+                true => floats.data.into_iter().map(|one| keyed(one, schema)).collect(),
+                false => floats.data,
+            };
+            Transformed::new_transformed(asked, is_read || is_keyed || is_floats).update_data(
+                |mut sides| {
+                    let whens = sides.split_off(1);
+                    (sides.pop().map(Box::new), whens)
+                },
+            )
         }
         None => Transformed::no((None, whens.into_iter().map(|one| *one).collect())),
     };
@@ -92,7 +118,7 @@ pub fn case_of_floats(case: Case, schema: &DFSchema) -> Transformed<Expr> {
     let else_expr = thens.split_off(count).pop().map(Box::new);
     let both = whens.into_iter().zip(thens).map(|(when, then)| (Box::new(when), Box::new(then)));
     let made = Case { expr, when_then_expr: both.collect(), else_expr };
-    Transformed::new_transformed(Expr::Case(made), is_changed)
+    Ok(Transformed::new_transformed(Expr::Case(made), is_changed))
 }
 
 /// The same of a value that is looked for among those of a query.
@@ -117,6 +143,7 @@ pub fn among_floats(found: InSubquery, schema: &DFSchema) -> Result<Transformed<
 /// The same of columns that several queries have together.
 pub fn united(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Union(union) = node else { return Ok(Transformed::no(node)) };
+    check_united(&union.inputs)?;
     let types = |at: usize| {
         union.inputs.iter().filter_map(move |one| {
             one.schema().fields().get(at).map(|field| field.data_type().clone())

@@ -1,6 +1,7 @@
 //! Texts that are times, as PostgreSQL reads them (<https://www.postgresql.org/docs/15/datatype-datetime.html>):
 //! those of ISO 8601, with or without seconds, and a zone that says how far from UTC it is.
 
+use crate::error::SqlError;
 use crate::zones::Zone;
 use jiff::civil::{Date, DateTime, Time};
 
@@ -53,6 +54,40 @@ fn moment(text: &str) -> Option<(i64, i64)> {
     let clock = whole.checked_add(micros)?;
     let zone = zone.trim();
     Some((clock, offset_of(zone).or_else(|| offset_by_name(zone, clock))?))
+}
+
+/// The error of a text that is no time: a field that is too large, or a text that has no such fields.
+pub fn wrong_time(text: &str, type_name: &str) -> SqlError {
+    let is_field = |one: &str| {
+        let digits = one.split('.').next().unwrap_or_default();
+        (1..=4).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let trimmed = text.trim();
+    let end = trimmed.find(['T', 't', ' ']).unwrap_or(trimmed.len());
+    let (day, clock) = match trimmed.split_at(end) {
+        (clock, "") if !clock.contains('-') => ("", clock),
+        (day, clock) => (day, clock.trim_start_matches(['T', 't', ' '])),
+    };
+    let zone_start = clock.find(|one: char| !one.is_ascii_digit() && !":.".contains(one));
+    let (clock, zone) = clock.split_at(zone_start.unwrap_or(clock.len()));
+    let is_day = day.is_empty() || day.split('-').count() == 3 && day.split('-').all(is_field);
+    let count = clock.split(':').count();
+    let is_clock = clock.is_empty() || (2..=3).contains(&count) && clock.split(':').all(is_field);
+    let has_fields = is_day && is_clock && !(day.is_empty() && clock.is_empty());
+    let is_shift = zone.starts_with(['+', '-'])
+        && zone.len() <= 3
+        && zone[1..].bytes().all(|byte| byte.is_ascii_digit());
+    match zone.is_empty() {
+        true if has_fields => {
+            SqlError::new("22008", format!("date/time field value out of range: \"{text}\""))
+        }
+        false if has_fields && is_shift => {
+            SqlError::new("22009", format!("time zone displacement out of range: \"{text}\""))
+        }
+        _ => {
+            SqlError::new("22007", format!("invalid input syntax for type {type_name}: \"{text}\""))
+        }
+    }
 }
 
 fn date_of(text: &str) -> Option<Date> {

@@ -8,10 +8,10 @@
 //! A statement that is asleep takes no place, whatever else its connection does.
 
 use crate::catalog::functions::Facts;
+use crate::degrees::as_float8;
 use crate::statement_scope::with_current;
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array as _, AsArray as _, StringViewArray};
-use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::async_udf::{AsyncScalarUDF, AsyncScalarUDFImpl};
@@ -148,7 +148,7 @@ impl ScalarUDFImpl for Sleep {
 impl AsyncScalarUDFImpl for Sleep {
     async fn invoke_async_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
-        let seconds = cast(&args.args[0].to_array(rows)?, &DataType::Float64)?;
+        let seconds = as_float8(&args.args[0].to_array(rows)?)?;
         let seconds = seconds.as_primitive::<Float64Type>().clone();
         let state = with_current(|scope| scope.sleep.clone());
         let leaving = state.filter(|state| state.is_serial.load(Ordering::Relaxed));

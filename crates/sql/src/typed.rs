@@ -7,7 +7,7 @@ use crate::bounded::{bounded, planned_growth};
 use crate::checked_floats;
 use crate::error::SqlError;
 use crate::floats::{
-    ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, united,
+    ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, one_type, united,
 };
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
@@ -21,8 +21,13 @@ use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::tables::ZONE;
-use crate::{bytea, checked, extremes, interval_text, patterns, shown};
-use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, StringViewArray};
+use crate::type_matching::{
+    check_cast, check_common, check_literal, check_operator, check_read_as, literals_as_boolean,
+    literals_as_numeric,
+};
+use crate::uuids::UUID_IN;
+use crate::{bytea, checked, extremes, interval_text, jsonb_casts, patterns, shown};
+use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
@@ -130,7 +135,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let BinaryExpr { left, op, right } = binary;
             let sides = vec![*left, *right];
             check_compared(&sides, op, schema)?;
-            Ok(compared(sides, schema).update_data(|sides| {
+            Ok(compared(sides, schema)?.update_data(|sides| {
                 let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
                 Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
             }))
@@ -139,8 +144,15 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             patterns::as_call(expr)
         }
         Expr::InList(_) | Expr::Between(_) => change_several(expr, schema),
-        Expr::ScalarFunction(called) => Ok(change_call(called, schema)),
-        Expr::Case(case) => Ok(case_of_floats(case, schema)),
+        Expr::ScalarFunction(called) => {
+            check_call(&called, schema)?;
+            change_call(called, schema)
+        }
+        Expr::Case(case) => {
+            let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
+            check_common("CASE", case.else_expr.as_deref().into_iter().chain(branches), schema)?;
+            case_of_floats(case, schema)
+        }
         Expr::InSubquery(found) => {
             among_by_key(found, schema)?.transform_data(|found| among_floats(found, schema))
         }
@@ -155,18 +167,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(NEGATED.call(vec![*inner])))
         }
         Expr::IsNull(_) | Expr::IsNotNull(_) => Ok(of_row(expr, schema)),
-        Expr::BinaryExpr(ref binary) if let Some(call) = checked::call(binary, schema) => {
-            Ok(Transformed::yes(call))
-        }
-        Expr::BinaryExpr(ref binary) if let Some(call) = numeric_call(binary, schema) => {
-            Ok(Transformed::yes(call))
-        }
-        Expr::BinaryExpr(ref binary)
-            if binary.op.is_numerical_operators() && is_float(&expr, schema) =>
-        {
-            let call = checked_floats::call(binary);
-            Ok(Transformed::yes(call.unwrap_or_else(|| NUMBER.call(vec![expr]))))
-        }
+        Expr::BinaryExpr(_) => Ok(change_arithmetic(expr, schema)),
         Expr::AggregateFunction(mut called) => {
             let is_changed = aggregated(&mut called, schema);
             Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_changed))
@@ -188,6 +189,31 @@ fn windowed(params: &mut WindowFunctionParams, schema: &DFSchema) -> bool {
         is_changed = true;
     }
     is_changed
+}
+
+/// Operators of numbers and dates.
+fn change_arithmetic(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::BinaryExpr(binary) = &expr else { return Transformed::no(expr) };
+    // Days are an `integer`.
+    if is_days(binary, schema) {
+        let field = Arc::new(Field::new("", DataType::Int32, true));
+        return Transformed::yes(Expr::Cast(Cast { expr: Box::new(expr), field }));
+    }
+    let call = checked::call(binary, schema).or_else(|| numeric_call(binary, schema));
+    if let Some(call) = call {
+        return Transformed::yes(call);
+    }
+    if binary.op.is_numerical_operators() && is_float(&expr, schema) {
+        let call = checked_floats::call(binary);
+        return Transformed::yes(call.unwrap_or_else(|| NUMBER.call(vec![expr])));
+    }
+    Transformed::no(expr)
+}
+
+/// Whether it is what lies between two dates.
+fn is_days(binary: &BinaryExpr, schema: &DFSchema) -> bool {
+    let is_date = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Date32));
+    binary.op == Operator::Minus && is_date(&binary.left) && is_date(&binary.right)
 }
 
 /// The columns of a table that `table.*` names as a value.
@@ -215,8 +241,8 @@ fn of_row(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
-    match (called.func.name(), called.args.as_slice()) {
+fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match (called.func.name(), called.args.as_slice()) {
         // A day is an instant to it: its beginning.
         ("date_trunc", [_, day]) if matches!(day.get_type(schema), Ok(DataType::Date32)) => {
             let instant = DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into()));
@@ -233,6 +259,14 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Exp
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
         ("round", [one]) if is_float(one, schema) => Transformed::yes(EVEN.call(called.args)),
+        ("nullif", [_, _]) if has_open_numeric(&called.args, schema) => {
+            called.args = literals_as_numeric(std::mem::take(&mut called.args), schema)?.data;
+            return change_call(called, schema);
+        }
+        ("array_to_string", [list, ..]) if is_shown_list(list, schema) => {
+            called.args[0] = SHOWN_LIST.call(vec![std::mem::take(&mut called.args[0])]);
+            Transformed::yes(Expr::ScalarFunction(called))
+        }
         ("nullif", args) if let Some(case) = null_if_equal(args, schema) => {
             Transformed::yes(Expr::Case(case))
         }
@@ -246,8 +280,12 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Exp
             called.args = std::mem::take(&mut called.args).into_iter().map(text).collect();
             Transformed::yes(Expr::ScalarFunction(called))
         }
-        (name, _) if ONE_OF_SEVERAL.contains(&name) => {
-            as_floats(std::mem::take(&mut called.args), schema).update_data(|args| {
+        ("nullif", _) => as_floats(std::mem::take(&mut called.args), schema).update_data(|args| {
+            called.args = args;
+            Expr::ScalarFunction(called)
+        }),
+        (name, _) if ONE_OF_SEVERAL.contains(&name) || name == "make_array" => {
+            one_type(std::mem::take(&mut called.args), schema)?.update_data(|args| {
                 called.args = args;
                 Expr::ScalarFunction(called)
             })
@@ -257,6 +295,32 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Exp
             Transformed::yes(Arc::new(bounded(called.func, growth)).call(called.args))
         }
         _ => Transformed::no(Expr::ScalarFunction(called)),
+    })
+}
+
+/// Whether a `numeric` stands beside a literal in quotes.
+fn has_open_numeric(args: &[Expr], schema: &DFSchema) -> bool {
+    let is_open = |one: &Expr| matches!(one, Expr::Literal(value, _) if value.try_as_str().flatten().is_some());
+    args.iter().any(is_open)
+        && args.iter().any(|one| one.get_type(schema).is_ok_and(|ty| ty.is_decimal()))
+}
+
+/// Whether the elements of a list have texts of their own in PostgreSQL.
+fn is_shown_list(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::List(of)) if is_shown_type(of.data_type()))
+}
+
+/// Checks the types of a call that its signature says nothing of.
+fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
+    match (called.func.name(), called.args.as_slice()) {
+        (name @ ("coalesce" | "greatest" | "least"), args) => {
+            check_common(&name.to_ascii_uppercase(), args.iter(), schema)
+        }
+        ("make_array", args) => check_common("ARRAY", args.iter(), schema),
+        (UUID_IN, [value]) => check_read_as(value, "uuid", schema),
+        (JSONB_IN, [value]) => check_read_as(value, "jsonb", schema),
+        (bytea::BYTEA_IN, [value]) => check_read_as(value, "bytea", schema),
+        _ => Ok(()),
     }
 }
 
@@ -306,9 +370,11 @@ const AS_TEXTS: &[&str] = &["concat", "concat_ws"];
 
 /// Whether a value has a text of its own in PostgreSQL.
 fn is_shown(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|ty| {
-        ty.is_decimal() || ty.is_floating() || ty == DataType::Boolean || ty.is_temporal()
-    })
+    expr.get_type(schema).is_ok_and(|ty| is_shown_type(&ty))
+}
+
+fn is_shown_type(ty: &DataType) -> bool {
+    ty.is_decimal() || ty.is_floating() || *ty == DataType::Boolean || ty.is_temporal()
 }
 
 fn is_numeric(expr: &Expr, schema: &DFSchema) -> bool {
@@ -331,7 +397,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::InList(InList { expr, list, negated }) => {
             let sides: Vec<Expr> = [*expr].into_iter().chain(list).collect();
             check_compared(&sides, Operator::Eq, schema)?;
-            compared(sides, schema).update_data(|mut sides| {
+            compared(sides, schema)?.update_data(|mut sides| {
                 let list = sides.split_off(1);
                 let expr = sides.pop().expect("the first is there");
                 Expr::InList(InList { expr: Box::new(expr), list, negated })
@@ -340,7 +406,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Between(Between { expr, negated, low, high }) => {
             let sides = vec![*expr, *low, *high];
             check_compared(&sides, Operator::GtEq, schema)?;
-            compared(sides, schema).update_data(|sides| {
+            compared(sides, schema)?.update_data(|sides| {
                 let [expr, low, high] = <[Expr; 3]>::try_from(sides).expect("three came");
                 let (low, high) = (Box::new(low), Box::new(high));
                 Expr::Between(Between { expr: Box::new(expr), negated, low, high })
@@ -353,6 +419,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 /// That a parameter, of which a client said that it is a number, is not compared with a time, and none of bytes with a
 /// `jsonb`.
 fn check_compared(sides: &[Expr], op: Operator, schema: &DFSchema) -> Result<()> {
+    check_operator(sides, &op.to_string(), schema)?;
     let is_number = |ty: &DataType| ty.is_numeric() || *ty == DataType::Boolean;
     let is_time =
         |ty: &DataType| matches!(ty, DataType::Timestamp(..) | DataType::Date32) || is_interval(ty);
@@ -417,27 +484,27 @@ fn parameter_as_uuid(side: Expr) -> Expr {
 
 /// What is compared with each other: intervals by what they are worth, texts with times as times, with
 /// bytes as bytes, with `jsonb` as `jsonb`.
-fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
     let is_known = |side: &&Expr| !matches!(side, Expr::Placeholder(_));
     if sides.iter().filter(is_known).any(|side| is_jsonb(side, schema).unwrap_or(false)) {
-        return Transformed::yes(sides.into_iter().map(as_jsonb).collect());
+        return Ok(Transformed::yes(sides.into_iter().map(as_jsonb).collect()));
     }
     if sides.iter().filter(is_known).any(|side| is_uuid(side, schema)) {
-        return Transformed::yes(sides.into_iter().map(parameter_as_uuid).collect());
+        return Ok(Transformed::yes(sides.into_iter().map(parameter_as_uuid).collect()));
     }
     let types: Vec<Option<DataType>> =
         sides.iter().map(|side| side.get_type(schema).ok()).collect();
     let of = |wanted: fn(&DataType) -> bool| types.iter().flatten().find(|one| wanted(one));
     if of(is_interval).is_some() {
         let worths = sides.into_iter().map(|side| WORTH.call(vec![as_interval(side)]));
-        return Transformed::yes(worths.collect());
+        return Ok(Transformed::yes(worths.collect()));
     }
     if of(|one| matches!(one, DataType::Binary)).is_some() {
         let read = |(side, ty): (Expr, &Option<DataType>)| match ty {
             Some(ty) if ty.is_string() => bytea::READ.call(vec![side]),
             _ => side,
         };
-        return Transformed::yes(sides.into_iter().zip(&types).map(read).collect());
+        return Ok(Transformed::yes(sides.into_iter().zip(&types).map(read).collect()));
     }
     if let Some(time) = of(|one| matches!(one, DataType::Timestamp(..))) {
         let mut is_changed = false;
@@ -449,13 +516,19 @@ fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
             None => side,
         };
         let sides: Vec<Expr> = sides.into_iter().map(read).collect();
-        return Transformed::new_transformed(sides, is_changed);
+        return Ok(Transformed::new_transformed(sides, is_changed));
     }
+    let truths = literals_as_boolean(sides, schema)?;
+    if truths.transformed {
+        return Ok(truths);
+    }
+    let sides = literals_as_numeric(truths.data, schema)?.data;
+    let is_decimal = sides.iter().any(|side| is_numeric(side, schema));
     let floats = as_floats(sides, schema);
-    if floats.transformed || of(|one| *one == NUMERIC).is_none() {
-        return floats;
+    if floats.transformed || !is_decimal {
+        return Ok(floats);
     }
-    Transformed::yes(floats.data.into_iter().map(|side| keyed(side, schema)).collect())
+    Ok(Transformed::yes(floats.data.into_iter().map(|side| keyed(side, schema)).collect()))
 }
 
 fn interval() -> Arc<Field> {
@@ -520,6 +593,14 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let shown = TEXT.call(vec![(**inner).clone()]);
         let cast = Cast { expr: Box::new(shown), field: field.clone() };
         return Ok(Transformed::yes(Expr::Cast(cast)));
+    }
+    check_cast(inner, field.data_type(), schema)?;
+    check_literal(inner, field.data_type())?;
+    if is_jsonb(inner, schema).unwrap_or(false)
+        && let Some(cast) = jsonb_casts::cast_to(field.data_type())
+    {
+        let made = Box::new(cast.call(vec![(**inner).clone()]));
+        return Ok(Transformed::yes(Expr::Cast(Cast { expr: made, field: field.clone() })));
     }
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
@@ -594,21 +675,32 @@ static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 });
 
 /// The same, with booleans as clients see them.
-static SHOWN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+static SHOWN: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| of_one("pg_shown", |_| DataType::Utf8View, client_texts));
+
+/// The same of the elements of lists.
+static SHOWN_LIST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     of_one(
-        "pg_shown",
-        |_| DataType::Utf8View,
+        "pg_shown_list",
+        |_| DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true))),
         |array| {
-            if let Some(all) = array.as_boolean_opt() {
-                let word = |one: bool| if one { "t" } else { "f" };
-                let texts = all.iter().map(|one| one.map(word)).collect::<StringViewArray>();
-                return Ok(Arc::new(texts));
-            }
-            let shown = shown::column(array).unwrap_or_else(|| array.clone());
-            Ok(cast(&shown, &DataType::Utf8View)?)
+            let field = Arc::new(Field::new_list_field(DataType::Utf8View, true));
+            let (_, offsets, values, nulls) = array.as_list::<i32>().clone().into_parts();
+            let texts = client_texts(&values)?;
+            Ok(Arc::new(ListArray::try_new(field, offsets, texts, nulls)?))
         },
     )
 });
+
+fn client_texts(array: &ArrayRef) -> Result<ArrayRef> {
+    if let Some(all) = array.as_boolean_opt() {
+        let word = |one: bool| if one { "t" } else { "f" };
+        let texts = all.iter().map(|one| one.map(word)).collect::<StringViewArray>();
+        return Ok(Arc::new(texts));
+    }
+    let shown = shown::column(array).unwrap_or_else(|| array.clone());
+    Ok(cast(&shown, &DataType::Utf8View)?)
+}
 
 fn of_one(
     name: &'static str,

@@ -8,7 +8,7 @@ mod making;
 
 use crate::error::SqlError;
 use crate::function::function;
-use crate::instants::{clock_of, instant_of};
+use crate::instants::{clock_of, instant_of, wrong_time};
 use crate::intervals::INTERVAL;
 use crate::shown::{self, Length};
 use crate::tables::ZONE;
@@ -68,10 +68,7 @@ fn micros(array: &ArrayRef, zone: Option<&str>) -> Result<TimestampMicrosecondAr
         let read = if zone.is_some() { instant_of } else { clock_of };
         let mut out = TimestampMicrosecondBuilder::with_capacity(array.len());
         for text in &texts(array)? {
-            let wrong = |text: &str| {
-                let words = format!("invalid input syntax for type timestamp: \"{text}\"");
-                outside(SqlError::new("22007", words))
-            };
+            let wrong = |text: &str| outside(wrong_time(text, "timestamp"));
             out.append_option(text.map(|text| read(text).ok_or_else(|| wrong(text))).transpose()?);
         }
         return Ok(out.finish());

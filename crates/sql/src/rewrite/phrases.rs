@@ -1,6 +1,7 @@
 //! Phrases that people type to PostgreSQL and that are calls of functions here: `extract(..)`,
 //! `AT TIME ZONE`, `SIMILAR TO`, `json_agg`, percentiles of several shares.
 
+use super::JSONB_IN;
 use super::arithmetic::calculated;
 use super::expressions::{arguments, call, cast, is_named, literal, text_literal};
 use super::hypothetical::hypothetical;
@@ -9,13 +10,14 @@ use super::toolkit;
 use crate::array_sets::OVERLAPS;
 use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE, TRUNC_INTERVAL};
 use crate::error::SqlError;
+use crate::identifiers::STRIP_NULLS;
 use crate::json_gathered::{ARRAY_OF, OBJECT_OF};
 use crate::regexps::{SIMILAR, similar};
 use crate::templates::TIMESTAMP_BY;
 use crate::toolkit::MODE;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, TimezoneInfo, Value, ValueWithSpan,
+    FunctionArguments, TimezoneInfo, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
 };
 
 /// A phrase in other words, if it is one.
@@ -31,6 +33,9 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
         // DataFusion compares the part with the text at each character.
         Expr::Position { expr, r#in } => {
             Some(call("strpos", vec![(**r#in).clone(), (**expr).clone()]))
+        }
+        Expr::UnaryOp { op: UnaryOperator::PGAbs, expr } => {
+            Some(call("abs", vec![(**expr).clone()]))
         }
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call(TIMEZONE, vec![(**time_zone).clone(), (**timestamp).clone()]))
@@ -61,6 +66,27 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
             let found = call("regexp_match", vec![(**expr).clone(), (**pattern).clone()]);
             let first = Expr::Value(Value::Number("1".into(), false).into());
             Some(call("array_element", vec![found, first]))
+        }
+        // Of bytes, and of texts.
+        Expr::Substring { expr, substring_from, substring_for, .. } => {
+            let one = || Expr::Value(Value::Number("1".into(), false).into());
+            let from = substring_from.as_ref().map_or_else(one, |from| (**from).clone());
+            let count = substring_for.as_ref().map(|count| (**count).clone());
+            Some(call("substr", [(**expr).clone(), from].into_iter().chain(count).collect()))
+        }
+        Expr::Trim { expr, trim_where, trim_what, trim_characters: None } => {
+            let name = match trim_where {
+                Some(TrimWhereField::Leading) => "ltrim",
+                Some(TrimWhereField::Trailing) => "rtrim",
+                Some(TrimWhereField::Both) | None => "btrim",
+            };
+            let characters = trim_what.as_ref().map(|one| (**one).clone());
+            Some(call(name, [(**expr).clone()].into_iter().chain(characters).collect()))
+        }
+        Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+            let args = [(**expr).clone(), (**overlay_what).clone(), (**overlay_from).clone()];
+            let count = overlay_for.as_ref().map(|count| (**count).clone());
+            Some(call("overlay", args.into_iter().chain(count).collect()))
         }
         Expr::Identifier(ident) if ident.quote_style.is_none() => word(&ident.value),
         Expr::Function(function) => called(function)?,
@@ -132,6 +158,18 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
             let quoted = call("quote_literal", vec![(*value).clone()]);
             Some(call("coalesce", vec![quoted, text_literal("NULL".into())]))
         }
+        [value] if is("json_strip_nulls") || is("jsonb_strip_nulls") => {
+            let value = call(JSONB_IN, vec![(*value).clone()]);
+            Some(call(JSONB_IN, vec![call(STRIP_NULLS, vec![value])]))
+        }
+        [Expr::Function(row)] if is("row_to_json") && is_named(&row.name, "row") => {
+            arguments(row).map(|fields| object_of_fields(&fields))
+        }
+        [Expr::Tuple(fields)] if is("row_to_json") => {
+            Some(object_of_fields(&fields.iter().collect::<Vec<_>>()))
+        }
+        [value] if is("row_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
+        [value] if is("date") => Some(cast((*value).clone(), SqlType::Date)),
         [value] if is("to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
         [value] if is("array_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
         [value] if is("json_typeof") => Some(call("jsonb_typeof", vec![(*value).clone()])),
@@ -149,6 +187,13 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [] | [_] if is("localtimestamp") => Some(clock_now()),
         _ => None,
     })
+}
+
+/// The object of a row, whose fields have no names.
+fn object_of_fields(fields: &[&Expr]) -> Expr {
+    let member =
+        |(at, field): (usize, &&Expr)| [text_literal(format!("f{}", at + 1)), (**field).clone()];
+    call("jsonb_build_object", fields.iter().enumerate().flat_map(member).collect())
 }
 
 /// Calls about arrays, and about NULL among values.

@@ -2,6 +2,7 @@
 
 pub mod array_literals;
 pub mod bits;
+pub mod implicit_casts;
 pub mod query_forms;
 pub mod numeric_types;
 
