@@ -24,7 +24,20 @@ pub fn clock_of(text: &str) -> Option<i64> {
 
 /// The time of day that a text is, in microseconds since midnight; none when it is no such text.
 pub fn time_of_day(text: &str) -> Option<i64> {
-    let (time, micros) = time_of(text.trim())?;
+    let text = text.trim().to_ascii_lowercase();
+    let half = ["am", "pm"].into_iter().find(|one| text.ends_with(one));
+    let clock = half.and_then(|half| text.strip_suffix(half)).unwrap_or(&text).trim_end();
+    if half.is_none() && clock == "24:00" || clock == "24:00:00" {
+        return Some(24 * 3600 * MICROS);
+    }
+    let (time, micros) = time_of(clock)?;
+    let is_wrong = half.is_some() && !(1..=12).contains(&time.hour());
+    let time = match (half, time.hour()) {
+        _ if is_wrong => return None,
+        (Some("am"), 12) => Time::new(0, time.minute(), time.second(), 0).ok()?,
+        (Some("pm"), hour @ 1..12) => Time::new(hour + 12, time.minute(), time.second(), 0).ok()?,
+        _ => time,
+    };
     let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60;
     Some((seconds + i64::from(time.second())) * MICROS + micros)
 }

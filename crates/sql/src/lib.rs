@@ -152,3 +152,5 @@ pub use ready::Statement;
 pub use rewrite::{
     JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, array_of, interval_text, is_oids_parameter,
 };
+pub use type_matching::is_float_out_of_range;
+pub use uuids::uuid_of;

@@ -3,6 +3,7 @@
 use crate::array_sets::contains_all;
 use crate::bits;
 use crate::bytea;
+use crate::floats::common_number;
 use crate::interval_products::{product, quotient};
 use crate::jsonb_changed::delete_path;
 use crate::jsonb_functions::{
@@ -74,7 +75,7 @@ impl ExprPlanner for JsonbOperators {
                     let joined = texts::JOINED.call(vec![expr.left, expr.right]);
                     return Ok(PlannerResult::Planned(joined));
                 }
-                None => return Ok(PlannerResult::Original(expr)),
+                None => return Ok(PlannerResult::Original(with_one_number(expr, schema))),
             },
             _ => {
                 return match bits::resolve(&expr, schema)? {
@@ -198,6 +199,35 @@ fn with_arrays(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         _ => {}
     }
     expr
+}
+
+/// An array of numbers and a number, or another array, of which both have the same type.
+fn with_one_number(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let of = |side: &Expr| match side.get_type(schema) {
+        Ok(DataType::List(of)) => Some((true, of.data_type().clone())),
+        Ok(ty) => Some((false, ty)),
+        Err(_) => None,
+    };
+    let short = |side: Expr| match &side {
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => match i32::try_from(*number) {
+            Ok(number) => Expr::Literal(ScalarValue::Int32(Some(number)), None),
+            Err(_) => side,
+        },
+        _ => side,
+    };
+    let RawBinaryExpr { op, left, right } = expr;
+    let (left, right) = (short(left), short(right));
+    let made = |left, right| RawBinaryExpr { op: op.clone(), left, right };
+    let (Some((left_is_list, one)), Some((right_is_list, other))) = (of(&left), of(&right)) else {
+        return made(left, right);
+    };
+    let Some(common) = common_number(&[one, other]) else { return made(left, right) };
+    let wanted = |is_list: bool| match is_list {
+        true => DataType::List(Arc::new(Field::new_list_field(common.clone(), true))),
+        false => common.clone(),
+    };
+    let cast = |side: Expr, is_list: bool| numeric::exact_cast(&wanted(is_list)).call(vec![side]);
+    made(cast(left, left_is_list), cast(right, right_is_list))
 }
 
 /// What `||` puts together.

@@ -1,10 +1,10 @@
 //! `strpos`, `btrim`, `ltrim` and `rtrim` in linear time: those of DataFusion take the product of the sizes of
-//! both arguments.
+//! both arguments. `upper` and `lower` of single characters.
 
 use crate::cancellation;
 use crate::function::function;
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Int32Builder, StringViewBuilder,
+    Array as _, ArrayRef, AsArray as _, Int32Builder, StringViewArray, StringViewBuilder,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -26,8 +26,28 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
         trimming("btrim", true, true),
         trimming("ltrim", true, false),
         trimming("rtrim", false, true),
+        in_case("upper", |one| only(one.to_uppercase())),
+        in_case("lower", |one| only(one.to_lowercase())),
     ]
     .into_iter()
+}
+
+/// The one character of several; none of more.
+fn only(mut all: impl Iterator<Item = char>) -> Option<char> {
+    all.next().filter(|_| all.next().is_none())
+}
+
+/// A function of characters: those that would become several stay what they are, as in PostgreSQL.
+fn in_case(name: &'static str, of: fn(char) -> Option<char>) -> ScalarUDF {
+    let work = move |args: &[ArrayRef], _: usize| {
+        let texts = cast(&args[0], &DataType::Utf8View)?;
+        let changed =
+            |text: &str| -> String { text.chars().map(|one| of(one).unwrap_or(one)).collect() };
+        let made: StringViewArray =
+            texts.as_string_view().iter().map(|one| one.map(changed)).collect();
+        Ok(std::sync::Arc::new(made) as ArrayRef)
+    };
+    function(name, Signature::string(1, Volatility::Immutable), |_| DataType::Utf8View, work)
 }
 
 /// `strpos(text, part)`: the character at which the part begins, counted from 1; 0 if it is not there.

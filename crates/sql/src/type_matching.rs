@@ -3,11 +3,11 @@
 
 use crate::catalog::types::{of_arrow, type_name};
 use crate::error::SqlError;
-use crate::instants::wrong_time;
+use crate::instants::{time_of_day, wrong_time};
 use crate::jsonb_functions::{JSONB, TYPE_KEY};
 use crate::numeric::numeric_value;
 use crate::uuids::UUID_IN;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Placeholder};
@@ -196,6 +196,15 @@ pub fn check_operator(sides: &[Expr], op: &str, schema: &DFSchema) -> Result<()>
     Ok(())
 }
 
+/// A text between quotes as a time of day, if it is one.
+pub fn literal_clock(expr: &Expr, wanted: &DataType) -> Option<Expr> {
+    let (Expr::Literal(value, _), DataType::Time64(TimeUnit::Microsecond)) = (expr, wanted) else {
+        return None;
+    };
+    let micros = time_of_day(value.try_as_str().flatten()?)?;
+    Some(Expr::Literal(ScalarValue::Time64Microsecond(Some(micros)), None))
+}
+
 /// Reads a literal that is cast to a float or a time, of which arrow would make another value or another error.
 ///
 /// # Errors
@@ -217,6 +226,11 @@ pub fn check_literal(inner: &Expr, to: &DataType) -> Result<()> {
         _ => return Ok(()),
     };
     Err(DataFusionError::External(Box::new(error)))
+}
+
+/// Whether a text of a number is none that a `float8` has room for.
+pub fn is_float_out_of_range(text: &str) -> bool {
+    is_out_of_range(text, &DataType::Float64)
 }
 
 /// Whether a number of finite digits is infinite as a float, or zero though one of its digits is not.

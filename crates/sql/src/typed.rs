@@ -13,6 +13,7 @@ use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_functions::{TYPE_KEY, call};
+use crate::null_arrays::{LIST_KEY, is_numeric_list};
 use crate::numeric::{
     KEY, NEGATED, NUMERIC, TO_FLOAT, TO_NUMERIC, TO_WHOLE, among_by_key, distinct_by_key,
     grouped_by_key, joined_by_key, keyed, null_if_equal, numeric_call,
@@ -22,8 +23,8 @@ use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::tables::ZONE;
 use crate::type_matching::{
-    check_cast, check_common, check_literal, check_operator, check_read_as, literals_as_boolean,
-    literals_as_numeric,
+    check_cast, check_common, check_literal, check_operator, check_read_as, literal_clock,
+    literals_as_boolean, literals_as_numeric,
 };
 use crate::uuids::UUID_IN;
 use crate::{bytea, checked, extremes, interval_text, jsonb_casts, patterns, shown};
@@ -495,6 +496,13 @@ fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>
     let types: Vec<Option<DataType>> =
         sides.iter().map(|side| side.get_type(schema).ok()).collect();
     let of = |wanted: fn(&DataType) -> bool| types.iter().flatten().find(|one| wanted(one));
+    if of(is_numeric_list).is_some() {
+        let key = |(side, ty): (Expr, &Option<DataType>)| match ty {
+            Some(ty) if is_numeric_list(ty) => LIST_KEY.call(vec![side]),
+            _ => side,
+        };
+        return Ok(Transformed::yes(sides.into_iter().zip(&types).map(key).collect()));
+    }
     if of(is_interval).is_some() {
         let worths = sides.into_iter().map(|side| WORTH.call(vec![as_interval(side)]));
         return Ok(Transformed::yes(worths.collect()));
@@ -593,6 +601,9 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         let shown = TEXT.call(vec![(**inner).clone()]);
         let cast = Cast { expr: Box::new(shown), field: field.clone() };
         return Ok(Transformed::yes(Expr::Cast(cast)));
+    }
+    if let Some(read) = literal_clock(inner, field.data_type()) {
+        return Ok(Transformed::yes(read));
     }
     check_cast(inner, field.data_type(), schema)?;
     check_literal(inner, field.data_type())?;

@@ -108,7 +108,7 @@ fn answers_are_those_of_postgresql() {
     let mut failures = Vec::new();
     let all = cases::ALL.iter().chain(cases::query_forms::ALL).chain(cases::numeric_types::ALL);
     let all = all.chain(cases::bits::ALL).chain(cases::array_literals::ALL);
-    let all = all.chain(cases::implicit_casts::ALL);
+    let all = all.chain(cases::implicit_casts::ALL).chain(cases::array_functions::ALL);
     for (statement, expected) in all {
         if only.as_ref().is_some_and(|only| !statement.contains(only.as_str())) {
             continue;

@@ -69,7 +69,8 @@ fn has_numeric(ty: &DataType) -> bool {
     }
 }
 
-fn exact_cast(to: &DataType) -> ScalarUDF {
+/// A cast that is right of `numeric`, and of arrays of it, too.
+pub fn exact_cast(to: &DataType) -> ScalarUDF {
     let signature = Signature::any(1, Volatility::Immutable);
     ScalarUDF::from(ExactCast { signature, to: to.clone() })
 }

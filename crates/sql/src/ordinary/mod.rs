@@ -60,4 +60,5 @@ pub(crate) use indexes::is_index;
 pub(crate) use numbers::text_of;
 pub(crate) use scan::Ordinary;
 pub(crate) use shown_defaults::shown_default;
-pub(crate) use values::{array_texts, of_scalar as datum_of, read as read_text, shown_type};
+pub use values::array_texts;
+pub(crate) use values::{of_scalar as datum_of, read as read_text, shown_type};

@@ -419,6 +419,8 @@ fn element(value: &Datum) -> String {
     let text = match value {
         Datum::Null => return "NULL".to_string(),
         Datum::Bool(_) => return value.to_string(),
+        // An array within is none that needs quotes.
+        Datum::Array(_) => return shown(value),
         other => shown(other),
     };
     let is_plain = !text.is_empty()

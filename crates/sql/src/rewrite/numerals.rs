@@ -3,7 +3,8 @@
 //!
 //! Elsewhere, as in comparisons and beside operators, the types of what stands beside them decide.
 
-use super::expressions::{cast, is_named, literal, numeral_of, plain_digits, text_literal};
+use super::JSONB_IN;
+use super::expressions::{call, cast, is_named, literal, numeral_of, plain_digits, text_literal};
 use super::types::{is_float, is_numeric};
 use crate::generate_series::NAME as SERIES;
 use datafusion::sql::sqlparser::ast::{
@@ -15,6 +16,8 @@ use datafusion::sql::sqlparser::ast::{
 const OF_ARGUMENTS: &[(&str, usize)] = &[
     ("abs", 1),
     ("array_agg", 1),
+    ("array_append", 2),
+    ("array_prepend", 2),
     ("avg", 1),
     ("coalesce", usize::MAX),
     ("first_value", 1),
@@ -96,6 +99,16 @@ pub fn rows_with_types(values: &mut Values) {
         values.rows.iter().any(|row| row.content.get(at).is_some_and(|one| is_cast(one, is_float)))
     };
     let floats: Vec<bool> = (0..count).map(has_float).collect();
+    let has_jsonb =
+        |at: usize| values.rows.iter().any(|row| row.content.get(at).is_some_and(is_jsonb));
+    for at in (0..count).filter(|at| has_jsonb(*at)).collect::<Vec<_>>() {
+        // The planner wants the same said of all values.
+        for expr in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
+            if !is_jsonb(expr) {
+                *expr = call(JSONB_IN, vec![expr.clone()]);
+            }
+        }
+    }
     for row in &mut values.rows {
         for (expr, is_float) in row.content.iter_mut().zip(&floats) {
             let is_open = numeral_of(expr).is_some() || is_cast(expr, is_numeric);
@@ -105,6 +118,14 @@ pub fn rows_with_types(values: &mut Values) {
                 false => with_type(expr),
             }
         }
+    }
+}
+
+/// Whether it is a `jsonb` that is written down.
+fn is_jsonb(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(function) => is_named(&function.name, JSONB_IN),
+        other => is_cast(other, |ty| matches!(ty, SqlType::JSONB | SqlType::JSON)),
     }
 }
 

@@ -172,6 +172,9 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [value] if is("date") => Some(cast((*value).clone(), SqlType::Date)),
         [value] if is("to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
         [value] if is("array_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
+        [value] if is("json_array_length") => {
+            Some(call("jsonb_array_length", vec![(*value).clone()]))
+        }
         [value] if is("json_typeof") => Some(call("jsonb_typeof", vec![(*value).clone()])),
         [value] if is("age") => {
             let today = call("current_date", Vec::new());
@@ -202,8 +205,16 @@ fn of_arrays(function: &Function, args: &[&Expr]) -> Option<Expr> {
     match args {
         [array, dimension] if is("array_lower") => {
             let length = call("array_length", vec![(*array).clone(), (*dimension).clone()]);
-            let one = Expr::Value(Value::Number("1".into(), false).into());
-            Some(call("least", vec![one, length]))
+            // 1 where the array has such a dimension.
+            let number = |one: &str| {
+                let one = Expr::Value(Value::Number(one.into(), false).into());
+                Box::new(cast(one, SqlType::Int(None)))
+            };
+            let operation = |left, op, right| {
+                Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op, right }))
+            };
+            let none = operation(length, BinaryOperator::Multiply, number("0"));
+            Some(operation(none, BinaryOperator::Plus, number("1")))
         }
         [array, value] if is("array_remove") && is_null(value) => {
             Some(call("array_compact", vec![(*array).clone()]))

@@ -1,5 +1,6 @@
 //! Statements over the tables of `answers`, and what PostgreSQL 15 says to them.
 
+pub mod array_functions;
 pub mod array_literals;
 pub mod bits;
 pub mod implicit_casts;

@@ -1,7 +1,9 @@
 //! Rows of a statement to PostgreSQL's messages, and errors to its codes.
 
+use super::array_values;
 use super::cancels::Cancelled;
 use super::copy::CopyError;
+use super::parameters::element_of;
 use super::place::Place;
 use super::rows;
 use futures::{Stream, StreamExt as _, stream};
@@ -90,6 +92,7 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
             Some("bpchar") => Type::BPCHAR,
             _ if is_numeric(field.data_type()) => Type::NUMERIC,
             _ if is_numerics(field.data_type()) => Type::NUMERIC_ARRAY,
+            _ if let Some(nested) = array_values::nested_type(field.data_type()) => nested?,
             _ => arrow_pg::datatypes::field_into_pg_type(field)?,
         };
         // What is not known is a text to clients.
@@ -236,7 +239,8 @@ fn rows_of(
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let batch = RecordBatch::try_new_with_options(schema, columns, &options)
             .map_err(|failure| error("XX000", failure.to_string()))?;
-        Ok(arrow_pg::encode_recordbatch(as_encoded(fields), batch).collect())
+        let fields = as_encoded(fields, batch.columns());
+        Ok(arrow_pg::encode_recordbatch(fields, batch).collect())
     });
     match encoded {
         Ok(rows) => rows,
@@ -244,18 +248,20 @@ fn rows_of(
     }
 }
 
-/// Lists are texts by now where they are wanted in text.
-fn as_encoded(fields: Arc<Vec<FieldInfo>>) -> Arc<Vec<FieldInfo>> {
-    let is_text =
-        |field: &FieldInfo| is_vector(field.datatype()) && field.format() == FieldFormat::Text;
-    if !fields.iter().any(is_text) {
+/// Lists are texts by now where they are wanted in text, if they are vectors or nested.
+fn as_encoded(fields: Arc<Vec<FieldInfo>>, columns: &[ArrayRef]) -> Arc<Vec<FieldInfo>> {
+    let is_text = |(field, column): (&FieldInfo, &ArrayRef)| {
+        let is_list = is_vector(field.datatype()) || element_of(field.datatype()).is_some();
+        is_list && field.format() == FieldFormat::Text && column.data_type().is_string()
+    };
+    if !fields.iter().zip(columns).any(is_text) {
         return fields;
     }
-    let encoded = |field: &FieldInfo| match is_text(field) {
+    let encoded = |(field, column): (&FieldInfo, &ArrayRef)| match is_text((field, column)) {
         true => FieldInfo::new(field.name().into(), None, None, Type::TEXT, field.format()),
         false => field.clone(),
     };
-    Arc::new(fields.iter().map(encoded).collect())
+    Arc::new(fields.iter().zip(columns).map(encoded).collect())
 }
 
 fn is_vector(pg_type: &Type) -> bool {
@@ -338,7 +344,15 @@ fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
         format if is_vector(field.datatype()) => vectors_as_sent(column, field.datatype(), format),
         // A parameter that was said to be a text, and came as something else.
         _ if *field.datatype() == Type::TEXT && !column.data_type().is_string() => as_text(column),
+        FieldFormat::Text if array_values::nested_type(column.data_type()).is_some() => {
+            array_values::in_text(column)
+        }
         FieldFormat::Text => shown::column(column).unwrap_or_else(|| column.clone()),
+        FieldFormat::Binary
+            if let Some(arrays) = array_values::in_binary(column, field.datatype()) =>
+        {
+            arrays
+        }
         FieldFormat::Binary if *field.datatype() == Type::INTERVAL => {
             match shown::lengths(column) {
                 Some(lengths) => {

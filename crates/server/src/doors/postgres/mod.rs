@@ -8,6 +8,7 @@
 //! Messages are those of the crate pgwire; what a statement means is the room `sql`'s.
 
 mod answers;
+mod array_values;
 mod cancels;
 mod commands;
 mod connection;

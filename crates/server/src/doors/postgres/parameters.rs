@@ -180,6 +180,9 @@ fn plain(
         Some(DataType::Interval(_)) => sql::interval_text(text),
         _ => text.to_string(),
     };
+    if let Some(read) = limited(&text, declared, target.as_ref()) {
+        return read;
+    }
     let value = ScalarValue::Utf8(Some(text.clone()));
     match target {
         Some(DataType::List(of)) => {
@@ -211,6 +214,25 @@ fn plain(
         Some(target) => value.cast_to(&target).map_err(not_of_type(at)),
         None => Ok(value),
     }
+}
+
+/// A `uuid` in text, and a float that its type has no room for; none of others.
+fn limited(
+    text: &str,
+    declared: Option<&Type>,
+    target: Option<&DataType>,
+) -> Option<PgWireResult<ScalarValue>> {
+    let is_float = matches!(target, Some(DataType::Float32 | DataType::Float64));
+    if is_float && sql::is_float_out_of_range(text) {
+        let words = format!("\"{}\" is out of range for type double precision", text.trim());
+        return Some(Err(error("22003", words)));
+    }
+    if declared != Some(&Type::UUID) {
+        return None;
+    }
+    let uuid = sql::uuid_of(text).map(|uuid| ScalarValue::Utf8View(Some(uuid)));
+    let words = || format!("invalid input syntax for type uuid: \"{text}\"");
+    Some(uuid.ok_or_else(|| error("22P02", words())))
 }
 
 /// A time of day in text.
@@ -323,7 +345,7 @@ fn arrow_type(pg_type: &Type) -> Option<DataType> {
 }
 
 /// What an array is made of.
-fn element_of(pg_type: &Type) -> Option<Type> {
+pub fn element_of(pg_type: &Type) -> Option<Type> {
     Some(match *pg_type {
         Type::BOOL_ARRAY => Type::BOOL,
         Type::INT2_ARRAY => Type::INT2,
@@ -336,6 +358,7 @@ fn element_of(pg_type: &Type) -> Option<Type> {
         Type::DATE_ARRAY => Type::DATE,
         Type::TIMESTAMP_ARRAY => Type::TIMESTAMP,
         Type::TIMESTAMPTZ_ARRAY => Type::TIMESTAMPTZ,
+        Type::BYTEA_ARRAY => Type::BYTEA,
         Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::NAME_ARRAY | Type::BPCHAR_ARRAY => {
             Type::TEXT
         }
