@@ -130,7 +130,7 @@ pub fn literals_as_numeric(values: Vec<Expr>, schema: &DFSchema) -> Result<Trans
     if !values.iter().any(is_numeric) || values.iter().any(is_float) {
         return Ok(Transformed::no(values));
     }
-    read_literals(values, |text| numeric_value(text))
+    read_literals(values, numeric_value)
 }
 
 /// Literals in quotes beside a boolean are such.
