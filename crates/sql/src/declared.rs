@@ -6,14 +6,17 @@
 
 use crate::context::Context;
 use crate::hidden::Hidden;
-use crate::rewrite::text_array;
+use crate::rewrite::{rename_outer_relations, text_array};
 use crate::statements::Query;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
+use datafusion::common::tree_node::{
+    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
+};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, Statement as Planned};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan, Statement as Planned};
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Ident, Statement, TimezoneInfo, Value,
@@ -79,14 +82,56 @@ impl VisitorMut for Names {
     }
 }
 
-/// Plans a query; what it is told of its parameters holds.
+/// Plans a query; what it is told of its parameters holds. Where the planner takes a relation of an outer query for a
+/// column, relations that are named within subqueries get names that no column has.
 ///
 /// # Errors
 /// When it makes no sense.
 pub(crate) async fn planned(context: &Hidden<Context>, query: &Query) -> Result<LogicalPlan> {
+    match planned_once(context, query, false).await {
+        Ok(plan) if !names_part(&plan)? => Ok(plan),
+        Err(error) if !error.find_root().strip_backtrace().contains("Cannot access field") => {
+            Err(error)
+        }
+        _ => planned_once(context, query, true).await,
+    }
+}
+
+/// Whether the planner took `x.y` for a part of a column that has none.
+fn names_part(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_found = false;
+    plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        node.apply_expressions(|expr| {
+            let is_part = |one: &Expr| match one {
+                Expr::ScalarFunction(called) if called.name() == "get_field" => {
+                    called.args.first().is_some_and(|of| {
+                        let ty = of.get_type(&schema);
+                        ty.is_ok_and(|ty| !ty.is_nested() && !ty.is_null())
+                    })
+                }
+                _ => false,
+            };
+            is_found |= expr.exists(|one| Ok(is_part(one)))?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(is_found)
+}
+
+async fn planned_once(
+    context: &Hidden<Context>,
+    query: &Query,
+    is_renamed: bool,
+) -> Result<LogicalPlan> {
     let rephrased = query.rephrased();
     let said = query.declared().said(rephrased.statement.clone(), &rephrased.parameters);
     let (statement, names) = said;
+    let mut statement = statement;
+    if is_renamed {
+        let renamed = rename_outer_relations(&mut statement);
+        renamed.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    }
     let statement = parser::Statement::Statement(Box::new(statement));
     let plan = match rephrased.is_reusable {
         true => context.state().statement_to_plan(statement).await?,

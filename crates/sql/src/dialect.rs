@@ -120,7 +120,7 @@ impl Dialect for Postgres {
 
     /// The parser asks for it wherever an expression may begin.
     fn parse_prefix(&self, parser: &mut Parser<'_>) -> Option<Result<Expr, ParserError>> {
-        match self.one_more() {
+        match self.one_more().and_then(|()| check_beginning(parser)) {
             Ok(()) => OF_THE_PARSER.parse_prefix(parser),
             Err(error) => Some(Err(error)),
         }
@@ -202,6 +202,48 @@ impl Dialect for Postgres {
         supports_comma_separated_trim() -> bool;
         supports_xml_expressions() -> bool;
         supports_comment_optimizer_hint() -> bool;
+    }
+}
+
+/// Refuses words of PostgreSQL's grammar where an expression begins: the parser takes them for names.
+fn check_beginning(parser: &Parser<'_>) -> Result<(), ParserError> {
+    use Keyword::{
+        AND, AS, ELSE, EXCEPT, FETCH, FROM, GROUP, HAVING, IN, INTERSECT, INTO, LIMIT, ON, OR,
+        ORDER, RETURNING, THEN, UNION, USING, WHEN, WHERE, WINDOW,
+    };
+    let next = parser.peek_token();
+    let is_reserved = matches!(
+        keyword(&next.token),
+        Some(
+            AND | AS
+                | ELSE
+                | EXCEPT
+                | FETCH
+                | FROM
+                | GROUP
+                | HAVING
+                | IN
+                | INTERSECT
+                | INTO
+                | LIMIT
+                | ON
+                | OR
+                | ORDER
+                | RETURNING
+                | THEN
+                | UNION
+                | USING
+                | WHEN
+                | WHERE
+                | WINDOW
+        )
+    );
+    match is_reserved {
+        true => {
+            let words = format!("syntax error at or near \"{}\"", next.token);
+            Err(ParserError::ParserError(words))
+        }
+        false => Ok(()),
     }
 }
 

@@ -170,6 +170,9 @@ fn in_its_words(text: &str) -> Option<String> {
     if let Some(words) = of_operator(text) {
         return Some(words);
     }
+    if text.contains("Cannot cast to Interval") && text.contains("Overflowing") {
+        return Some("date out of range".into());
+    }
     if text.contains("Divide by zero") {
         return Some("division by zero".into());
     }
@@ -278,6 +281,13 @@ const UNKNOWN_TYPES: &[&str] = &[
     "xml",
 ];
 
+/// Whether PostgreSQL has a type of a name, known here or not.
+pub fn is_postgres_type(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let others = ["bpchar", "cid", "int2vector", "oidvector", "regproc", "regtype", "tid", "xid"];
+    UNKNOWN_TYPES.contains(&name.as_str()) || others.contains(&name.as_str())
+}
+
 /// Whether the planner says that it has no such type, and PostgreSQL has none either.
 fn is_unknown_type(text: &str) -> bool {
     let Some((_, name)) = text.split_once("Unsupported SQL type ") else { return false };
@@ -292,6 +302,13 @@ const MANY_ROWS: &str = "Scalar subquery returned more than one row";
 /// Codes by the planner's words for what is wrong: all of an entry's words are in the message.
 const PLANNED: &[(&[&str], &str)] = &[
     (&["table '", "not found"], "42P01"),
+    (&["Function 'coalesce' user-defined coercion failed"], "42804"),
+    (&["Function 'greatest' user-defined coercion failed"], "42804"),
+    (&["Function 'least' user-defined coercion failed"], "42804"),
+    (&["Incompatible inputs for Union"], "42804"),
+    (&["argument type for logical boolean operation"], "42804"),
+    (&["to grouping function is not in grouping columns"], "42803"),
+    (&["Cannot get result type for temporal operation"], "42883"),
     (&["condition must be boolean"], "42804"),
     (&["Failed to coerce then"], "42804"),
     (&["Cannot find a common type for arguments"], "42804"),
@@ -444,6 +461,8 @@ fn computed(text: &str) -> &'static str {
         "2201E"
     } else if says("Unsupported date_trunc granularity") {
         "22023"
+    } else if says("Cannot cast to Interval") {
+        "22008"
     } else if says("overflow") || says("Overflow") || whole_out_of_range(text).is_some() {
         "22003"
     } else if says("Invalid input syntax for type interval") {

@@ -828,8 +828,6 @@ mod tests {
                 assert_eq!(code(&text(1000)), Some("54001"), "{rest} {used}");
             }
         }
-        let having = format!("HAVING greatest({}) > 0", many("y", 1000));
-        assert_eq!(code(&format!("SELECT max({long}) AS y FROM metrics {having}")), Some("54001"));
         let windows = many("count(*) OVER w", 1000);
         let text =
             format!("SELECT {windows} FROM metrics WINDOW w AS (ORDER BY {})", many("v", 1000));

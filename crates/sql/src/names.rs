@@ -67,63 +67,60 @@ pub fn given(expr: &Expr) -> String {
     name_of(expr).unwrap_or_else(|| NAMELESS.to_string())
 }
 
-/// PostgreSQL's `FigureColname`.
+/// How much a name is worth: that of a type is weaker than any other, and so is that of `CASE`.
+#[derive(Clone, Copy, PartialEq)]
+enum Strength {
+    Weak,
+    Strong,
+}
+
 fn name_of(expr: &Expr) -> Option<String> {
+    figure(expr).map(|(name, _)| name)
+}
+
+/// PostgreSQL's `FigureColname`.
+fn figure(expr: &Expr) -> Option<(String, Strength)> {
+    use Strength::{Strong, Weak};
+    let known = |name: &str| Some((name.to_string(), Strong));
+    let of_type = |written: &dyn ToString| Some((type_name(&written.to_string()), Weak));
+    let or_weak = |found: Option<(String, Strength)>, weak: Option<(String, Strength)>| match found
+    {
+        Some((name, Strong)) => Some((name, Strong)),
+        _ => weak,
+    };
     match expr {
-        Expr::Identifier(ident) => Some(folded(ident)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(folded),
-        Expr::Function(function) => function.name.0.last()?.as_ident().map(folded),
-        // A type's name is weaker than any other.
-        Expr::Cast { expr, data_type, .. } => {
-            let inner = if is_cast(expr) { None } else { name_of(expr) };
-            inner
-                .or_else(|| column_of(expr).map(str::to_string))
-                .or_else(|| Some(type_name(&data_type.to_string())))
-        }
-        Expr::CompoundFieldAccess { root, .. } => name_of(root),
-        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => name_of(inner),
+        Expr::Identifier(ident) => Some((folded(ident), Strong)),
+        Expr::CompoundIdentifier(parts) => Some((parts.last().map(folded)?, Strong)),
+        Expr::Function(function) => Some((function.name.0.last()?.as_ident().map(folded)?, Strong)),
+        Expr::Cast { expr, data_type, .. } => or_weak(figure(expr), of_type(data_type)),
+        Expr::CompoundFieldAccess { root, .. } => figure(root),
+        Expr::Nested(inner) | Expr::Collate { expr: inner, .. } => figure(inner),
         // As its only column is called.
         Expr::Subquery(query) => match &*query.body {
             SetExpr::Select(select) => match select.projection.as_slice() {
-                [SelectItem::UnnamedExpr(expr)] => name_of(expr),
-                [SelectItem::ExprWithAlias { alias, .. }] => Some(folded(alias)),
+                [SelectItem::UnnamedExpr(expr)] => name_of(expr).map(|name| (name, Strong)),
+                [SelectItem::ExprWithAlias { alias, .. }] => Some((folded(alias), Strong)),
                 _ => None,
             },
             _ => None,
         },
-        Expr::AtTimeZone { .. } => Some("timezone".into()),
+        Expr::AtTimeZone { .. } => known("timezone"),
         Expr::Case { else_result, .. } => {
-            let otherwise = else_result.as_deref().and_then(name_of);
-            Some(otherwise.unwrap_or_else(|| "case".into()))
+            let otherwise = else_result.as_deref().and_then(figure);
+            or_weak(otherwise, Some(("case".to_string(), Weak)))
         }
-        Expr::Exists { .. } => Some("exists".into()),
-        Expr::Extract { .. } => Some("extract".into()),
-        Expr::Array(_) => Some("array".into()),
-        Expr::Substring { .. } => Some("substring".into()),
-        Expr::Trim { .. } => Some("btrim".into()),
-        Expr::Position { .. } => Some("position".into()),
-        Expr::Ceil { .. } => Some("ceil".into()),
-        Expr::Floor { .. } => Some("floor".into()),
-        Expr::TypedString(typed) => Some(type_name(&typed.data_type.to_string())),
-        Expr::Interval(_) => Some("interval".into()),
+        Expr::Exists { .. } => known("exists"),
+        Expr::Extract { .. } => known("extract"),
+        Expr::Array(_) => known("array"),
+        Expr::Substring { .. } => known("substring"),
+        Expr::Trim { .. } => known("btrim"),
+        Expr::Position { .. } => known("position"),
+        Expr::Overlay { .. } => known("overlay"),
+        Expr::Ceil { .. } => known("ceil"),
+        Expr::Floor { .. } => known("floor"),
+        Expr::TypedString(typed) => of_type(&typed.data_type),
+        Expr::Interval(_) => of_type(&"interval"),
         _ => None,
-    }
-}
-
-fn is_cast(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) => is_cast(inner),
-        Expr::Cast { expr, .. } => column_of(expr).is_none() && !is_called(expr),
-        Expr::TypedString(_) | Expr::Interval(_) => true,
-        _ => false,
-    }
-}
-
-fn is_called(expr: &Expr) -> bool {
-    match expr {
-        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_called(inner),
-        Expr::Function(_) => true,
-        _ => false,
     }
 }
 
@@ -138,7 +135,13 @@ pub fn folded(ident: &Ident) -> String {
 /// What PostgreSQL calls a type within, which is how a column cast to it is named.
 fn type_name(written: &str) -> String {
     let written = written.to_lowercase();
-    let plain = written.split('(').next().unwrap_or_default().trim();
+    // An array is called by what it is of.
+    let written = written.split('[').next().unwrap_or_default();
+    let without_length = match (written.split_once('('), written.split_once(')')) {
+        (Some((before, _)), Some((_, behind))) => format!("{before}{behind}"),
+        _ => written.to_string(),
+    };
+    let plain = without_length.trim();
     match plain {
         "int" | "integer" => "int4",
         "bigint" => "int8",
@@ -151,6 +154,8 @@ fn type_name(written: &str) -> String {
         "timestamp without time zone" => "timestamp",
         "character varying" => "varchar",
         "char" | "character" => "bpchar",
+        "time without time zone" => "time",
+        other if other.starts_with("interval") => "interval",
         other => other.rsplit('.').next().unwrap_or(other),
     }
     .to_string()
@@ -179,7 +184,9 @@ mod tests {
     #[test]
     fn names_are_those_of_postgresql() {
         let text = "SELECT 1, count(*), count(a), a, t.a, x.F(a), b::int, '1'::timestamptz, \
-                    CASE WHEN a THEN 1 END, Labels->>'x', 2 AS A";
+                    CASE WHEN a THEN 1 END, Labels->>'x', 2 AS A, CASE WHEN a THEN 1 ELSE 1::int8 END, \
+                    CASE WHEN a THEN 1 ELSE x.f(a) END, '{1}'::int[], 1::timestamp(3) with time zone, \
+                    f(a)::text";
         let expected = [
             "?column?",
             "count",
@@ -192,6 +199,11 @@ mod tests {
             "case",
             "?column?",
             "a",
+            "case",
+            "f",
+            "int4",
+            "timestamptz",
+            "f",
         ];
         let found = names(text);
         assert_eq!(found.iter().map(|name| shown_name(name)).collect::<Vec<_>>(), expected);

@@ -1,5 +1,6 @@
 //! A statement that is ready to be run: by a plan, or straight from what was read of it.
 
+use crate::common_types;
 use crate::context::Context;
 use crate::database::logical;
 use crate::error::SqlError;
@@ -114,6 +115,14 @@ impl Statement {
             Ok(node.expressions().iter().any(datafusion::logical_expr::Expr::is_volatile))
         });
         found.unwrap_or(true)
+    }
+
+    /// Whether a column of its rows is a text of a type that is known.
+    pub(crate) fn is_text(&self, at: usize) -> bool {
+        match &self.0.way {
+            Way::Plan(plan) => common_types::is_text(plan, at),
+            Way::Straight(_) => false,
+        }
     }
 
     /// What was read of it, if it needs no plan.

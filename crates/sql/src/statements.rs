@@ -18,6 +18,7 @@ use crate::prepared::{self, Template};
 use crate::prometheus::{Creation, Shapes, written};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::timescale_options;
+use crate::token_forms::{unknown_type, values_as_queries};
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::views::without_data;
 use crate::written::query_text;
@@ -233,7 +234,7 @@ pub(crate) fn parse_with(text: &str, shapes: Shapes<'_>) -> Result<Vec<Parsed>, 
         return Err(SqlError::not_text(words));
     }
     let tokens = Tokenizer::new(&Postgres::new(0), text).tokenize().map_err(invalid)?;
-    let tokens = with_matchers(tokens);
+    let tokens = values_as_queries(with_matchers(tokens));
     let pieces = tokens.split(|token| *token == Token::SemiColon);
     let is_said = |piece: &&[Token]| piece.iter().any(|one| !matches!(one, Token::Whitespace(_)));
     let is_short = text.len() <= SHORT_SIZE_MAX;
@@ -312,6 +313,11 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     }
     if let Some(definition) = Definition::of_words(&words)? {
         return Ok(Parsed::Define(definition));
+    }
+    if let Some((name, rest)) = unknown_type(tokens) {
+        // What is no statement at all is refused for that.
+        statement(&rest, shapes)?;
+        return Err(SqlError::new("42704", format!("type \"{name}\" does not exist")));
     }
     let dialect = Postgres::new(words.len());
     let mut parser =

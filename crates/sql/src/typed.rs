@@ -5,6 +5,7 @@
 
 use crate::bounded::{bounded, planned_growth};
 use crate::checked_floats;
+use crate::empty_subqueries::nullable;
 use crate::error::SqlError;
 use crate::floats::{
     ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, one_type, united,
@@ -13,6 +14,7 @@ use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_functions::{TYPE_KEY, call};
+use crate::jsonb_order::JSONB_ORDER;
 use crate::null_arrays::{LIST_KEY, is_numeric_list};
 use crate::numeric::{
     KEY, NEGATED, NUMERIC, TO_FLOAT, TO_NUMERIC, TO_WHOLE, among_by_key, distinct_by_key,
@@ -27,7 +29,7 @@ use crate::type_matching::{
     literals_as_boolean, literals_as_numeric,
 };
 use crate::uuids::UUID_IN;
-use crate::{bytea, checked, extremes, interval_text, jsonb_casts, patterns, shown};
+use crate::{bytea, checked, common_types, extremes, interval_text, jsonb_casts, patterns, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
@@ -59,6 +61,7 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
             let is_changed = ordered(&mut sort.expr, &schema);
             return Ok(Transformed::new_transformed(LogicalPlan::Sort(sort), is_changed));
         }
+        common_types::check_node(&node)?;
         let node = united(node)?;
         let is_united = node.transformed;
         let node = distinct_by_key(node.data)?;
@@ -115,7 +118,14 @@ fn signed(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    common_types::check(&expr, schema)?;
     match expr {
+        Expr::ScalarSubquery(subquery) => {
+            let made = nullable(&subquery)?;
+            let is_changed = made.is_some();
+            let made = Expr::ScalarSubquery(made.unwrap_or(subquery));
+            Ok(Transformed::new_transformed(made, is_changed))
+        }
         Expr::Cast(_) => {
             let changed = change_cast(expr, schema)?;
             Ok(changed.transform_data(|expr| Ok(null_as_given(expr, schema)))?)
@@ -136,7 +146,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let BinaryExpr { left, op, right } = binary;
             let sides = vec![*left, *right];
             check_compared(&sides, op, schema)?;
-            Ok(compared(sides, schema)?.update_data(|sides| {
+            Ok(compared(sides, is_ordering(op), schema)?.update_data(|sides| {
                 let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
                 Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
             }))
@@ -358,6 +368,7 @@ fn ordered(sorts: &mut [Sort], schema: &DFSchema) -> bool {
         let key = match &sort.expr {
             one if is_parted(one, schema) => &WORTH,
             one if is_numeric(one, schema) => &KEY,
+            one if is_jsonb(one, schema).unwrap_or(false) => &JSONB_ORDER,
             _ => continue,
         };
         sort.expr = key.call(vec![sort.expr.clone()]);
@@ -387,6 +398,11 @@ fn is_parted(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
 }
 
+fn is_ordering(op: Operator) -> bool {
+    use Operator::{Gt, GtEq, Lt, LtEq};
+    matches!(op, Gt | GtEq | Lt | LtEq)
+}
+
 fn compares(op: Operator) -> bool {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
@@ -398,7 +414,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::InList(InList { expr, list, negated }) => {
             let sides: Vec<Expr> = [*expr].into_iter().chain(list).collect();
             check_compared(&sides, Operator::Eq, schema)?;
-            compared(sides, schema)?.update_data(|mut sides| {
+            compared(sides, false, schema)?.update_data(|mut sides| {
                 let list = sides.split_off(1);
                 let expr = sides.pop().expect("the first is there");
                 Expr::InList(InList { expr: Box::new(expr), list, negated })
@@ -407,7 +423,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::Between(Between { expr, negated, low, high }) => {
             let sides = vec![*expr, *low, *high];
             check_compared(&sides, Operator::GtEq, schema)?;
-            compared(sides, schema)?.update_data(|sides| {
+            compared(sides, true, schema)?.update_data(|sides| {
                 let [expr, low, high] = <[Expr; 3]>::try_from(sides).expect("three came");
                 let (low, high) = (Box::new(low), Box::new(high));
                 Expr::Between(Between { expr: Box::new(expr), negated, low, high })
@@ -485,10 +501,18 @@ fn parameter_as_uuid(side: Expr) -> Expr {
 
 /// What is compared with each other: intervals by what they are worth, texts with times as times, with
 /// bytes as bytes, with `jsonb` as `jsonb`.
-fn compared(sides: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
+fn compared(
+    sides: Vec<Expr>,
+    is_ordering: bool,
+    schema: &DFSchema,
+) -> Result<Transformed<Vec<Expr>>> {
     let is_known = |side: &&Expr| !matches!(side, Expr::Placeholder(_));
     if sides.iter().filter(is_known).any(|side| is_jsonb(side, schema).unwrap_or(false)) {
-        return Ok(Transformed::yes(sides.into_iter().map(as_jsonb).collect()));
+        let keyed = |side: Expr| match is_ordering {
+            true => JSONB_ORDER.call(vec![as_jsonb(side)]),
+            false => as_jsonb(side),
+        };
+        return Ok(Transformed::yes(sides.into_iter().map(keyed).collect()));
     }
     if sides.iter().filter(is_known).any(|side| is_uuid(side, schema)) {
         return Ok(Transformed::yes(sides.into_iter().map(parameter_as_uuid).collect()));

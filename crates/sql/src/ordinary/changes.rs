@@ -1,7 +1,7 @@
 //! `UPDATE` and `DELETE`: a query says which rows, and what they become.
 
 use super::defaults;
-use super::inserts::{column_at, is_default, value_for};
+use super::inserts::{column_at, is_default, refuse_text, value_for};
 use super::scan::ROW;
 use super::schemas::ROWS_SCHEMA;
 use super::values;
@@ -139,6 +139,9 @@ async fn plan(
     let query = selecting(items, from, selection.clone())?;
     let statement = runner.plan_with(query).await?;
     add_parameters(known, &statement)?;
+    for (place, at) in targets.iter().enumerate() {
+        refuse_text(&statement, place + 1, &table.schema().columns[*at], false)?;
+    }
     Ok(ChangePlan { statement, targets })
 }
 

@@ -196,7 +196,28 @@ async fn source_of(
     let planned = runner.plan_with(Box::new(source)).await?;
     fit(table, targets, !named.is_empty(), planned.schema().fields().len())?;
     add_parameters(known, &planned)?;
+    for (place, at) in targets.iter().enumerate() {
+        let is_known = (0..).map_while(|row| known_cells.get(&(row, place))).next().is_some();
+        refuse_text(&planned, place, &table.schema().columns[*at], is_known)?;
+    }
     Ok(Source::Query(planned, known_cells))
+}
+
+/// Refuses a text for a column of another type, which PostgreSQL does not read without a cast.
+///
+/// # Errors
+/// `42804`.
+pub fn refuse_text(
+    planned: &Statement,
+    place: usize,
+    column: &Column,
+    is_written: bool,
+) -> Result<(), SqlError> {
+    if is_written || cast_type(column.ty).is_none() || !planned.is_text(place) {
+        return Ok(());
+    }
+    let words = format!("column \"{}\" is of another type than its expression: text", column.name);
+    Err(SqlError::new("42804", words).with_hint("Cast the expression."))
 }
 
 /// Whether it is the word `DEFAULT`.

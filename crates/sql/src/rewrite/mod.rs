@@ -4,6 +4,7 @@
 
 mod arithmetic;
 mod calls;
+mod conditions;
 mod expressions;
 mod gapfill;
 mod hypothetical;
@@ -12,6 +13,7 @@ mod moments;
 mod nothing;
 mod numerals;
 mod operators;
+mod outer_relations;
 mod phrases;
 mod points;
 mod promscale;
@@ -38,6 +40,7 @@ use crate::promql_tables::FUNCTIONS;
 use crate::tables::Column;
 use crate::uuids::UUID_IN;
 use calls::{array_of_query, instant_of_seconds, renamed, rounded, width_as_interval};
+use conditions::{read_conditions, read_parts};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function,
@@ -81,6 +84,7 @@ pub use expressions::{
     text_array, text_literal,
 };
 pub use operators::DOT_IS_ANY;
+pub use outer_relations::rename_outer_relations;
 pub use promscale::dropped_metric;
 pub use rules::refuse_in_change;
 pub use told_apart::told_apart;
@@ -332,7 +336,8 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
-        let checked = change_forms(select).and_then(|()| check_counted_rows(select));
+        let checked = change_forms(select).and_then(|()| read_conditions(select));
+        let checked = checked.and_then(|()| check_counted_rows(select));
         let checked = checked.and_then(|()| find_rows(select));
         if let Err(error) = checked.and_then(|()| write_out_windows(select)) {
             return ControlFlow::Break(Box::new(error));
@@ -454,6 +459,7 @@ impl Rewriter {
 
     fn change(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         parts_with_types(expr);
+        read_parts(expr)?;
         match expr {
             Expr::Function(function) if is_named(&function.name, "array") => {
                 if let Some(changed) = array_of_query(function)? {

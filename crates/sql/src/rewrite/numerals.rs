@@ -92,8 +92,35 @@ pub fn selected_with_types(items: &mut [SelectItem]) {
     }
 }
 
+/// Gives texts and nulls in a column of rows the type that another row says, where DataFusion knows it as a text.
+fn texts_with_types(values: &mut Values) {
+    let count = values.rows.first().map_or(0, |row| row.content.len());
+    for at in 0..count {
+        let cells = || values.rows.iter().filter_map(|row| row.content.get(at));
+        let Some(wanted) = cells().find_map(type_of_text) else { continue };
+        for expr in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
+            let is_null = matches!(expr, Expr::Value(value) if value.value == Value::Null);
+            if is_null || literal(expr).is_some() {
+                *expr = cast(expr.clone(), wanted.clone());
+            }
+        }
+    }
+}
+
+/// The type that an expression is cast to, if it is one of texts to DataFusion.
+fn type_of_text(expr: &Expr) -> Option<SqlType> {
+    let of = match expr {
+        Expr::Nested(inner) => return type_of_text(inner),
+        Expr::Cast { data_type, .. } => data_type,
+        Expr::TypedString(typed) => &typed.data_type,
+        _ => return None,
+    };
+    matches!(of, SqlType::JSON | SqlType::JSONB | SqlType::Uuid).then(|| of.clone())
+}
+
 /// Gives those of rows that are written down their types.
 pub fn rows_with_types(values: &mut Values) {
+    texts_with_types(values);
     let count = values.rows.first().map_or(0, |row| row.content.len());
     let has_float = |at: usize| {
         values.rows.iter().any(|row| row.content.get(at).is_some_and(|one| is_cast(one, is_float)))

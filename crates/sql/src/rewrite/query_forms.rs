@@ -9,7 +9,7 @@ use crate::ties::WITH_TIES;
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectNamePart, OrderBy, OrderByKind,
     Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, Value,
-    ValueWithSpan, Visit, Visitor,
+    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -120,6 +120,7 @@ pub fn check_order_of_set(query: &Query) -> Result<(), SqlError> {
 pub fn change_forms(select: &mut Select) -> Result<(), SqlError> {
     check_aliases(select)?;
     write_out_distinct(select)?;
+    qualify_having(select)?;
     group_by_nothing(select);
     Ok(())
 }
@@ -148,6 +149,70 @@ fn check_aliases(select: &Select) -> Result<(), SqlError> {
         }
     }
     Ok(())
+}
+
+/// Names in HAVING are of columns, never of the select list, where DataFusion looks for them first: with the name of the
+/// only relation they are.
+fn qualify_having(select: &mut Select) -> Result<(), SqlError> {
+    struct Names<'a> {
+        relation: Option<&'a Ident>,
+        aliases: Vec<String>,
+        queries: usize,
+    }
+    impl VisitorMut for Names<'_> {
+        type Break = SqlError;
+
+        fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+            self.queries += 1;
+            ControlFlow::Continue(())
+        }
+
+        fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<SqlError> {
+            self.queries -= 1;
+            ControlFlow::Continue(())
+        }
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
+            let Expr::Identifier(name) = &*expr else { return ControlFlow::Continue(()) };
+            let folded_name = folded(name);
+            if 0 < self.queries || !self.aliases.contains(&folded_name) {
+                return ControlFlow::Continue(());
+            }
+            match self.relation {
+                Some(relation) => {
+                    *expr = Expr::CompoundIdentifier(vec![relation.clone(), name.clone()]);
+                    ControlFlow::Continue(())
+                }
+                None => {
+                    let words = format!("column \"{folded_name}\" does not exist");
+                    ControlFlow::Break(SqlError::new("42703", words))
+                }
+            }
+        }
+    }
+    let aliases = select.projection.iter().filter_map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
+        _ => None,
+    });
+    let aliases: Vec<String> = aliases.collect();
+    let relation = match select.from.as_slice() {
+        [] => None,
+        [one] if one.joins.is_empty() => match &one.relation {
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. } => Some(&alias.name),
+            TableFactor::Table { name, args: None, .. } => {
+                name.0.last().and_then(ObjectNamePart::as_ident)
+            }
+            _ => return Ok(()),
+        },
+        _ => return Ok(()),
+    };
+    let Some(having) = &mut select.having else { return Ok(()) };
+    let mut names = Names { relation, aliases, queries: 0 };
+    match VisitMut::visit(having, &mut names) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
 }
 
 /// A column of the select list by its number.
@@ -245,7 +310,8 @@ fn group_by_nothing(select: &mut Select) {
             sets.iter_mut().flatten().for_each(|expr| number_as_item(expr, &items));
         }
     }
-    if has_nothing && by.is_empty() {
+    let is_grouped = !by.is_empty() || select.having.is_none();
+    if (has_nothing || !is_grouped) && by.is_empty() {
         let counted = super::query("SELECT count(*) >= 0").and_then(|query| match *query.body {
             SetExpr::Select(made) => made.projection.into_iter().next(),
             _ => None,

@@ -6,9 +6,9 @@ use super::types::name_of_last;
 use crate::error::SqlError;
 use crate::names::folded;
 use datafusion::sql::sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArguments, GroupByExpr, Join, JoinConstraint,
-    JoinOperator, LimitClause, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, Statement,
-    Value, ValueWithSpan, Visit, Visitor,
+    BinaryOperator, DataType as SqlType, DuplicateTreatment, Expr, Function, FunctionArguments,
+    GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, OrderBy, OrderByKind, Query,
+    Select, SelectItem, SetExpr, Statement, Value, ValueWithSpan, Visit, Visitor,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -57,11 +57,36 @@ impl Visitor for Checker {
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
-        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
-        match check_call(function) {
+        let checked = match expr {
+            Expr::Function(function) => check_call(function),
+            Expr::BinaryOp { left, op, right } => check_json(left, op, right),
+            _ => Ok(()),
+        };
+        match checked {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
         }
+    }
+}
+
+/// That no `json` is compared: it has no operators for that, `jsonb` has.
+fn check_json(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<(), SqlError> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    fn is_json(expr: &Expr) -> bool {
+        match expr {
+            Expr::Nested(inner) => is_json(inner),
+            Expr::Cast { data_type, .. } => *data_type == SqlType::JSON,
+            Expr::TypedString(typed) => typed.data_type == SqlType::JSON,
+            _ => false,
+        }
+    }
+    let compares = matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq);
+    match compares && (is_json(left) || is_json(right)) {
+        true => {
+            let words = format!("operator does not exist: json {op} json");
+            Err(SqlError::new("42883", words).with_hint("Cast to jsonb."))
+        }
+        false => Ok(()),
     }
 }
 

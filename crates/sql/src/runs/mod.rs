@@ -13,7 +13,7 @@
 mod exec;
 mod node;
 
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{
@@ -40,6 +40,10 @@ pub fn distinct_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
 
 fn first_of_each(on: DistinctOn) -> Result<LogicalPlan> {
     let DistinctOn { on_expr, select_expr, sort_expr, input, schema } = on;
+    if on_expr.iter().all(is_constant) {
+        let order = sort_expr.into_iter().flatten().filter(|sort| !is_constant(&sort.expr));
+        return first_of_all(input, select_expr, order.collect(), schema);
+    }
     let key_count = on_expr.len();
     let order = match &sort_expr {
         // The planner has seen to it that it begins with what is distinct.
@@ -54,6 +58,34 @@ fn first_of_each(on: DistinctOn) -> Result<LogicalPlan> {
             Ok(LogicalPlan::Projection(made))
         }
     }
+}
+
+/// Whether an expression is the same for all rows.
+fn is_constant(expr: &Expr) -> bool {
+    let asks_outside = |expr: &Expr| {
+        let is_outer =
+            matches!(expr, Expr::ScalarSubquery(query) if !query.outer_ref_columns.is_empty());
+        Ok(is_outer || matches!(expr, Expr::Exists(_) | Expr::InSubquery(_)))
+    };
+    expr.column_refs().is_empty()
+        && !expr.is_volatile()
+        && !expr.contains_outer()
+        && !expr.exists(asks_outside).unwrap_or(true)
+}
+
+/// The first row, where all are alike.
+fn first_of_all(
+    input: Arc<LogicalPlan>,
+    selected: Vec<Expr>,
+    order: Vec<Sort>,
+    schema: DFSchemaRef,
+) -> Result<LogicalPlan> {
+    let mut rows = LogicalPlanBuilder::from(input);
+    if !order.is_empty() {
+        rows = rows.sort(order)?;
+    }
+    let first = Arc::new(rows.limit(0, Some(1))?.build()?);
+    Projection::try_new_with_schema(selected, first, schema).map(LogicalPlan::Projection)
 }
 
 /// What is selected of rows, in their order. What is computed may be by several threads, so the order

@@ -4,8 +4,10 @@ pub mod array_functions;
 pub mod array_literals;
 pub mod bits;
 pub mod implicit_casts;
+pub mod common_types;
 pub mod query_forms;
 pub mod numeric_types;
+pub mod outer_names;
 
 #[rustfmt::skip]
 pub const ALL: &[(&str, &str)] = &[

@@ -1,0 +1,123 @@
+//! Forms of statements that the parser does not know, found in the tokens: `name 'text'` of a type that there is
+//! not, and `VALUES` where a query stands in an expression.
+
+use crate::error::is_postgres_type;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, Whitespace, Word};
+
+fn is_space(token: &Token) -> bool {
+    matches!(token, Token::Whitespace(_))
+}
+
+fn keyword(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// Whether an expression begins behind a token.
+fn begins_expression(token: &Token) -> bool {
+    use Keyword::{AND, BETWEEN, CASE, ELSE, HAVING, ON, OR, SELECT, THEN, WHEN, WHERE};
+    match token {
+        Token::LParen
+        | Token::Comma
+        | Token::Plus
+        | Token::Minus
+        | Token::Mul
+        | Token::Div
+        | Token::Eq
+        | Token::Neq
+        | Token::Lt
+        | Token::Gt
+        | Token::LtEq
+        | Token::GtEq
+        | Token::StringConcat => true,
+        other => matches!(
+            keyword(other),
+            AND | BETWEEN | CASE | ELSE | HAVING | ON | OR | SELECT | THEN | WHEN | WHERE
+        ),
+    }
+}
+
+/// The first type that there is not before a text between quotes, and the statement without the names of such types.
+pub fn unknown_type(tokens: &[Token]) -> Option<(String, Vec<Token>)> {
+    use Keyword::{DELETE, INSERT, SELECT, UPDATE, VALUES, WITH};
+    let words: Vec<usize> = (0..tokens.len()).filter(|at| !is_space(&tokens[*at])).collect();
+    let first = words.first().map(|at| keyword(&tokens[*at]))?;
+    if !matches!(first, SELECT | WITH | INSERT | UPDATE | DELETE | VALUES) {
+        return None;
+    }
+    let mut unknown: Vec<(usize, &Word)> = Vec::new();
+    for three in words.windows(3) {
+        let [before, name, text] = [&tokens[three[0]], &tokens[three[1]], &tokens[three[2]]];
+        let is_text = matches!(text, Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_));
+        if let Token::Word(word) = name
+            && is_text
+            && begins_expression(before)
+            && word.keyword == Keyword::NoKeyword
+            && !is_postgres_type(&word.value)
+        {
+            unknown.push((three[1], word));
+        }
+    }
+    let (_, first) = *unknown.first()?;
+    let is_kept = |(at, _): &(usize, &Token)| unknown.iter().all(|(one, _)| one != at);
+    let rest = tokens.iter().enumerate().filter(is_kept).map(|(_, token)| token.clone());
+    let name = match first.quote_style {
+        Some(_) => first.value.clone(),
+        None => first.value.to_lowercase(),
+    };
+    Some((name, rest.collect()))
+}
+
+/// `ANY (VALUES ..)` and its like as `ANY (SELECT * FROM (VALUES ..) AS "values")`.
+pub fn values_as_queries(tokens: Vec<Token>) -> Vec<Token> {
+    use Keyword::{ALL, ANY, ELSE, IN, SELECT, SOME, THEN, VALUES};
+    if !tokens.iter().any(|token| keyword(token) == VALUES) {
+        return tokens;
+    }
+    let mut made: Vec<Token> = Vec::with_capacity(tokens.len() + 16);
+    // Whether each open bracket is one of such values.
+    let mut open: Vec<bool> = Vec::new();
+    // The last two words.
+    let mut before = [None::<Token>, None];
+    let space = || Token::Whitespace(Whitespace::Space);
+    for token in tokens {
+        if is_space(&token) {
+            made.push(token);
+            continue;
+        }
+        match &token {
+            Token::LParen => open.push(false),
+            Token::RParen => {
+                if open.pop() == Some(true) {
+                    let name = Token::make_word("values", Some('"'));
+                    let end = [Token::RParen, space(), Token::make_keyword("AS"), space(), name];
+                    made.extend(end);
+                }
+            }
+            other if keyword(other) == VALUES => {
+                let is_asked = |one: &Token| match one {
+                    Token::Eq | Token::Neq | Token::Lt | Token::Gt | Token::LtEq | Token::GtEq => {
+                        true
+                    }
+                    word => matches!(keyword(word), ALL | ANY | IN | SOME | SELECT | THEN | ELSE),
+                };
+                if before[0].as_ref().is_some_and(is_asked)
+                    && before[1] == Some(Token::LParen)
+                    && let Some(last) = open.last_mut()
+                {
+                    *last = true;
+                    let words = [Token::make_keyword("SELECT"), space(), Token::Mul, space()];
+                    made.extend(words);
+                    made.extend([Token::make_keyword("FROM"), space(), Token::LParen]);
+                }
+            }
+            _ => {}
+        }
+        before = [before[1].take(), Some(token.clone())];
+        made.push(token);
+    }
+    made
+}
