@@ -91,7 +91,8 @@ pub fn values_as_queries(tokens: Vec<Token>) -> Vec<Token> {
         match &token {
             Token::LParen => open.push(false),
             Token::RParen => {
-                if open.pop() == Some(true) {
+                let closes_values = open.pop() == Some(true);
+                if closes_values {
                     let name = Token::make_word("values", Some('"'));
                     let end = [Token::RParen, space(), Token::make_keyword("AS"), space(), name];
                     made.extend(end);
