@@ -160,10 +160,7 @@ fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
 
 fn check_operator(binary: &BinaryExpr, schema: &DFSchema) -> Result<()> {
     let BinaryExpr { left, op, right } = binary;
-    let is_time = |side: &Expr| {
-        !matches!(side, Expr::Literal(..))
-            && side.get_type(schema).is_ok_and(|ty| matches!(ty, DataType::Time64(_)))
-    };
+    let is_time = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Time64(_)));
     match op {
         Operator::Plus if is_time(left) && is_time(right) => {
             let words = "operator is not unique: time without time zone + time without time zone";
