@@ -307,7 +307,6 @@ mod tests {
             ("2 * step()", node("*", literal("2", false), step.clone())),
             ("-5m + range()", node("+", literal("-300", true), range.clone())),
             ("-range()", node("-", Value::Null, range.clone())),
-            ("(1m)", wrapped(node("+", Value::Null, literal("60", true)))),
             ("((step()))", wrapped(step.clone())),
             ("max_of(1m, step())", node("max_of", literal("60", true), step.clone())),
             ("min_of(step(), 9)", node("min_of", step, literal("9", false))),
@@ -317,6 +316,11 @@ mod tests {
             matrix["rangeExpr"] = expected;
             check_experimental(&format!("up[{text}]"), &matrix);
         }
+        // A duration in parentheses is a duration.
+        let mut plain = up("matrixSelector");
+        plain["range"] = json!(60_000);
+        plain["rangeExpr"] = Value::Null;
+        check_experimental("up[(1m)]", &plain);
         let mut shifted = up("vectorSelector");
         shifted["offsetExpr"] = range;
         check_experimental("up offset range()", &shifted);
