@@ -142,15 +142,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             let field = Some(Arc::new(text));
             Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
         }
-        Expr::BinaryExpr(binary) if compares(binary.op) => {
-            let BinaryExpr { left, op, right } = binary;
-            let sides = vec![*left, *right];
-            check_compared(&sides, op, schema)?;
-            Ok(compared(sides, is_ordering(op), schema)?.update_data(|sides| {
-                let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
-                Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
-            }))
-        }
+        Expr::BinaryExpr(binary) if compares(binary.op) => change_comparison(binary, schema),
         Expr::BinaryExpr(ref binary) if patterns::flags_of(binary.op).is_some() => {
             patterns::as_call(expr)
         }
@@ -225,6 +217,17 @@ fn change_arithmetic(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
 fn is_days(binary: &BinaryExpr, schema: &DFSchema) -> bool {
     let is_date = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Date32));
     binary.op == Operator::Minus && is_date(&binary.left) && is_date(&binary.right)
+}
+
+/// Gives both sides of a comparison one type.
+fn change_comparison(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let BinaryExpr { left, op, right } = binary;
+    let sides = vec![*left, *right];
+    check_compared(&sides, op, schema)?;
+    Ok(compared(sides, is_ordering(op), schema)?.update_data(|sides| {
+        let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
+        Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
+    }))
 }
 
 /// The columns of a table that `table.*` names as a value.
