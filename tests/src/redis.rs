@@ -117,7 +117,7 @@ impl RedisClient {
         Ok(reply)
     }
 
-    /// What the server sends next: a message, or a command that a monitor sees.
+    /// Reads the next message of the server, such as a published message or a line of MONITOR.
     ///
     /// # Errors
     /// When the server hung up.

@@ -97,7 +97,7 @@ fn commands_over_corrupt_values_answer_errors() -> Result<()> {
             if words[0] != "DEBUG" {
                 error_of(&mut client, &called)?;
             }
-            // Within a transaction the list of replies has one for each command.
+            // The reply of EXEC has one element for each command.
             let replies = client.pipeline(&[&["MULTI"], &words, &["GET", "s:a"], &["EXEC"]])?;
             let list = replies[3].list();
             ensure!(list.len() == 2 && list[0].text().starts_with('-'), "{command}: {replies:?}");

@@ -50,7 +50,7 @@ impl<'c> CallContext<'c> {
         &self.call.arguments[idx]
     }
 
-    /// Where an argument stands, which notes are about. Parentheses around it do not count.
+    /// Returns the position of an argument in the query, without the parentheses around it. Annotations report it.
     pub fn span(&self, idx: usize) -> Span {
         self.argument(idx).without_parens().span()
     }

@@ -155,7 +155,7 @@ impl MatchGroup {
 /// Steps at which the "many" side of a group has matched.
 pub(crate) struct MatchMarks<'a> {
     matching: &'a VectorMatching,
-    /// By the labels of the result. In one-to-one matching any two are too many, whatever their labels.
+    /// Which steps have a match, for each set of result labels. One-to-one matching allows a single match, whatever its labels.
     by_labels: HashMap<Labels, Vec<bool>>,
 }
 

@@ -54,7 +54,7 @@ pub enum Touched {
     Key(u8, Box<[u8]>),
     /// Of one key, which went because its time had come: of nobody's doing.
     Expired(u8, Box<[u8]>),
-    /// Of a watched key, by a change of its whole database.
+    /// A watched key that a change of its whole database touches.
     Watched(u8, Box<[u8]>),
     /// Of all keys of a database.
     Database(u8),

@@ -70,10 +70,10 @@ pub fn bit_not() -> ScalarUDF {
     function(BIT_NOT, signature, first_type, work)
 }
 
-/// What is known of a side.
+/// The type of an operand.
 enum Width {
     Int(DataType),
-    /// A text between quotes, a NULL, or a parameter of which nothing is known.
+    /// An untyped literal, NULL, or a parameter without a type.
     Open,
     Other,
 }

@@ -3,13 +3,13 @@
 
 use crate::bytea::{bytes, is_bytes};
 use crate::error::SqlError;
-use crate::function::function;
+use crate::function::{function, map_columns};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, BinaryArray, BinaryBuilder, Int32Builder, Int64Array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -194,14 +194,7 @@ impl ScalarUDFImpl for Overloaded {
         if !self.is_meant(&types_of(&args.arg_fields)) {
             return self.inner.invoke_with_args(args);
         }
-        let is_scalar = args.args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|one| one.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let made = self.work(&arrays, rows)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
-            false => ColumnarValue::Array(made),
-        })
+        map_columns(&args.args, args.number_rows, |arrays, rows| self.work(arrays, rows))
     }
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, LazyLock};
 
 type Kernel = fn(&dyn Datum, &dyn Datum) -> Result<ArrayRef, ArrowError>;
 
-/// What is wrong with a result that is not finite, or nothing; none of a good one.
+/// Returns the error for a result that is not finite, if PostgreSQL has one.
 type Check = fn(left: f64, right: f64, made: f64) -> Option<SqlError>;
 
 static PLUS: LazyLock<Arc<ScalarUDF>> =

@@ -1,74 +1,122 @@
-//! Types that PostgreSQL does not bring together: the results of `CASE`, the arguments of `COALESCE` and its like, and
-//! the columns of a `UNION`. DataFusion makes texts of such.
+//! Types that PostgreSQL does not bring together: the results of `CASE`, the arguments of `COALESCE` and its like, the
+//! columns of a `UNION`, the sides of an operator (<https://www.postgresql.org/docs/15/typeconv-union-case.html>).
+//! DataFusion makes texts of such.
 
+use crate::catalog::types::{of_arrow, type_name};
 use crate::error::SqlError;
-use crate::jsonb_functions::{JSONB, TYPE_KEY};
-use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::{DFSchema, DataFusionError, Result};
-use datafusion::logical_expr::expr::{Cast, WindowFunction};
+use crate::jsonb_functions::TYPE_KEY;
+use crate::uuids::UUID_IN;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Alias, Cast, Placeholder, WindowFunction};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable as _, LogicalPlan, Operator, RecursiveQuery, Union,
+    BinaryExpr, Distinct, Expr, ExprSchemable as _, LogicalPlan, Operator, RecursiveQuery, Union,
     WindowFrameBound, WindowFrameUnits,
 };
 
-/// PostgreSQL's categories of types, as far as they are told apart here.
+/// Types that PostgreSQL makes one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Category {
+pub enum Category {
     Number,
     Text,
     Boolean,
-    Time,
+    /// Dates and timestamps.
+    Date,
     Interval,
-    Bytes,
-    Jsonb,
+    Time,
+    Bytea,
+    /// `jsonb`, `uuid` and others that arrow has as texts.
+    Special,
+    Array,
 }
 
-impl Category {
-    fn new(field: &Field) -> Option<Category> {
-        // A `uuid` and a `jsonb` are texts to DataFusion. Other types may have the name of what they were made of.
-        if let Some(name) = field.metadata().get(TYPE_KEY).filter(|_| field.data_type().is_string())
-        {
-            return (name == JSONB).then_some(Category::Jsonb);
+/// The category of an expression and the name of its type; none of a literal in quotes, of NULL, of parameters of
+/// which nothing is known, and of types that clash with nothing here.
+pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> {
+    match expr {
+        Expr::Alias(Alias { expr, .. }) => return known_type(expr, schema),
+        Expr::Placeholder(Placeholder { field: None, .. }) => return None,
+        Expr::Literal(value, _) if value.is_null() || value.data_type().is_string() => return None,
+        Expr::ScalarFunction(called) if called.func.name() == UUID_IN => {
+            return Some((Category::Special, "uuid".into()));
         }
-        match field.data_type() {
-            DataType::Boolean => Some(Category::Boolean),
-            DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => Some(Category::Text),
-            DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_) => {
-                Some(Category::Time)
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
+            return Some((Category::Number, "integer".into()));
+        }
+        _ => {}
+    }
+    let (_, field) = expr.to_field(schema).ok()?;
+    let category = match field.data_type() {
+        ty if ty.is_numeric() => Category::Number,
+        DataType::Boolean => Category::Boolean,
+        DataType::Date32 | DataType::Timestamp(..) => Category::Date,
+        DataType::Interval(_) => Category::Interval,
+        DataType::Time64(_) => Category::Time,
+        DataType::Binary => Category::Bytea,
+        DataType::List(_) => Category::Array,
+        ty if ty.is_string() => match field.metadata().get(TYPE_KEY) {
+            Some(name) => return Some((Category::Special, name.clone())),
+            None => Category::Text,
+        },
+        _ => return None,
+    };
+    Some((category, type_name(of_arrow(field.data_type()))?))
+}
+
+/// Checks that values may have one type, in the order in which PostgreSQL looks at them.
+///
+/// # Errors
+/// 42804 when two are of types without a common one.
+pub fn check_common<'a>(
+    place: &str,
+    values: impl Iterator<Item = &'a Expr>,
+    schema: &DFSchema,
+) -> Result<()> {
+    check_types(place, values.map(|one| known_type(one, schema)))
+}
+
+fn check_types(place: &str, types: impl Iterator<Item = Option<(Category, String)>>) -> Result<()> {
+    let mut first: Option<(Category, String)> = None;
+    for (category, name) in types.flatten() {
+        match &first {
+            None => first = Some((category, name)),
+            Some((known, known_name)) if clashes(*known, category) => {
+                let words = format!("{place} types {known_name} and {name} cannot be matched");
+                return Err(refusal("42804", words));
             }
-            DataType::Interval(_) => Some(Category::Interval),
-            DataType::Binary | DataType::BinaryView => Some(Category::Bytes),
-            ty if ty.is_numeric() => Some(Category::Number),
-            _ => None,
+            Some(_) => {}
         }
     }
+    Ok(())
+}
 
-    /// The category of a value; none where its type is open, as that of a text between quotes and a parameter.
-    fn of(expr: &Expr, schema: &DFSchema) -> Option<Category> {
-        match expr {
-            Expr::Alias(alias) => Category::of(&alias.expr, schema),
-            Expr::Placeholder(_) => None,
-            Expr::Literal(value, _) if value.data_type().is_string() || value.is_null() => None,
-            other => Category::new(&other.to_field(schema).ok()?.1),
-        }
-    }
+/// Whether two categories have no common type. Functions may lose the name of a special type, so texts clash with
+/// none of these.
+fn clashes(one: Category, other: Category) -> bool {
+    let is_text = |one| matches!(one, Category::Text | Category::Special);
+    one != other && !(is_text(one) && is_text(other))
+}
 
-    /// Whether values of both may be of one type. Some values of `jsonb` are known as texts alone.
-    fn matches(self, other: Category) -> bool {
-        use Category::{Jsonb, Text};
-        self == other || matches!((self, other), (Jsonb, Text) | (Text, Jsonb))
-    }
+/// The columns of united queries may be literals without a type.
+fn check_union(union: &Union) -> Result<()> {
+    let count = union.inputs.first().map_or(0, |one| one.schema().fields().len());
+    (0..count).try_for_each(|at| {
+        check_types("UNION", union.inputs.iter().map(|one| column_type(one, at)))
+    })
+}
 
-    fn name(self) -> &'static str {
-        match self {
-            Category::Number => "numeric",
-            Category::Text => "text",
-            Category::Boolean => "boolean",
-            Category::Time => "timestamp",
-            Category::Interval => "interval",
-            Category::Bytes => "bytea",
-            Category::Jsonb => "jsonb",
+/// The type of a column of a plan, by the expression that makes the column.
+fn column_type(plan: &LogicalPlan, at: usize) -> Option<(Category, String)> {
+    match plan {
+        LogicalPlan::Projection(made) => known_type(made.expr.get(at)?, made.input.schema()),
+        LogicalPlan::Distinct(Distinct::All(input)) => column_type(input, at),
+        LogicalPlan::Sort(sort) => column_type(&sort.input, at),
+        LogicalPlan::Limit(limit) => column_type(&limit.input, at),
+        LogicalPlan::Union(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => None,
+        other => {
+            let column = Expr::from(other.schema().qualified_field(at));
+            known_type(&column, other.schema())
         }
     }
 }
@@ -77,42 +125,14 @@ fn refusal(code: &'static str, words: String) -> DataFusionError {
     DataFusionError::External(Box::new(SqlError::new(code, words)))
 }
 
-/// Refuses values of two categories where all become one.
-fn check_common<'a>(
-    values: impl IntoIterator<Item = &'a Expr>,
-    schema: &DFSchema,
-    place: &str,
-) -> Result<()> {
-    let mut known = values.into_iter().filter_map(|one| Category::of(one, schema));
-    let Some(first) = known.next() else { return Ok(()) };
-    match known.find(|one| !one.matches(first)) {
-        Some(other) => {
-            let (first, other) = (first.name(), other.name());
-            Err(refusal("42804", format!("{place} types {first} and {other} cannot be matched")))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Refuses an expression whose parts have no common type.
+/// Refuses calls of windows and arithmetic whose types PostgreSQL has no function or operator for.
 ///
 /// # Errors
-/// `42804`, `42883` and `42725`, as PostgreSQL has them.
+/// `42883`, `42725` and `0A000`, as PostgreSQL has them.
 pub fn check(expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr {
-        Expr::Case(case) => {
-            let results = case.else_expr.iter().map(|one| &**one);
-            let results = results.chain(case.when_then_expr.iter().map(|(_, then)| &**then));
-            check_common(results, schema, "CASE")
-        }
-        Expr::ScalarFunction(called) => match called.name() {
-            name @ ("coalesce" | "greatest" | "least") => {
-                check_common(&called.args, schema, &name.to_uppercase())
-            }
-            _ => Ok(()),
-        },
         Expr::WindowFunction(called) => check_window(called, schema),
-        Expr::BinaryExpr(binary) => check_operator(binary, schema),
+        Expr::BinaryExpr(binary) => check_arithmetic(binary, schema),
         _ => Ok(()),
     }
 }
@@ -121,12 +141,11 @@ fn check_window(called: &WindowFunction, schema: &DFSchema) -> Result<()> {
     let name = called.fun.name();
     if let [value, _, default] = called.params.args.as_slice()
         && ["lag", "lead"].contains(&name)
-        && let (Some(one), Some(other)) =
-            (Category::of(value, schema), Category::of(default, schema))
-        && !one.matches(other)
+        && let (Some((one, one_name)), Some((other, other_name))) =
+            (known_type(value, schema), known_type(default, schema))
+        && clashes(one, other)
     {
-        let (one, other) = (one.name(), other.name());
-        let words = format!("function {name}({one}, integer, {other}) does not exist");
+        let words = format!("function {name}({one_name}, integer, {other_name}) does not exist");
         return Err(refusal("42883", words));
     }
     let frame = &called.params.window_frame;
@@ -137,14 +156,12 @@ fn check_window(called: &WindowFunction, schema: &DFSchema) -> Result<()> {
     let is_one = frame.units == WindowFrameUnits::Range
         && (is_offset(&frame.start_bound) || is_offset(&frame.end_bound));
     if let (true, [by]) = (is_one, called.params.order_by.as_slice())
-        && let Ok((_, field)) = by.expr.to_field(schema)
-        && (field.metadata().contains_key(TYPE_KEY)
-            || matches!(
-                Category::new(&field),
-                Some(Category::Text | Category::Boolean | Category::Bytes)
-            ))
+        && let Some((category, of)) = known_type(&by.expr, schema)
+        && matches!(
+            category,
+            Category::Text | Category::Special | Category::Boolean | Category::Bytea
+        )
     {
-        let of = Category::new(&field).map_or("jsonb", Category::name);
         let words =
             format!("RANGE with offset PRECEDING/FOLLOWING is not supported for column type {of}");
         return Err(refusal("0A000", words));
@@ -158,7 +175,7 @@ fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
     is_sure && expr.get_type(schema).is_ok_and(|ty| ty.is_floating())
 }
 
-fn check_operator(binary: &BinaryExpr, schema: &DFSchema) -> Result<()> {
+fn check_arithmetic(binary: &BinaryExpr, schema: &DFSchema) -> Result<()> {
     let BinaryExpr { left, op, right } = binary;
     let is_time = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Time64(_)));
     match op {
@@ -174,34 +191,22 @@ fn check_operator(binary: &BinaryExpr, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// The category of a column of rows, by the expression that it is made of.
-fn of_column(plan: &LogicalPlan, at: usize) -> Option<Category> {
-    match plan {
-        LogicalPlan::Projection(projection) => {
-            Category::of(projection.expr.get(at)?, &merge_schema(&plan.inputs()))
+/// Checks that PostgreSQL compares numbers with numbers: no text is one by itself.
+///
+/// # Errors
+/// 42883 when a number is compared with a text.
+pub fn check_operator(sides: &[Expr], op: &str, schema: &DFSchema) -> Result<()> {
+    let Some((first, name)) = sides.first().and_then(|one| known_type(one, schema)) else {
+        return Ok(());
+    };
+    for (other, other_name) in sides.iter().skip(1).filter_map(|one| known_type(one, schema)) {
+        let both = (first, other);
+        if matches!(both, (Category::Number, Category::Text) | (Category::Text, Category::Number)) {
+            let words = format!("operator does not exist: {name} {op} {other_name}");
+            return Err(refusal("42883", words));
         }
-        LogicalPlan::Distinct(_) | LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => {
-            of_column(plan.inputs().first()?, at)
-        }
-        other => Category::new(other.schema().fields().get(at)?),
     }
-}
-
-fn check_union(union: &Union) -> Result<()> {
-    let count = union.inputs.first().map_or(0, |one| one.schema().fields().len());
-    (0..count).try_for_each(|at| {
-        let mut known = union.inputs.iter().filter_map(|one| of_column(one, at));
-        let Some(first) = known.next() else { return Ok(()) };
-        match known.find(|one| !one.matches(first)) {
-            Some(other) => Err(not_united(first, other)),
-            None => Ok(()),
-        }
-    })
-}
-
-fn not_united(one: Category, other: Category) -> DataFusionError {
-    let (one, other) = (one.name(), other.name());
-    refusal("42804", format!("UNION types {one} and {other} cannot be matched"))
+    Ok(())
 }
 
 /// The recursive term is cast to the types of the first before it is here.
@@ -214,22 +219,18 @@ fn check_recursive(query: &RecursiveQuery) -> Result<()> {
         let one = match (&*inner, query.recursive_term.inputs().first()) {
             (Expr::Column(column), Some(input)) => {
                 let place = input.schema().maybe_index_of_column(column);
-                place.and_then(|place| of_column(input, place))
+                place.and_then(|place| column_type(input, place))
             }
-            (other, _) => Category::of(other, &schema),
+            (other, _) => known_type(other, &schema),
         };
-        if let (Some(first), Some(one)) = (of_column(&query.static_term, at), one)
-            && !one.matches(first)
-        {
-            return Err(not_united(first, one));
-        }
+        check_types("UNION", [column_type(&query.static_term, at), one].into_iter())?;
     }
     Ok(())
 }
 
 /// Whether a column of rows is a text, and no text between quotes or parameter that may be read as something else.
 pub fn is_text(plan: &LogicalPlan, at: usize) -> bool {
-    of_column(plan, at) == Some(Category::Text)
+    column_type(plan, at).is_some_and(|(category, _)| category == Category::Text)
 }
 
 /// Refuses a set operation whose columns have no common types.

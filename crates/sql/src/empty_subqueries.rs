@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 static NULLABLE: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::from(Nullable { signature: signature() })));
 
-/// It is not worked out before the rows are there, since a constant is never NULL again.
+/// Returns the signature. The function counts as volatile: constant folding would make a value of it that is never NULL.
 fn signature() -> Signature {
     Signature::any(1, Volatility::Volatile)
 }
@@ -65,7 +65,7 @@ fn has_row(plan: &LogicalPlan) -> bool {
 /// A subquery of no outer columns whose value may be NULL; none where it need not change.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn nullable(subquery: &Subquery) -> Result<Option<Subquery>> {
     let plan = &subquery.subquery;
     let is_null = plan.schema().fields().first().is_none_or(|field| field.is_nullable());

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// A plan whose queries of one row, about rows outside, are aggregates.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn as_aggregates(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up(|node| {
         node.map_expressions(|expr| {

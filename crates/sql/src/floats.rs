@@ -1,8 +1,8 @@
 //! Where a float stands beside a `numeric` both are floats to PostgreSQL. The planner would take the
 //! float for a `numeric`, which has no place for what is very large, or very small.
 
+use crate::checked_casts::literals_as_numeric;
 use crate::numeric::{NUMERIC, TO_NUMERIC, as_float, keyed};
-use crate::type_matching::{check_united, literals_as_numeric};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
@@ -143,7 +143,6 @@ pub fn among_floats(found: InSubquery, schema: &DFSchema) -> Result<Transformed<
 /// The same of columns that several queries have together.
 pub fn united(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Union(union) = node else { return Ok(Transformed::no(node)) };
-    check_united(&union.inputs)?;
     let types = |at: usize| {
         union.inputs.iter().filter_map(move |one| {
             one.schema().fields().get(at).map(|field| field.data_type().clone())

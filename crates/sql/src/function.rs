@@ -27,6 +27,42 @@ pub fn function(
     ScalarUDF::from(Function { name, signature, returns, work })
 }
 
+/// Applies a function of columns to a value, which may be a scalar.
+///
+/// # Errors
+/// Returns the errors of `work`.
+pub fn map_column(
+    value: &ColumnarValue,
+    work: impl Fn(&ArrayRef) -> Result<ArrayRef>,
+) -> Result<ColumnarValue> {
+    Ok(match value {
+        ColumnarValue::Array(array) => ColumnarValue::Array(work(array)?),
+        ColumnarValue::Scalar(one) => {
+            let made = work(&one.to_array()?)?;
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?)
+        }
+    })
+}
+
+/// Applies a function of columns to arguments; the result is a scalar if all arguments are.
+///
+/// # Errors
+/// Returns the errors of `work`.
+pub fn map_columns(
+    args: &[ColumnarValue],
+    rows: usize,
+    work: impl FnOnce(&[ArrayRef], usize) -> Result<ArrayRef>,
+) -> Result<ColumnarValue> {
+    let is_scalar = args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
+    let rows = if is_scalar { 1 } else { rows };
+    let arrays = args.iter().map(|one| one.to_array(rows)).collect::<Result<Vec<_>>>()?;
+    let made = work(&arrays, rows)?;
+    Ok(match is_scalar {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
+        false => ColumnarValue::Array(made),
+    })
+}
+
 struct Function {
     name: &'static str,
     signature: Signature,
@@ -68,14 +104,6 @@ impl ScalarUDFImpl for Function {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = args.args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { args.number_rows };
-        let arrays: Result<Vec<ArrayRef>> =
-            args.args.iter().map(|one| one.to_array(rows)).collect();
-        let made = (self.work)(&arrays?, rows)?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
-            false => ColumnarValue::Array(made),
-        })
+        map_columns(&args.args, args.number_rows, |arrays, rows| (self.work)(arrays, rows))
     }
 }

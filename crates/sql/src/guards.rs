@@ -56,7 +56,7 @@ const FALLIBLE: &[&str] = &[
 /// A plan whose conditions fail for no row that PostgreSQL does not evaluate them for.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn guard(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         let (mut may_fail, schema) = (false, merge_schema(&node.inputs()));

@@ -5,7 +5,7 @@
 //! length of time, which is of another type.
 
 use crate::error::SqlError;
-use crate::function::function;
+use crate::function::{function, map_columns};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Decimal128Array, Int64Array, TimestampMicrosecondArray,
 };
@@ -14,7 +14,7 @@ use datafusion::arrow::datatypes::{
     DataType, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
     TimestampMicrosecondType,
 };
-use datafusion::common::{DataFusionError, Result, ScalarValue, plan_err};
+use datafusion::common::{DataFusionError, Result, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -133,16 +133,9 @@ impl ScalarUDFImpl for TimeBucket {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = args.args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { args.number_rows };
-        let arrays = args.args.iter().map(|one| one.to_array(rows)).collect::<Result<Vec<_>>>()?;
-        let made = match arrays[0].data_type() {
-            DataType::Int64 => numbers(&arrays)?,
-            _ => times(&arrays)?,
-        };
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
-            false => ColumnarValue::Array(made),
+        map_columns(&args.args, args.number_rows, |arrays, _| match arrays[0].data_type() {
+            DataType::Int64 => numbers(arrays),
+            _ => times(arrays),
         })
     }
 }
@@ -319,6 +312,7 @@ pub fn number_out_of_range(of: &DataType) -> DataFusionError {
 mod tests {
     use super::*;
     use crate::instants::instant_of;
+    use datafusion::common::ScalarValue;
 
     fn interval(months: i32, days: i32, seconds: i64) -> IntervalMonthDayNano {
         IntervalMonthDayNano::new(months, days, seconds * 1_000_000_000)

@@ -1,11 +1,12 @@
 //! Casts of `jsonb` to numbers and booleans: of its numbers and booleans alone.
 
 use crate::error::SqlError;
+use crate::function::map_column;
 use crate::numeric::{NUMERIC, Numeric, column, convert};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, BooleanArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
@@ -76,12 +77,6 @@ impl ScalarUDFImpl for JsonbCast {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(match &args.args[0] {
-            ColumnarValue::Scalar(value) => {
-                let made = self.cast(&value.to_array()?)?;
-                ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?)
-            }
-            ColumnarValue::Array(array) => ColumnarValue::Array(self.cast(array)?),
-        })
+        map_column(&args.args[0], |array| self.cast(array))
     }
 }

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
-/// What sorts before another of the same.
+/// Returns sort keys of `jsonb` values: bytes that order as PostgreSQL orders the values.
 pub static JSONB_ORDER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
     let keys = |args: &[ArrayRef], _: usize| {

@@ -36,7 +36,7 @@ const EXEC: &str = "KeptOrderExec";
 /// A plan whose subqueries keep their order where it is seen.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn keep_orders(plan: LogicalPlan) -> Result<LogicalPlan> {
     change(plan, Place { is_seen: true, is_within: false }, keep)
 }
@@ -44,7 +44,7 @@ pub fn keep_orders(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// A plan without the orders of subqueries that are not seen.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn drop_orders(plan: LogicalPlan) -> Result<LogicalPlan> {
     change(plan, Place { is_seen: true, is_within: false }, without_unseen)
 }

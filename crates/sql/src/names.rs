@@ -67,7 +67,7 @@ pub fn given(expr: &Expr) -> String {
     name_of(expr).unwrap_or_else(|| NAMELESS.to_string())
 }
 
-/// How much a name is worth: that of a type is weaker than any other, and so is that of `CASE`.
+/// The strength of a column name: names of types and `case` are weaker than all others.
 #[derive(Clone, Copy, PartialEq)]
 enum Strength {
     Weak,

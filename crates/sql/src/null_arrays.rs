@@ -2,7 +2,7 @@
 //! and an array that is NULL without a type makes a NULL. DataFusion fails, or counts in 64 bits.
 
 use crate::floats::common_number;
-use crate::function::function;
+use crate::function::{function, map_column};
 use crate::numeric::{NUMERIC, Numeric};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Decimal256Array, Int32Array, ListArray};
 use datafusion::arrow::compute::cast;
@@ -126,16 +126,6 @@ pub fn is_numeric_list(ty: &DataType) -> bool {
     matches!(ty, DataType::List(of) if *of.data_type() == NUMERIC || is_numeric_list(of.data_type()))
 }
 
-fn keyed_value(value: &ColumnarValue) -> Result<ColumnarValue> {
-    Ok(match value {
-        ColumnarValue::Array(array) => ColumnarValue::Array(keyed(array)?),
-        ColumnarValue::Scalar(one) => {
-            let made = keyed(&one.to_array()?)?;
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?)
-        }
-    })
-}
-
 impl ScalarUDFImpl for ArrayFunction {
     fn name(&self) -> &str {
         self.inner.name()
@@ -181,7 +171,8 @@ impl ScalarUDFImpl for ArrayFunction {
             return Ok(ColumnarValue::Scalar(ScalarValue::try_from(&wanted)?));
         }
         if self.compares() {
-            args.args = args.args.iter().map(keyed_value).collect::<Result<_>>()?;
+            args.args =
+                args.args.iter().map(|one| map_column(one, keyed)).collect::<Result<_>>()?;
         }
         let scalars = args.args.iter().map(|one| match one {
             ColumnarValue::Scalar(value) => Some(value),

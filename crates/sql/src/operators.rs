@@ -180,7 +180,7 @@ fn as_list(side: &Expr, of: &DataType, schema: &DFSchema) -> Option<Expr> {
     }
 }
 
-/// Beside an array a text between quotes is an array: `tags = '{a,b}'`.
+/// Reads an untyped literal beside an array as an array: `tags = '{a,b}'`.
 fn with_arrays(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {

@@ -315,7 +315,7 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
         return Ok(Parsed::Define(definition));
     }
     if let Some((name, rest)) = unknown_type(tokens) {
-        // What is no statement at all is refused for that.
+        // A syntax error of the rest is reported first.
         statement(&rest, shapes)?;
         return Err(SqlError::new("42704", format!("type \"{name}\" does not exist")));
     }

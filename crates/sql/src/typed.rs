@@ -4,7 +4,12 @@
 //! is the largest number.
 
 use crate::bounded::{bounded, planned_growth};
+use crate::checked_casts::{
+    check_cast, check_literal, check_read_as, literal_clock, literals_as_boolean,
+    literals_as_numeric,
+};
 use crate::checked_floats;
+use crate::common_types::{check_common, check_operator};
 use crate::empty_subqueries::nullable;
 use crate::error::SqlError;
 use crate::floats::{
@@ -24,10 +29,6 @@ use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::tables::ZONE;
-use crate::type_matching::{
-    check_cast, check_common, check_literal, check_operator, check_read_as, literal_clock,
-    literals_as_boolean, literals_as_numeric,
-};
 use crate::uuids::UUID_IN;
 use crate::{bytea, checked, common_types, extremes, interval_text, jsonb_casts, patterns, shown};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, StringViewArray};
@@ -53,7 +54,7 @@ const LONG_TEXT_SIZE: usize = 1 << 10;
 /// A plan whose casts are PostgreSQL's.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -670,7 +671,7 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::yes(Expr::Cast(cast)))
 }
 
-/// To the nearest whole number, to the even one of two.
+/// Rounds to the nearest whole number; halves go to the even one.
 static EVEN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     of_one(
         "pg_round",

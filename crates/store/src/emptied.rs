@@ -2,8 +2,8 @@
 //! partition. Lists of series look at whole days, so without more they would name such a series until a
 //! merge writes its parts again. A second tombstone, of all the partition's time, hides it at once.
 //!
-//! This reads what is left of the series that matched, so it has a budget: series beyond it wait for the
-//! merge.
+//! The check reads the remaining samples of the series that matched. It has a budget: the next merge removes empty
+//! series beyond it.
 
 use crate::ground::Ground;
 use crate::histograms::names::LABEL;

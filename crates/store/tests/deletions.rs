@@ -347,14 +347,14 @@ fn series_that_a_deletion_by_time_empties_leave_the_lists_at_once() {
     store.flush().unwrap();
     put(&store, &["gone", "kept"], NOW + 1).unwrap();
     let delete = |start: i64, end: i64| store.delete(&gone(), TimeRange::new(start, end)).unwrap();
-    // Of two halves of what there is, neither leaves nothing.
+    // Each of two deletions leaves the other half of the samples.
     delete(NOW, NOW);
     assert_eq!(listed(&store), ["gone", "kept"]);
     assert_eq!(found(&store, "gone").0, [NOW + 1]);
     delete(NOW + 1, NOW + SECOND);
     assert_eq!(listed(&store), ["kept"]);
     assert_eq!(found(&store, "kept").0, [NOW, NOW + 1]);
-    // What comes again is listed again, of any time.
+    // A series that gets a new sample is listed again, whatever the time of the sample.
     put(&store, &["gone"], NOW - 5).unwrap();
     assert_eq!(listed(&store), ["gone", "kept"]);
     store.flush().unwrap();

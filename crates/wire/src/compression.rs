@@ -247,7 +247,7 @@ mod tests {
         let mut buffer = b"old".to_vec();
         for size in [0, 1, 1000, 300_000] {
             let text: Vec<u8> = (0..size).map(|i| (i % 251) as u8).collect();
-            // Nothing in frames is nothing, which is refused: it may be a block that was lost.
+            // An empty text compresses to an empty body, which the decoder refuses: a block may have been lost.
             let is_kept = |packed: &(Encoding, Vec<u8>)| {
                 packed.0 == Encoding::Identity || !packed.1.is_empty()
             };

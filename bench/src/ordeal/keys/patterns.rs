@@ -5,7 +5,7 @@ use super::words;
 use crate::random::Random;
 use crate::resp::{Words, words as words_of};
 
-/// What runs a command in a script.
+/// A Lua script that runs the command in its arguments.
 pub const WRAPPER: &[u8] = b"return redis.call(unpack(ARGV))";
 
 /// Patterns by family.
@@ -15,7 +15,7 @@ pub struct Patterns {
 }
 
 impl Patterns {
-    /// Those of some families.
+    /// Creates the patterns of several families.
     pub fn new(families: &[Family]) -> Patterns {
         let family = |(_, weight, patterns): &Family| {
             (*weight, patterns.iter().map(|text| Pattern::new(text)).collect())

@@ -128,8 +128,7 @@ fn derivative(call: Call<'_>) -> Result<Value> {
     })
 }
 
-/// What one number is more than the one before, as a float; integers beyond those of a float are
-/// subtracted exactly.
+/// Returns `new - old` as a float. Integers are subtracted exactly, also beyond 2^53.
 fn distance(old: &Value, new: &Value) -> f64 {
     match (old, new) {
         (Value::Integer(old), Value::Integer(new)) => (i128::from(*new) - i128::from(*old)) as f64,

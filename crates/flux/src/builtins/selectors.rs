@@ -53,7 +53,7 @@ impl Pick {
     }
 
     /// # Errors
-    /// For a column whose values have no order here.
+    /// Fails for a column of a type that has no order in Flux.
     pub(super) fn check(self, kind: Kind) -> Result<()> {
         let needs_order = matches!(self, Pick::Min | Pick::Max);
         if !needs_order || kind.is_number() || kind == Kind::Time {

@@ -116,7 +116,7 @@ impl Parser<'_> {
         if !self.accept("KEYS") {
             return Err(self.unexpected(&["KEY", "KEYS"]));
         }
-        // It has no condition.
+        // The exact form takes no WHERE clause.
         let database = self.on_database()?;
         let sources = self.from()?;
         let is_descending = self.order()?;

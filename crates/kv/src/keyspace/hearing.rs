@@ -81,7 +81,7 @@ impl Keyspace {
         self.events.drain(start..end.min(self.events.len()));
     }
 
-    /// How many events wait for [`Keyspace::take_events`].
+    /// Returns the number of events that [`Keyspace::take_events`] would return.
     pub fn event_count(&self) -> usize {
         self.events.len()
     }

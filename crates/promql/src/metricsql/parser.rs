@@ -142,7 +142,7 @@ impl<'a> Parser<'a> {
         Ok(node)
     }
 
-    /// What may follow an `@`: no operators, and a suffix only behind a sign.
+    /// Parses the operand of `@`: it has no binary operators, and a suffix only if it begins with a sign.
     pub(super) fn bare_operand(&mut self) -> Result<Node> {
         if self.is_operator(BinaryOp::Add) {
             self.advance();

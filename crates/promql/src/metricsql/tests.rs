@@ -112,7 +112,7 @@ fn signs() {
     good("1 - -1", "2");
     good("0 * -1", "(0 * -1)");
     good("1 / (0 * -1)", "-Inf");
-    // As in VictoriaMetrics, a suffix belongs to what has the sign.
+    // VictoriaMetrics binds a suffix to the operand that has the sign.
     good("m @ -1 offset 5m", "m @ (0 - (1 offset 5m))");
     good("m @ -a[5m]", "m @ (0 - a[5m])");
     good("m @ -WITH (a = 1) a", "m @ (-1)");

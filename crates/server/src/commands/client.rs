@@ -195,6 +195,20 @@ pub struct Access<'a> {
     pub tls_ca: Option<&'a str>,
 }
 
+#[cfg(test)]
+impl Access<'_> {
+    /// Access to a server that asks for nothing.
+    pub fn anonymous() -> Access<'static> {
+        Access {
+            user: None,
+            password_file: None,
+            bearer_token_file: None,
+            token_word: BEARER,
+            tls_ca: None,
+        }
+    }
+}
+
 impl Client {
     /// A client for the server that the arguments name.
     ///
@@ -583,13 +597,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let server = std::thread::spawn(move || answer_twice(&listener));
-        let access = Access {
-            user: None,
-            password_file: None,
-            bearer_token_file: None,
-            token_word: BEARER,
-            tls_ca: None,
-        };
+        let access = Access::anonymous();
         let mut client = Client::open(&url, &access).expect("a client");
         let asked = Asked { method: Method::GET, path: "/", headers: &[], body: Bytes::new() };
         let deadline = Instant::now() + Duration::from_millis(500);
@@ -611,13 +619,7 @@ mod tests {
         ] {
             assert_eq!(without_logins(text), shown);
         }
-        let access = Access {
-            user: None,
-            password_file: None,
-            bearer_token_file: None,
-            token_word: BEARER,
-            tls_ca: None,
-        };
+        let access = Access::anonymous();
         let refused = Client::open("http://u:secret@a", &access).err().expect("refused");
         let words = format!("{refused:#}");
         assert!(words.contains("flags for a user") && !words.contains("secret"), "{words}");

@@ -35,7 +35,7 @@ pub struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// Of a domain; `names` counts the names that were made.
+    /// Creates a binder for a domain. `names` counts the generated names.
     pub fn new(domain: &'a Domain, names: &'a mut usize) -> Binder<'a> {
         Binder { domain, names }
     }

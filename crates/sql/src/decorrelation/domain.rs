@@ -41,7 +41,7 @@ impl Domain {
     /// The combinations as rows with these columns.
     ///
     /// # Errors
-    /// Those of the plan.
+    /// Returns errors of the planner.
     pub fn plan(&self, names: &[String]) -> Result<LogicalPlan> {
         let named = self.columns.iter().zip(names);
         let named = named.map(|(column, name)| Expr::Column(column.clone()).alias(name));
@@ -93,7 +93,7 @@ pub fn outside(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 /// The value of a subquery that reads no table, as an expression of outside.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn inlined(plan: &LogicalPlan, schema: &DFSchema) -> Result<Option<Expr>> {
     let mut condition = None;
     let mut plan = plan;
@@ -137,7 +137,7 @@ fn inward(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 /// The columns of all of a plan, and a marker that is true.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn marked(plan: LogicalPlan, marker: &str) -> Result<LogicalPlan> {
     let columns = plan.schema().columns().into_iter().map(Expr::Column);
     let all: Vec<Expr> = columns.chain([lit(true).alias(marker)]).collect();

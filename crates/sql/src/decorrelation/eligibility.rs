@@ -1,5 +1,5 @@
-//! Which correlated subqueries DataFusion plans rightly by itself: their plans are better than those of
-//! [`decorrelate`](super::decorrelate), which reads the outer rows twice.
+//! Finds the correlated subqueries that DataFusion plans correctly: its plans read the outer rows once, those of
+//! [`decorrelate`](super::decorrelate) twice.
 
 use super::binding::is_of_outside;
 use super::outer::{outer_columns, subquery_of, visible};
@@ -12,10 +12,10 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
-/// How a subquery is used.
+/// The place of a subquery in its statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// As a value in a projection or a filter.
+    /// A value in a projection or a filter.
     Value,
     /// EXISTS in a filter.
     Exists,
@@ -89,7 +89,7 @@ impl Use {
 /// Whether DataFusion plans a subquery rightly that is used so.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn has_own_plan(plan: &LogicalPlan, used: Use) -> Result<bool> {
     if outer_columns(plan)?.is_empty() {
         return Ok(true);
@@ -114,7 +114,7 @@ pub fn has_own_plan(plan: &LogicalPlan, used: Use) -> Result<bool> {
 /// The same of a query of LATERAL.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn has_own_plan_as_lateral(plan: &LogicalPlan) -> Result<bool> {
     if outer_columns(plan)?.is_empty() {
         return Ok(true);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The columns of outer queries that a subquery names.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
     let mut columns = Vec::new();
     collect(plan, &mut Vec::new(), &mut |column: &Column| {
@@ -88,7 +88,7 @@ fn collect(
 /// A query within another one, whose outer columns are called otherwise.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn renamed(subquery: Subquery, names: Names<'_>, seen: DFSchema) -> Result<Subquery> {
     let plan = rename(Arc::unwrap_or_clone(subquery.subquery), names, &mut vec![seen])?;
     with_outer_columns(Subquery { subquery: Arc::new(plan), ..subquery })

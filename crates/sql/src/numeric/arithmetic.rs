@@ -11,8 +11,8 @@ const SIGNIFICANT_MIN: i32 = 16;
 /// Digits of a group to the base of 10,000.
 const GROUP_DIGITS: i32 = 4;
 
-/// What an operation makes.
-pub type Made = Result<Numeric, SqlError>;
+/// The result of an operation.
+pub type NumericResult = Result<Numeric, SqlError>;
 
 fn division_by_zero() -> SqlError {
     SqlError::new("22012", "division by zero")
@@ -61,7 +61,7 @@ pub fn sign(one: &Numeric) -> Numeric {
     }
 }
 
-pub fn add(left: &Numeric, right: &Numeric) -> Made {
+pub fn add(left: &Numeric, right: &Numeric) -> NumericResult {
     match (left, right) {
         (NaN, _) | (_, NaN) | (Infinity, NegativeInfinity) | (NegativeInfinity, Infinity) => {
             Ok(NaN)
@@ -75,11 +75,11 @@ pub fn add(left: &Numeric, right: &Numeric) -> Made {
     }
 }
 
-pub fn subtract(left: &Numeric, right: &Numeric) -> Made {
+pub fn subtract(left: &Numeric, right: &Numeric) -> NumericResult {
     add(left, &negated(right))
 }
 
-pub fn multiply(left: &Numeric, right: &Numeric) -> Made {
+pub fn multiply(left: &Numeric, right: &Numeric) -> NumericResult {
     match (left, right) {
         (NaN, _) | (_, NaN) => Ok(NaN),
         (Finite(left), Finite(right)) => {
@@ -108,7 +108,7 @@ pub fn quotient_scale(left: &Decimal, right: &Decimal) -> i32 {
     scale.max(i32::from(left.scale)).max(i32::from(right.scale)).max(0)
 }
 
-pub fn divide(left: &Numeric, right: &Numeric) -> Made {
+pub fn divide(left: &Numeric, right: &Numeric) -> NumericResult {
     match (left, right) {
         (NaN, _) | (_, NaN) => Ok(NaN),
         (Finite(left), Finite(right)) => {
@@ -172,7 +172,7 @@ fn digits_of(units: i256) -> u32 {
 }
 
 /// A quotient without its fraction.
-pub fn divide_whole(left: &Numeric, right: &Numeric) -> Made {
+pub fn divide_whole(left: &Numeric, right: &Numeric) -> NumericResult {
     match (left, right) {
         (Finite(left), Finite(right)) => {
             let (whole, ..) = long_division(left, right, 0)?;
@@ -184,7 +184,7 @@ pub fn divide_whole(left: &Numeric, right: &Numeric) -> Made {
     }
 }
 
-pub fn remainder(left: &Numeric, right: &Numeric) -> Made {
+pub fn remainder(left: &Numeric, right: &Numeric) -> NumericResult {
     match (left, right) {
         (NaN, _) | (_, NaN) => Ok(NaN),
         (_, Finite(right)) if right.is_zero() => Err(division_by_zero()),
@@ -197,22 +197,25 @@ pub fn remainder(left: &Numeric, right: &Numeric) -> Made {
     }
 }
 
-fn of_finite(one: &Numeric, work: impl FnOnce(&Decimal) -> Result<Decimal, SqlError>) -> Made {
+fn of_finite(
+    one: &Numeric,
+    work: impl FnOnce(&Decimal) -> Result<Decimal, SqlError>,
+) -> NumericResult {
     match one {
         Finite(decimal) => work(decimal).map(Finite),
         other => Ok(*other),
     }
 }
 
-pub fn round(one: &Numeric, digits: i32) -> Made {
+pub fn round(one: &Numeric, digits: i32) -> NumericResult {
     of_finite(one, |one| one.rounded(digits))
 }
 
-pub fn truncate(one: &Numeric, digits: i32) -> Made {
+pub fn truncate(one: &Numeric, digits: i32) -> NumericResult {
     of_finite(one, |one| one.cut(digits))
 }
 
-pub fn ceiling(one: &Numeric) -> Made {
+pub fn ceiling(one: &Numeric) -> NumericResult {
     of_finite(one, |one| {
         let whole = one.cut(0)?;
         let is_above = !one.units.is_negative() && whole.units_at(one.scale)? != one.units;
@@ -221,11 +224,11 @@ pub fn ceiling(one: &Numeric) -> Made {
     })
 }
 
-pub fn floor(one: &Numeric) -> Made {
+pub fn floor(one: &Numeric) -> NumericResult {
     ceiling(&negated(one)).map(|one| negated(&one))
 }
 
-pub fn trim_scale(one: &Numeric) -> Made {
+pub fn trim_scale(one: &Numeric) -> NumericResult {
     of_finite(one, |one| one.rounded(i32::from(one.least_scale())))
 }
 
@@ -262,7 +265,7 @@ pub fn root_of(one: &Decimal, scale: i32) -> Result<Decimal, SqlError> {
     Ok(Decimal::new(units, scale))
 }
 
-pub fn square_root(one: &Numeric) -> Made {
+pub fn square_root(one: &Numeric) -> NumericResult {
     let refused = || Err(SqlError::new("2201F", "cannot take square root of a negative number"));
     match one {
         Finite(one) if one.units.is_negative() => refused(),
@@ -284,7 +287,7 @@ fn common_divisor(mut left: i256, mut right: i256) -> i256 {
     left.wrapping_abs()
 }
 
-pub fn gcd(left: &Numeric, right: &Numeric) -> Made {
+pub fn gcd(left: &Numeric, right: &Numeric) -> NumericResult {
     match (left, right) {
         (Finite(left), Finite(right)) => {
             let (left, right, scale) = aligned(left, right)?;
@@ -294,7 +297,7 @@ pub fn gcd(left: &Numeric, right: &Numeric) -> Made {
     }
 }
 
-pub fn lcm(left: &Numeric, right: &Numeric) -> Made {
+pub fn lcm(left: &Numeric, right: &Numeric) -> NumericResult {
     match (left, right) {
         (Finite(left), Finite(right)) => {
             let (left, right, scale) = aligned(left, right)?;
@@ -310,7 +313,7 @@ pub fn lcm(left: &Numeric, right: &Numeric) -> Made {
 
 /// # Errors
 /// When the number is negative, and when there is no room.
-pub fn factorial(number: i64) -> Made {
+pub fn factorial(number: i64) -> NumericResult {
     if number < 0 {
         return Err(SqlError::new("22003", "factorial of a negative number is undefined"));
     }
@@ -325,7 +328,7 @@ pub fn factorial(number: i64) -> Made {
 ///
 /// # Errors
 /// When it has more digits before the point.
-pub fn limited(one: &Numeric, precision: i32, scale: i32) -> Made {
+pub fn limited(one: &Numeric, precision: i32, scale: i32) -> NumericResult {
     let overflow = |what: &str| {
         let detail = format!("A field with precision {precision}, scale {scale} {what}.");
         SqlError::new("22003", "numeric field overflow").with_detail(detail)
@@ -352,7 +355,7 @@ fn fraction_limited(
     precision: i32,
     scale: i32,
     overflow: impl Fn(&str) -> SqlError,
-) -> Made {
+) -> NumericResult {
     let most = u32::try_from(precision).ok().and_then(power_of_10).ok_or_else(too_long)?;
     let units = rounded.units_at(u8::try_from(scale).unwrap_or(SCALE_MAX))?;
     match units.wrapping_abs() < most {
@@ -370,7 +373,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(made: Made, expected: &str) {
+    fn check(made: NumericResult, expected: &str) {
         let shown = match made.and_then(|one| one.encode()) {
             Ok(raw) => Numeric::decode(raw).text(),
             Err(error) => error.code.to_string(),

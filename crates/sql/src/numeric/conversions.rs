@@ -76,7 +76,7 @@ pub fn decimals(array: &ArrayRef) -> Result<Decimal256Array> {
     Ok(made.with_precision_and_scale(PRECISION, SCALE)?)
 }
 
-/// So many units of a power of ten.
+/// Returns the number `units * 10 ^ -scale`.
 fn of_units(units: i256, scale: i8) -> Result<Numeric, SqlError> {
     match u8::try_from(scale) {
         Ok(scale) if scale <= SCALE_MAX => Ok(Decimal::new(units, scale).into()),

@@ -4,13 +4,14 @@
 use super::conversions::{decimals, outside};
 use super::value::{NUMERIC, Numeric};
 use crate::error::SqlError;
+use crate::function::map_column;
 use crate::shown;
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, Int64Array, ListArray};
 use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -95,13 +96,7 @@ impl ScalarUDFImpl for ExactCast {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        Ok(match &args.args[0] {
-            ColumnarValue::Scalar(value) => {
-                let made = convert(&value.to_array()?, &self.to)?;
-                ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?)
-            }
-            ColumnarValue::Array(array) => ColumnarValue::Array(convert(array, &self.to)?),
-        })
+        map_column(&args.args[0], |array| convert(array, &self.to))
     }
 }
 

@@ -26,7 +26,7 @@ use datafusion::prelude::SessionContext;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// What is made of all numbers.
+/// The aggregate function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Sum,
@@ -153,10 +153,10 @@ impl AggregateUDFImpl for Overloaded {
         if !self.is_meant(&args) {
             return self.inner.accumulator(args);
         }
-        let alone = Alone::new(self.kind, args.return_field.data_type());
+        let accumulator = NumberAccumulator::new(self.kind, args.return_field.data_type());
         Ok(match args.is_distinct {
-            true => Box::new(DistinctValues { of: alone, seen: HashSet::new() }),
-            false => Box::new(alone),
+            true => Box::new(DistinctAccumulator { of: accumulator, seen: HashSet::new() }),
+            false => Box::new(accumulator),
         })
     }
 
@@ -204,9 +204,9 @@ impl AggregateUDFImpl for Overloaded {
         if !self.is_meant(&args) {
             return self.inner.create_sliding_accumulator(args);
         }
-        let mut alone = Alone::new(self.kind, args.return_field.data_type());
-        alone.scales = Some(BTreeMap::new());
-        Ok(Box::new(alone))
+        let mut accumulator = NumberAccumulator::new(self.kind, args.return_field.data_type());
+        accumulator.scales = Some(BTreeMap::new());
+        Ok(Box::new(accumulator))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
@@ -330,7 +330,7 @@ impl Total {
         Ok(())
     }
 
-    /// What is neither; none where all numbers are finite.
+    /// Returns NaN or an infinity if one of the numbers makes the result that; None if all numbers are finite.
     fn special(&self, kind: Kind) -> Option<Numeric> {
         let Special { nan, infinity, negative } = self.special;
         let is_sum = matches!(kind, Kind::Sum | Kind::Avg);
@@ -504,19 +504,19 @@ impl GroupsAccumulator for Groups {
     }
 }
 
-/// One group, which may lose values again, as a window that moves does.
+/// The state of one group. Moving window frames remove values from it again.
 #[derive(Debug)]
-struct Alone {
+struct NumberAccumulator {
     kind: Kind,
     returns: DataType,
     total: Total,
-    /// How many numbers have how many digits behind the point, where they may leave again.
+    /// Counts of numbers by their scale; needed only where values are removed.
     scales: Option<BTreeMap<u8, i64>>,
 }
 
-impl Alone {
-    fn new(kind: Kind, returns: &DataType) -> Alone {
-        Alone { kind, returns: returns.clone(), total: Total::default(), scales: None }
+impl NumberAccumulator {
+    fn new(kind: Kind, returns: &DataType) -> NumberAccumulator {
+        NumberAccumulator { kind, returns: returns.clone(), total: Total::default(), scales: None }
     }
 
     fn take(&mut self, values: &ArrayRef, by: i16) -> Result<()> {
@@ -548,7 +548,7 @@ impl Alone {
     }
 }
 
-impl Accumulator for Alone {
+impl Accumulator for NumberAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.take(&values[0], 1)
     }
@@ -567,7 +567,7 @@ impl Accumulator for Alone {
     }
 
     fn size(&self) -> usize {
-        size_of::<Alone>()
+        size_of::<NumberAccumulator>()
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -583,14 +583,14 @@ impl Accumulator for Alone {
     }
 }
 
-/// One group, of whose equal values one counts.
+/// The state of one group with DISTINCT: equal values count once.
 #[derive(Debug)]
-struct DistinctValues {
-    of: Alone,
+struct DistinctAccumulator {
+    of: NumberAccumulator,
     seen: HashSet<i256>,
 }
 
-impl Accumulator for DistinctValues {
+impl Accumulator for DistinctAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         for raw in decimals(&values[0])?.iter().flatten() {
             if self.seen.insert(Numeric::key(raw)) {
@@ -605,7 +605,7 @@ impl Accumulator for DistinctValues {
     }
 
     fn size(&self) -> usize {
-        size_of::<DistinctValues>() + self.seen.capacity() * (size_of::<i256>() + 8)
+        size_of::<DistinctAccumulator>() + self.seen.capacity() * (size_of::<i256>() + 8)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -662,12 +662,12 @@ mod tests {
         groups.merge_batch(&states, &[1, 0, 0], 2).unwrap();
         let made = groups.evaluate(EmitTo::All).unwrap();
         assert_eq!(made.as_primitive::<Int64Type>(), &Int64Array::from(vec![None, Some(5)]));
-        let mut alone = Alone::new(Kind::Sum, &DataType::Int64);
+        let mut accumulator = NumberAccumulator::new(Kind::Sum, &DataType::Int64);
         let most: ArrayRef = Arc::new(Int64Array::from(vec![Some(i64::MAX), None, Some(1)]));
-        alone.update_batch(std::slice::from_ref(&most)).unwrap();
-        assert!(alone.evaluate().unwrap_err().to_string().contains("out of range"));
+        accumulator.update_batch(std::slice::from_ref(&most)).unwrap();
+        assert!(accumulator.evaluate().unwrap_err().to_string().contains("out of range"));
         let one: ArrayRef = Arc::new(Int64Array::from(vec![1]));
-        alone.retract_batch(&[one]).unwrap();
-        assert_eq!(alone.evaluate().unwrap(), ScalarValue::Int64(Some(i64::MAX)));
+        accumulator.retract_batch(&[one]).unwrap();
+        assert_eq!(accumulator.evaluate().unwrap(), ScalarValue::Int64(Some(i64::MAX)));
     }
 }

@@ -1,19 +1,19 @@
 //! Functions of numbers that have a variant for `numeric` beside those of DataFusion, and operators of `numeric`.
 
 use super::arithmetic as by_digits;
-use super::arithmetic::Made;
+use super::arithmetic::NumericResult;
 use super::conversions::{column, decimals, outside, wholes};
 use super::number_aggregates;
 use super::transcendental;
 use super::value::{Decimal, NUMERIC, Numeric};
 use crate::error::SqlError;
-use crate::function::function;
+use crate::function::{function, map_columns};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Decimal256Array, Int32Array, Int64Array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::Result;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use std::sync::{Arc, LazyLock};
 
-type Binary = fn(&Numeric, &Numeric) -> Made;
+type Binary = fn(&Numeric, &Numeric) -> NumericResult;
 
 fn operator(name: &'static str, work: Binary) -> Arc<ScalarUDF> {
     let work = move |args: &[ArrayRef], _: usize| {
@@ -153,7 +153,7 @@ fn divisors(name: &'static str, work: Binary) -> ScalarUDF {
     function(name, Signature::any(2, Volatility::Immutable), returns, made)
 }
 
-/// What a function is of `numeric`.
+/// The `numeric` variant of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Variant {
     Abs,
@@ -186,7 +186,7 @@ const VARIANTS: &[(&str, Variant)] = &[
 ];
 
 impl Variant {
-    fn of(self, args: &[Numeric]) -> Made {
+    fn of(self, args: &[Numeric]) -> NumericResult {
         let digits = |one: &Numeric| {
             one.to_i64().map(|digits| i32::try_from(digits.clamp(-1000, 1000)).unwrap_or(0))
         };
@@ -230,7 +230,7 @@ impl Variant {
         self == Variant::Abs
     }
 
-    /// What PostgreSQL says of the result of floats; none of a good one.
+    /// Returns PostgreSQL's error for a result of float arguments, if it has one.
     fn refusal(self, args: &[f64], made: f64) -> Option<SqlError> {
         let is_infinite = args.iter().any(|one| one.is_infinite());
         let refused = |code, words: &str| Some(SqlError::new(code, words));
@@ -292,20 +292,15 @@ impl Overloaded {
     }
 
     fn of_numeric(&self, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let is_scalar = args.args.iter().all(|one| matches!(one, ColumnarValue::Scalar(_)));
-        let rows = if is_scalar { 1 } else { args.number_rows };
-        let columns = args.args.iter().map(|one| decimals(&one.to_array(rows)?));
-        let columns = columns.collect::<Result<Vec<Decimal256Array>>>()?;
-        let made = column((0..rows).map(|row| {
-            let all: Option<Vec<Numeric>> = columns
-                .iter()
-                .map(|one| one.is_valid(row).then(|| Numeric::decode(one.value(row))))
-                .collect();
-            all.map(|all| self.variant.of(&all))
-        }))?;
-        Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?),
-            false => ColumnarValue::Array(made),
+        map_columns(&args.args, args.number_rows, |arrays, rows| {
+            let columns = arrays.iter().map(decimals).collect::<Result<Vec<Decimal256Array>>>()?;
+            column((0..rows).map(|row| {
+                let all: Option<Vec<Numeric>> = columns
+                    .iter()
+                    .map(|one| one.is_valid(row).then(|| Numeric::decode(one.value(row))))
+                    .collect();
+                all.map(|all| self.variant.of(&all))
+            }))
         })
     }
 

@@ -1,4 +1,4 @@
-//! Which operator is meant by the types of its sides
+//! Chooses operators by the types of their operands
 //! (<https://www.postgresql.org/docs/15/typeconv-oper.html>).
 //!
 //! A whole number that is written down is an `integer` if it fits, one with a point a `numeric`. Beside a float a

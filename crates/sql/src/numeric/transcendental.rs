@@ -1,16 +1,16 @@
 //! `exp`, `ln`, `log` and `power` of `numeric`, with the scales of PostgreSQL's results: at least sixteen
 //! significant digits. They are worked out with 34 digits behind the point.
 
-use super::arithmetic::{Made, absolute, divided, multiply};
+use super::arithmetic::{NumericResult, absolute, divided, multiply};
 use super::value::{Decimal, Numeric, power_of_10, too_long};
 use crate::error::SqlError;
 use Numeric::{Finite, Infinity, NaN, NegativeInfinity};
 use datafusion::arrow::datatypes::i256;
 
 /// Digits behind the point while something is worked out.
-const WORK: u8 = 34;
-/// Those that are right for sure.
-const SURE: i32 = 31;
+const WORKING_SCALE: u8 = 34;
+/// Digits of an intermediate result that are certainly correct.
+const CORRECT_DIGITS: i32 = 31;
 /// Significant digits of a result, at least.
 const SIGNIFICANT_MIN: i32 = 16;
 const LN_10: &str = "23025850929940456840179914546843642";
@@ -24,7 +24,7 @@ fn constant(digits: &str) -> i256 {
 }
 
 fn one() -> i256 {
-    power_of_10(u32::from(WORK)).unwrap_or(i256::ONE)
+    power_of_10(u32::from(WORKING_SCALE)).unwrap_or(i256::ONE)
 }
 
 fn small(number: i64) -> i256 {
@@ -42,18 +42,18 @@ fn quotient(left: i256, right: i256) -> Result<i256, SqlError> {
 
 /// A number in units that are worked with.
 fn units(number: &Decimal) -> Result<i256, SqlError> {
-    match WORK < number.scale {
-        true => Ok(number.rounded(i32::from(WORK))?.units),
-        false => number.units_at(WORK),
+    match WORKING_SCALE < number.scale {
+        true => Ok(number.rounded(i32::from(WORKING_SCALE))?.units),
+        false => number.units_at(WORKING_SCALE),
     }
 }
 
-/// What was worked out, with so many digits behind the point.
+/// Rounds an intermediate result to `scale` digits behind the point.
 fn shown(units: i256, shift: i32, scale: i32) -> Result<Decimal, SqlError> {
-    if SURE < scale.max(0) + shift.max(0) {
+    if CORRECT_DIGITS < scale.max(0) + shift.max(0) {
         return Err(too_long());
     }
-    let moved = i32::from(WORK) - shift;
+    let moved = i32::from(WORKING_SCALE) - shift;
     let made = match u8::try_from(moved) {
         Ok(digits) => Decimal::new(units, digits),
         Err(_) => {
@@ -90,10 +90,10 @@ fn logarithm(number: &Decimal) -> Result<i256, SqlError> {
     let len = i32::try_from(digits.len()).unwrap_or(0);
     // Between 0.1 and 1, and then as near to 1 as may be.
     let mut tens = len - i32::from(number.scale);
-    let mut part = match u32::try_from(i32::from(WORK) - len) {
+    let mut part = match u32::try_from(i32::from(WORKING_SCALE) - len) {
         Ok(more) => number.units.wrapping_mul(power_of_10(more).unwrap_or(i256::ONE)),
         Err(_) => {
-            let fewer = power_of_10((len - i32::from(WORK)).unsigned_abs());
+            let fewer = power_of_10((len - i32::from(WORKING_SCALE)).unsigned_abs());
             number.units.wrapping_div(fewer.unwrap_or(i256::ONE))
         }
     };
@@ -146,7 +146,7 @@ fn scale_by(place: i32, scales: &[u8]) -> i32 {
     (SIGNIFICANT_MIN - place).max(i32::from(least)).max(0)
 }
 
-pub fn exp(number: &Numeric) -> Made {
+pub fn exp(number: &Numeric) -> NumericResult {
     match number {
         Finite(number) => {
             let place = float(number) * LOG10_E;
@@ -177,14 +177,14 @@ fn positive(number: &Numeric) -> Result<Option<&Decimal>, SqlError> {
     }
 }
 
-pub fn ln(number: &Numeric) -> Made {
+pub fn ln(number: &Numeric) -> NumericResult {
     let Some(one) = positive(number)? else { return Ok(*number) };
     let scale = scale_by(logarithm_place(one), &[one.scale]);
     shown(logarithm(one)?, 0, scale).map(Finite)
 }
 
 /// The logarithm to a base.
-pub fn log(base: &Numeric, number: &Numeric) -> Made {
+pub fn log(base: &Numeric, number: &Numeric) -> NumericResult {
     if matches!((base, number), (NaN, _) | (_, NaN)) {
         return Ok(NaN);
     }
@@ -205,11 +205,11 @@ pub fn log(base: &Numeric, number: &Numeric) -> Made {
     shown(quotient(logarithm(number)?, divisor)?, 0, scale).map(Finite)
 }
 
-pub fn log_10(number: &Numeric) -> Made {
+pub fn log_10(number: &Numeric) -> NumericResult {
     log(&Decimal::whole(10).into(), number)
 }
 
-pub fn power(base: &Numeric, exponent: &Numeric) -> Made {
+pub fn power(base: &Numeric, exponent: &Numeric) -> NumericResult {
     let refused = |words: &str| Err(SqlError::new("2201F", words));
     match (base, exponent) {
         (_, Finite(zero)) if zero.is_zero() && matches!(base, NaN) => Ok(Decimal::whole(1).into()),
@@ -234,7 +234,7 @@ pub fn power(base: &Numeric, exponent: &Numeric) -> Made {
     }
 }
 
-fn infinite_power(base: &Numeric, exponent: &Numeric) -> Made {
+fn infinite_power(base: &Numeric, exponent: &Numeric) -> NumericResult {
     let one: Numeric = Decimal::whole(1).into();
     let is_negative = matches!(exponent, NegativeInfinity)
         || matches!(exponent, Finite(one) if one.units.is_negative());
@@ -304,7 +304,7 @@ fn broken_power(base: &Decimal, exponent: &Decimal) -> Result<Decimal, SqlError>
         return Decimal::new(i256::ZERO, 0).rounded(scale);
     }
     let product = product(logarithm(base)?, units(exponent)?)?;
-    let place = float(&Decimal::new(product, WORK)) * LOG10_E;
+    let place = float(&Decimal::new(product, WORKING_SCALE)) * LOG10_E;
     if EXPONENT_MAX < place.abs() {
         return Err(too_long());
     }
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(made: Made, expected: &str) {
+    fn check(made: NumericResult, expected: &str) {
         let shown = match made {
             Ok(made) => made.text(),
             Err(error) => error.code.to_string(),

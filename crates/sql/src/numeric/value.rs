@@ -21,8 +21,8 @@ pub const SCALE: i8 = 40;
 pub const SCALE_MAX: u8 = 38;
 /// Digits before the point.
 const WHOLE_MAX: u32 = 36;
-/// What the number of shown digits is below.
-const SCALES: i256 = i256::from_i128(100);
+/// Upper bound of a scale: the encoding keeps the scale in the two lowest decimal digits.
+const SCALE_BOUND: i256 = i256::from_i128(100);
 /// PostgreSQL's largest exponent.
 const EXPONENT_MAX: i64 = 131_072;
 /// Digits that a `float8` has for sure.
@@ -47,14 +47,14 @@ pub enum Numeric {
     NegativeInfinity,
 }
 
-/// So many units of `10 ^ -scale`.
+/// A finite number: `units * 10 ^ -scale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decimal {
     pub units: i256,
     pub scale: u8,
 }
 
-/// That a number has no room, though PostgreSQL has room for it.
+/// Returns the error for a number with more digits than the encoding keeps.
 pub fn too_long() -> SqlError {
     let words = format!(
         "numeric keeps {WHOLE_MAX} digits before its point here, and {SCALE_MAX} behind; this number has more"
@@ -96,7 +96,7 @@ impl Decimal {
         self.units.checked_mul(power).ok_or_else(too_long)
     }
 
-    /// To so many digits behind the point, or before it; halves go away from zero.
+    /// Rounds to `digits` behind the point, or before it if negative; halves go away from zero.
     pub fn rounded(&self, digits: i32) -> Result<Decimal, SqlError> {
         self.shortened(digits, true)
     }
@@ -189,7 +189,8 @@ impl Numeric {
         if raw == infinity.wrapping_neg() {
             return Numeric::NegativeInfinity;
         }
-        let (value, shown) = (raw.wrapping_div(SCALES), raw.wrapping_rem(SCALES).wrapping_abs());
+        let (value, shown) =
+            (raw.wrapping_div(SCALE_BOUND), raw.wrapping_rem(SCALE_BOUND).wrapping_abs());
         let shown = shown.to_i128().and_then(|one| u8::try_from(one).ok()).unwrap_or(0);
         let mut scale = shown.min(SCALE_MAX);
         loop {
@@ -201,7 +202,7 @@ impl Numeric {
         }
     }
 
-    /// As a column has it.
+    /// Encodes the number as columns store it.
     ///
     /// # Errors
     /// When it has more digits than there is room for.
@@ -220,7 +221,7 @@ impl Numeric {
             return Err(too_long());
         }
         let shown = i256::from_i128(i128::from(decimal.scale));
-        let raw = value.wrapping_mul(SCALES);
+        let raw = value.wrapping_mul(SCALE_BOUND);
         Ok(match raw.is_negative() {
             true => raw.wrapping_sub(shown),
             false => raw.wrapping_add(shown),
@@ -301,12 +302,12 @@ impl Numeric {
     /// The same of a `float8`.
     ///
     /// # Errors
-    /// As [`Numeric::of_float`].
+    /// Converts a `float4` as [`Numeric::of_float`] does a `float8`.
     pub fn of_f64(value: f64) -> Result<Numeric, SqlError> {
         Numeric::of_float(value, FLOAT_DIGITS)
     }
 
-    /// As PostgreSQL shows it.
+    /// Returns the text that PostgreSQL shows.
     pub fn text(&self) -> String {
         match self {
             Numeric::Finite(decimal) => decimal.text(),
@@ -343,12 +344,12 @@ impl Numeric {
         }
     }
 
-    /// What sorts and tells numbers apart: without the number of shown digits.
+    /// Returns a key for sorting and equality: the encoded number without its scale.
     pub fn key(raw: i256) -> i256 {
         let (nan, infinity) = (end().wrapping_sub(i256::ONE), end().wrapping_sub(two()));
         match raw == nan || raw.wrapping_abs() == infinity {
             true => raw,
-            false => raw.wrapping_sub(raw.wrapping_rem(SCALES)),
+            false => raw.wrapping_sub(raw.wrapping_rem(SCALE_BOUND)),
         }
     }
 }

@@ -96,7 +96,7 @@ pub const CATALOG_SCHEMA: &str = "pg_catalog";
 pub const REGTYPE: &str = "regtype_name";
 /// What a text becomes when it is cast to `jsonb`.
 pub const JSONB_IN: &str = "jsonb_in";
-/// What rounds a `numeric` to so many digits as its type says.
+/// The function that rounds a `numeric` to the precision and scale of its type.
 const NUMERIC_LIMITS: &str = "pg_numeric_limits";
 /// What makes an array of nothing out of none.
 pub const NO_NULL_ARRAY: &str = "array_of_query";

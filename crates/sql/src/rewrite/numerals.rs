@@ -1,7 +1,7 @@
 //! Numbers that are written down where their type is that of a result: `integer` if they fit, else `bigint`, else
 //! `numeric` (<https://www.postgresql.org/docs/15/sql-syntax-lexical.html#SQL-SYNTAX-CONSTANTS-NUMERIC>).
 //!
-//! Elsewhere, as in comparisons and beside operators, the types of what stands beside them decide.
+//! In comparisons and beside operators the types of the other operands decide.
 
 use super::JSONB_IN;
 use super::expressions::{call, cast, is_named, literal, numeral_of, plain_digits, text_literal};
@@ -140,7 +140,7 @@ pub fn rows_with_types(values: &mut Values) {
         for (expr, is_float) in row.content.iter_mut().zip(&floats) {
             let is_open = numeral_of(expr).is_some() || is_cast(expr, is_numeric);
             match *is_float && is_open {
-                // Beside floats all numbers are floats.
+                // PostgreSQL takes numeric literals beside floats for floats.
                 true => *expr = cast(expr.clone(), SqlType::DoublePrecision),
                 false => with_type(expr),
             }

@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-/// What a name ends in that no statement can write.
+/// Suffix of the new names of outer relations; no statement can contain a NUL.
 const SUFFIX: &str = "\0outer";
 
 /// Relations by the number of their query and their name.

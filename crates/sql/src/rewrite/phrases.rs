@@ -67,7 +67,7 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
             let first = Expr::Value(Value::Number("1".into(), false).into());
             Some(call("array_element", vec![found, first]))
         }
-        // Of bytes, and of texts.
+        // `substring` takes `bytea` and text.
         Expr::Substring { expr, substring_from, substring_for, .. } => {
             let one = || Expr::Value(Value::Number("1".into(), false).into());
             let from = substring_from.as_ref().map_or_else(one, |from| (**from).clone());

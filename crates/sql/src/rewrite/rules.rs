@@ -69,7 +69,7 @@ impl Visitor for Checker {
     }
 }
 
-/// That no `json` is compared: it has no operators for that, `jsonb` has.
+/// Checks that no `json` is compared: only `jsonb` has comparison operators.
 fn check_json(left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<(), SqlError> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     fn is_json(expr: &Expr) -> bool {
@@ -182,7 +182,7 @@ fn check_query(query: &Query) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// That a number of rows names no column, and is not negative.
+/// Checks that LIMIT or OFFSET names no column and is not negative.
 fn check_count(expr: &Expr, place: &str, code: &'static str) -> Result<(), SqlError> {
     match expr {
         Expr::Identifier(name) if name.quote_style.is_none() => {
@@ -270,7 +270,7 @@ fn check_select(select: &Select) -> Result<(), SqlError> {
     Ok(())
 }
 
-/// That a join has a condition, and CROSS JOIN none.
+/// Checks that a join has a condition, and CROSS JOIN has none.
 fn check_join(join: &Join) -> Result<(), SqlError> {
     let is_wrong = match &join.join_operator {
         JoinOperator::Join(JoinConstraint::None)
@@ -304,7 +304,7 @@ fn condition_of(join: &Join) -> Option<&Expr> {
     }
 }
 
-/// What may stand within the call of an aggregate or a window function.
+/// Checks the arguments of an aggregate or a window function.
 fn check_call(function: &Function) -> Result<(), SqlError> {
     let name = name_of_last(&function.name);
     if function.over.is_none()

@@ -29,7 +29,7 @@ const ORDER: &str = "\0order";
 /// A plan whose `DISTINCT ON` takes the first row of each run.
 ///
 /// # Errors
-/// Those of the plan.
+/// Returns errors of the planner.
 pub fn distinct_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| match node {
         LogicalPlan::Distinct(Distinct::On(on)) => Ok(Transformed::yes(first_of_each(on)?)),

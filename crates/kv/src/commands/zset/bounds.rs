@@ -63,7 +63,7 @@ fn score_bound(text: &[u8]) -> Result<ScoreBound, CommandError> {
         Some((b'(', rest)) => (rest, true),
         _ => (text, false),
     };
-    // As in C: spaces before a number do not matter, and an empty text is zero.
+    // Redis reads the bound with `strtod`, which skips leading spaces and takes an empty text for zero.
     let value = if text.is_empty() { Some(0.0) } else { parse_f64(text.trim_ascii_start()) };
     let value = value.ok_or(CommandError::new("ERR min or max is not a float"))?;
     Ok(ScoreBound { value, is_exclusive })

@@ -401,16 +401,7 @@ mod tests {
     /// A copy that goes on, of a server that asks up to `until`: why nothing moves, and the windows that
     /// nobody believes in.
     fn going_on(progress: &Progress, until: i64) -> (Option<String>, Vec<String>) {
-        let client = |url: &str| {
-            let access = Access {
-                user: None,
-                password_file: None,
-                bearer_token_file: None,
-                token_word: BEARER,
-                tls_ca: None,
-            };
-            Client::open(url, &access).expect("a client")
-        };
+        let client = |url: &str| Client::open(url, &Access::anonymous()).expect("a client");
         let mut mover = Mover {
             client: client("http://127.0.0.1:1"),
             url: String::new(),

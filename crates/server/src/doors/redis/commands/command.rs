@@ -140,7 +140,7 @@ fn describe(out: &mut Out, entry: &Entry) {
     out.array(10);
     out.text(info.name);
     out.int(i64::from(info.arity));
-    // What its subcommands do says nothing of a container.
+    // Redis gives a container command none of the flags of its subcommands.
     let is_container = !entry.children.is_empty() && info.name != "command";
     let named = if is_container { Vec::new() } else { shown_flags(info) };
     out.set(named.len());

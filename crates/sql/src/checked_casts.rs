@@ -1,124 +1,16 @@
-//! Values that must be of one type, as the branches of a `CASE`: DataFusion makes texts of numbers there, PostgreSQL
-//! refuses them (<https://www.postgresql.org/docs/15/typeconv-union-case.html>). Casts that PostgreSQL does not have.
+//! Casts as PostgreSQL has them: those that it lacks are refused, and literals are read before arrow makes other values or
+//! other errors of them.
 
 use crate::catalog::types::{of_arrow, type_name};
+use crate::common_types::{Category, known_type};
 use crate::error::SqlError;
 use crate::instants::{time_of_day, wrong_time};
-use crate::jsonb_functions::{JSONB, TYPE_KEY};
+use crate::jsonb_functions::JSONB;
 use crate::numeric::numeric_value;
-use crate::uuids::UUID_IN;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Alias, Placeholder};
-use datafusion::logical_expr::{Distinct, Expr, ExprSchemable as _, LogicalPlan};
-
-/// Types that PostgreSQL makes one of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
-    Number,
-    Text,
-    Boolean,
-    /// Dates and timestamps.
-    Date,
-    Interval,
-    Time,
-    Bytea,
-    /// `jsonb`, `uuid` and others that arrow has as texts.
-    Special,
-    Array,
-}
-
-/// The category of an expression and the name of its type; none of a literal in quotes, of NULL, of parameters of
-/// which nothing is known, and of types that clash with nothing here.
-pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> {
-    match expr {
-        Expr::Alias(Alias { expr, .. }) => return known_type(expr, schema),
-        Expr::Placeholder(Placeholder { field: None, .. }) => return None,
-        Expr::Literal(value, _) if value.is_null() || value.data_type().is_string() => return None,
-        Expr::ScalarFunction(called) if called.func.name() == UUID_IN => {
-            return Some((Category::Special, "uuid".into()));
-        }
-        Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
-            return Some((Category::Number, "integer".into()));
-        }
-        _ => {}
-    }
-    let (_, field) = expr.to_field(schema).ok()?;
-    let category = match field.data_type() {
-        ty if ty.is_numeric() => Category::Number,
-        DataType::Boolean => Category::Boolean,
-        DataType::Date32 | DataType::Timestamp(..) => Category::Date,
-        DataType::Interval(_) => Category::Interval,
-        DataType::Time64(_) => Category::Time,
-        DataType::Binary => Category::Bytea,
-        DataType::List(_) => Category::Array,
-        ty if ty.is_string() => match field.metadata().get(TYPE_KEY) {
-            Some(name) => return Some((Category::Special, name.clone())),
-            None => Category::Text,
-        },
-        _ => return None,
-    };
-    Some((category, type_name(of_arrow(field.data_type()))?))
-}
-
-/// Checks that values may have one type, in the order in which PostgreSQL looks at them.
-///
-/// # Errors
-/// 42804 when two are of types without a common one.
-pub fn check_common<'a>(
-    place: &str,
-    values: impl Iterator<Item = &'a Expr>,
-    schema: &DFSchema,
-) -> Result<()> {
-    check_types(place, values.map(|one| known_type(one, schema)))
-}
-
-fn check_types(place: &str, types: impl Iterator<Item = Option<(Category, String)>>) -> Result<()> {
-    let mut first: Option<(Category, String)> = None;
-    for (category, name) in types.flatten() {
-        match &first {
-            None => first = Some((category, name)),
-            Some((known, known_name)) if clashes(*known, category) => {
-                let words = format!("{place} types {known_name} and {name} cannot be matched");
-                return Err(DataFusionError::External(Box::new(SqlError::new("42804", words))));
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether two categories have no common type. Functions may lose the name of a special type, so texts clash with
-/// none of these.
-fn clashes(one: Category, other: Category) -> bool {
-    let is_text = |one| matches!(one, Category::Text | Category::Special);
-    one != other && !(is_text(one) && is_text(other))
-}
-
-/// Checks the columns of queries that are united, which may be literals without a type.
-///
-/// # Errors
-/// 42804, as for values.
-pub fn check_united(inputs: &[std::sync::Arc<LogicalPlan>]) -> Result<()> {
-    let count = inputs.first().map_or(0, |one| one.schema().fields().len());
-    (0..count)
-        .try_for_each(|at| check_types("UNION", inputs.iter().map(|one| column_type(one, at))))
-}
-
-fn column_type(plan: &LogicalPlan, at: usize) -> Option<(Category, String)> {
-    match plan {
-        LogicalPlan::Projection(made) => known_type(made.expr.get(at)?, made.input.schema()),
-        LogicalPlan::Distinct(Distinct::All(input)) => column_type(input, at),
-        LogicalPlan::Sort(sort) => column_type(&sort.input, at),
-        LogicalPlan::Limit(limit) => column_type(&limit.input, at),
-        LogicalPlan::Union(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => None,
-        other => {
-            let column = Expr::from(other.schema().qualified_field(at));
-            known_type(&column, other.schema())
-        }
-    }
-}
+use datafusion::logical_expr::{Expr, ExprSchemable as _};
 
 /// Literals in quotes beside a `numeric` are such.
 ///
@@ -176,24 +68,6 @@ fn read_literals(
     };
     let values = values.into_iter().map(one).collect::<Result<Vec<_>>>()?;
     Ok(Transformed::new_transformed(values, is_changed))
-}
-
-/// Checks that PostgreSQL compares numbers with numbers: no text is one by itself.
-///
-/// # Errors
-/// 42883 when a number is compared with a text.
-pub fn check_operator(sides: &[Expr], op: &str, schema: &DFSchema) -> Result<()> {
-    let Some((first, name)) = sides.first().and_then(|one| known_type(one, schema)) else {
-        return Ok(());
-    };
-    for (other, other_name) in sides.iter().skip(1).filter_map(|one| known_type(one, schema)) {
-        let both = (first, other);
-        if matches!(both, (Category::Number, Category::Text) | (Category::Text, Category::Number)) {
-            let words = format!("operator does not exist: {name} {op} {other_name}");
-            return Err(DataFusionError::External(Box::new(SqlError::new("42883", words))));
-        }
-    }
-    Ok(())
 }
 
 /// A text between quotes as a time of day, if it is one.
