@@ -2,6 +2,7 @@
 
 use super::CATALOG_SCHEMA;
 use super::expressions::{aggregates, cast, is_named, literal, text_array};
+use super::numerals::with_type;
 use crate::{catalog, names};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident,
@@ -129,6 +130,7 @@ pub fn without_other_types(expr: &mut Expr) {
     if conditions.is_empty() {
         let nothing = || Expr::Value(Value::Null.into());
         *expr = else_result.take().map_or_else(nothing, |other| *other);
+        with_type(expr);
     }
 }
 
