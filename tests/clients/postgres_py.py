@@ -238,8 +238,8 @@ def rows_in():
         assert [row[:3] for row in found] == [
             ("row binary", {"b": "\n"}, 1),
             ("row records", {"c": "d"}, 1),
-            ("row text", {}, 1),
             ("row text", {"a": "tab\tquote\"backslash\\"}, 1),
+            ("row text", {}, 1),
         ], found
         # Three at one time are one, the later one.
         assert [row[3] for row in found][:2] == [2.5, 2.0], found

@@ -102,11 +102,12 @@ class Server:
 
 
 def start_quipu(binary, directory, *flags, ports=None, listeners=LISTENERS):
-    """Quipu with all listeners or some; `.http`, `.redis`, `.postgres`, `.influx` are its ports."""
+    """Starts Quipu with all listeners or some, and the others off; `.http`, `.redis`, `.postgres`, `.influx` are its ports."""
     directory = pathlib.Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     ports = ports or free_ports(len(listeners))
     chosen = [f"--{name}-listen=127.0.0.1:{port}" for name, port in zip(listeners, ports)]
+    chosen += [f"--{name}-listen=" for name in LISTENERS if name not in listeners]
     # Quipu refuses variables of the tests as unknown settings.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("QUIPU_")}
     # A program that is built without SQL does not listen for PostgreSQL.

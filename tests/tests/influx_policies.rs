@@ -315,7 +315,7 @@ fn buckets_are_databases_and_policies() -> Result<()> {
     let server = start(directory.path())?;
     let line = format!("m2,a=b v=50 {T}\n");
     for (bucket, status) in
-        [("x%2Fshort", 204), ("x%2Fnope", 500), ("x%2Fautogen", 204), ("x", 204)]
+        [("x%2Fshort", 204), ("x%2Fnope", 404), ("x%2Fautogen", 204), ("x", 204)]
     {
         let path = format!("/api/v2/write?bucket={bucket}&precision=s&org=o");
         let line = line.replace("50", if bucket == "x%2Fshort" { "50" } else { "40" });

@@ -203,7 +203,7 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
             ("CREATE TABLE hosts (x int)", "42P07", "\"hosts\""),
             ("CREATE TABLE metrics (x int)", "42P07", "\"metrics\""),
             ("CREATE TABLE other.t (x int)", "3F000", "public"),
-            ("CREATE TABLE t (a int, a text)", "42P16", "\"a\""),
+            ("CREATE TABLE t (a int, a text)", "42701", "\"a\""),
             ("CREATE TABLE t (a money)", "0A000", "money"),
             ("CREATE TABLE t (a int REFERENCES hosts (id))", "0A000", "REFERENCES"),
             ("CREATE TABLE t (a int CHECK (a > 0))", "0A000", "CHECK"),

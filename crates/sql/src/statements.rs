@@ -18,7 +18,7 @@ use crate::prepared::{self, Template};
 use crate::prometheus::{Creation, Shapes, written};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::timescale_options;
-use crate::token_forms::{unknown_type, values_as_queries};
+use crate::token_forms::{name_values_of_settings, unknown_type, values_as_queries};
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::views::without_data;
 use crate::written::query_text;
@@ -234,7 +234,8 @@ pub(crate) fn parse_with(text: &str, shapes: Shapes<'_>) -> Result<Vec<Parsed>, 
         return Err(SqlError::not_text(words));
     }
     let tokens = Tokenizer::new(&Postgres::new(0), text).tokenize().map_err(invalid)?;
-    let tokens = values_as_queries(with_matchers(tokens));
+    let mut tokens = values_as_queries(with_matchers(tokens));
+    name_values_of_settings(&mut tokens);
     let pieces = tokens.split(|token| *token == Token::SemiColon);
     let is_said = |piece: &&[Token]| piece.iter().any(|one| !matches!(one, Token::Whitespace(_)));
     let is_short = text.len() <= SHORT_SIZE_MAX;

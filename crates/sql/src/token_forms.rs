@@ -71,6 +71,28 @@ pub fn unknown_type(tokens: &[Token]) -> Option<(String, Vec<Token>)> {
     Some((name, rest.collect()))
 }
 
+/// Makes names of `on` behind `=` or TO in SET, ALTER and CREATE: a setting has such a value, an expression does not.
+pub fn name_values_of_settings(tokens: &mut [Token]) {
+    use Keyword::{ALTER, CREATE, ON, SET, TO};
+    // The first word of the statement, and the word before this one.
+    let (mut first, mut before) = (None::<Keyword>, Token::SemiColon);
+    for token in tokens.iter_mut().filter(|token| !is_space(token)) {
+        match *token == Token::SemiColon {
+            true => first = None,
+            false => first = first.or(Some(keyword(token))),
+        }
+        let is_value = before == Token::Eq || keyword(&before) == TO;
+        if is_value && keyword(token) == ON && matches!(first, Some(SET | ALTER | CREATE)) {
+            *token = Token::Word(Word {
+                value: "on".to_string(),
+                quote_style: None,
+                keyword: Keyword::NoKeyword,
+            });
+        }
+        before = token.clone();
+    }
+}
+
 /// `ANY (VALUES ..)` and its like as `ANY (SELECT * FROM (VALUES ..) AS "values")`.
 pub fn values_as_queries(tokens: Vec<Token>) -> Vec<Token> {
     use Keyword::{ALL, ANY, ELSE, IN, SELECT, SOME, THEN, VALUES};
@@ -121,4 +143,23 @@ pub fn values_as_queries(tokens: Vec<Token>) -> Vec<Token> {
         made.push(token);
     }
     made
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::statements::parse;
+
+    #[test]
+    fn settings_may_be_on_and_expressions_may_not() {
+        for text in [
+            "SET transaction_read_only = on",
+            "SET default_transaction_read_only TO on",
+            "SELECT 1; SET transaction_read_only = ON; SELECT 2",
+        ] {
+            assert!(parse(text).is_ok(), "{text}");
+        }
+        for text in ["SELECT 1 = on", "SET a = b; SELECT 1 = on"] {
+            assert_eq!(parse(text).err().map(|error| error.code), Some("42601"), "{text}");
+        }
+    }
 }
