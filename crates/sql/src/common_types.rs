@@ -2,16 +2,17 @@
 //! columns of a `UNION`, the sides of an operator (<https://www.postgresql.org/docs/15/typeconv-union-case.html>).
 //! DataFusion makes texts of such.
 
-use crate::catalog::types::{of_arrow, type_name};
+use crate::catalog::types::{of_arrow, oid_of, type_name};
 use crate::error::SqlError;
-use crate::jsonb_functions::TYPE_KEY;
+use crate::jsonb_functions::{JSONB, TYPE_KEY};
+use crate::rewrite::{JSONB_PARAMETER, UUID_PARAMETER};
 use crate::uuids::UUID_IN;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, NullEquality, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Cast, Placeholder, WindowFunction};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    BinaryExpr, Distinct, Expr, ExprSchemable as _, LogicalPlan, Operator, RecursiveQuery, Union,
+    Distinct, Expr, ExprSchemable as _, Join, JoinType, LogicalPlan, RecursiveQuery, Union,
     WindowFrameBound, WindowFrameUnits,
 };
 
@@ -37,7 +38,7 @@ pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> 
     match expr {
         Expr::Alias(Alias { expr, .. }) => return known_type(expr, schema),
         Expr::Placeholder(Placeholder { field: None, .. }) => return None,
-        Expr::Literal(value, _) if value.is_null() || value.data_type().is_string() => return None,
+        Expr::Literal(value, None) if value.data_type().is_string() => return None,
         Expr::ScalarFunction(called) if called.func.name() == UUID_IN => {
             return Some((Category::Special, "uuid".into()));
         }
@@ -47,7 +48,24 @@ pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> 
         _ => {}
     }
     let (_, field) = expr.to_field(schema).ok()?;
-    let category = match field.data_type() {
+    let special = match field.data_type() {
+        ty if *ty == JSONB_PARAMETER => Some(JSONB),
+        ty if *ty == UUID_PARAMETER => Some("uuid"),
+        ty if ty.is_string() => field.metadata().get(TYPE_KEY).map(String::as_str),
+        _ => None,
+    };
+    match special {
+        Some(name) => {
+            let category = if is_text_name(name) { Category::Text } else { Category::Special };
+            Some((category, oid_of(name).and_then(type_name).unwrap_or_else(|| name.to_string())))
+        }
+        None => Some((category_of(field.data_type())?, type_name(of_arrow(field.data_type()))?)),
+    }
+}
+
+/// The category of a type; none of NULL and of types that clash with nothing here.
+pub fn category_of(data_type: &DataType) -> Option<Category> {
+    Some(match data_type {
         ty if ty.is_numeric() => Category::Number,
         DataType::Boolean => Category::Boolean,
         DataType::Date32 | DataType::Timestamp(..) => Category::Date,
@@ -55,13 +73,14 @@ pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> 
         DataType::Time64(_) => Category::Time,
         DataType::Binary => Category::Bytea,
         DataType::List(_) => Category::Array,
-        ty if ty.is_string() => match field.metadata().get(TYPE_KEY) {
-            Some(name) => return Some((Category::Special, name.clone())),
-            None => Category::Text,
-        },
+        ty if ty.is_string() => Category::Text,
         _ => return None,
-    };
-    Some((category, type_name(of_arrow(field.data_type()))?))
+    })
+}
+
+/// Whether the name of a special type is one of texts.
+fn is_text_name(name: &str) -> bool {
+    matches!(name, "varchar" | "bpchar" | "name" | "char")
 }
 
 /// Checks that values may have one type, in the order in which PostgreSQL looks at them.
@@ -93,7 +112,7 @@ fn check_types(place: &str, types: impl Iterator<Item = Option<(Category, String
 
 /// Whether two categories have no common type. Functions may lose the name of a special type, so texts clash with
 /// none of these.
-fn clashes(one: Category, other: Category) -> bool {
+pub fn clashes(one: Category, other: Category) -> bool {
     let is_text = |one| matches!(one, Category::Text | Category::Special);
     one != other && !(is_text(one) && is_text(other))
 }
@@ -121,23 +140,15 @@ fn column_type(plan: &LogicalPlan, at: usize) -> Option<(Category, String)> {
     }
 }
 
-fn refusal(code: &'static str, words: String) -> DataFusionError {
+pub fn refusal(code: &'static str, words: String) -> DataFusionError {
     DataFusionError::External(Box::new(SqlError::new(code, words)))
 }
 
-/// Refuses calls of windows and arithmetic whose types PostgreSQL has no function or operator for.
+/// Refuses calls of windows whose types PostgreSQL has no function for.
 ///
 /// # Errors
-/// `42883`, `42725` and `0A000`, as PostgreSQL has them.
-pub fn check(expr: &Expr, schema: &DFSchema) -> Result<()> {
-    match expr {
-        Expr::WindowFunction(called) => check_window(called, schema),
-        Expr::BinaryExpr(binary) => check_arithmetic(binary, schema),
-        _ => Ok(()),
-    }
-}
-
-fn check_window(called: &WindowFunction, schema: &DFSchema) -> Result<()> {
+/// `42883` and `0A000`, as PostgreSQL has them.
+pub fn check_window(called: &WindowFunction, schema: &DFSchema) -> Result<()> {
     let name = called.fun.name();
     if let [value, _, default] = called.params.args.as_slice()
         && ["lag", "lead"].contains(&name)
@@ -169,46 +180,6 @@ fn check_window(called: &WindowFunction, schema: &DFSchema) -> Result<()> {
     Ok(())
 }
 
-/// Whether the type of a value is for sure a float: others may be so here alone.
-fn is_float(expr: &Expr, schema: &DFSchema) -> bool {
-    let is_sure = matches!(expr, Expr::Column(_) | Expr::Cast(_));
-    is_sure && expr.get_type(schema).is_ok_and(|ty| ty.is_floating())
-}
-
-fn check_arithmetic(binary: &BinaryExpr, schema: &DFSchema) -> Result<()> {
-    let BinaryExpr { left, op, right } = binary;
-    let is_time = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Time64(_)));
-    match op {
-        Operator::Plus if is_time(left) && is_time(right) => {
-            let words = "operator is not unique: time without time zone + time without time zone";
-            Err(refusal("42725", words.to_string()))
-        }
-        Operator::Modulo if is_float(left, schema) || is_float(right, schema) => {
-            let words = "operator does not exist: double precision % double precision";
-            Err(refusal("42883", words.to_string()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Checks that PostgreSQL compares numbers with numbers: no text is one by itself.
-///
-/// # Errors
-/// 42883 when a number is compared with a text.
-pub fn check_operator(sides: &[Expr], op: &str, schema: &DFSchema) -> Result<()> {
-    let Some((first, name)) = sides.first().and_then(|one| known_type(one, schema)) else {
-        return Ok(());
-    };
-    for (other, other_name) in sides.iter().skip(1).filter_map(|one| known_type(one, schema)) {
-        let both = (first, other);
-        if matches!(both, (Category::Number, Category::Text) | (Category::Text, Category::Number)) {
-            let words = format!("operator does not exist: {name} {op} {other_name}");
-            return Err(refusal("42883", words));
-        }
-    }
-    Ok(())
-}
-
 /// The recursive term is cast to the types of the first before it is here.
 fn check_recursive(query: &RecursiveQuery) -> Result<()> {
     let LogicalPlan::Projection(projection) = &*query.recursive_term else { return Ok(()) };
@@ -233,6 +204,22 @@ pub fn is_text(plan: &LogicalPlan, at: usize) -> bool {
     column_type(plan, at).is_some_and(|(category, _)| category == Category::Text)
 }
 
+/// INTERSECT and EXCEPT are joins by all columns, in which NULL equals NULL.
+fn check_rows_of_both(join: &Join) -> Result<()> {
+    let place = match join.join_type {
+        JoinType::LeftSemi => "INTERSECT",
+        JoinType::LeftAnti => "EXCEPT",
+        _ => return Ok(()),
+    };
+    let count = join.left.schema().fields().len();
+    if join.null_equality != NullEquality::NullEqualsNull || join.on.len() != count {
+        return Ok(());
+    }
+    (0..count).try_for_each(|at| {
+        check_types(place, [&join.left, &join.right].into_iter().map(|one| column_type(one, at)))
+    })
+}
+
 /// Refuses a set operation whose columns have no common types.
 ///
 /// # Errors
@@ -241,6 +228,7 @@ pub fn check_node(node: &LogicalPlan) -> Result<()> {
     match node {
         LogicalPlan::Union(union) => check_union(union),
         LogicalPlan::RecursiveQuery(query) => check_recursive(query),
+        LogicalPlan::Join(join) => check_rows_of_both(join),
         _ => Ok(()),
     }
 }

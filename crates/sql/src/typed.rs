@@ -9,7 +9,7 @@ use crate::checked_casts::{
     literals_as_numeric,
 };
 use crate::checked_floats;
-use crate::common_types::{check_common, check_operator};
+use crate::common_types::{check_common, check_window};
 use crate::empty_subqueries::nullable;
 use crate::error::SqlError;
 use crate::floats::{
@@ -25,12 +25,16 @@ use crate::numeric::{
     KEY, NEGATED, NUMERIC, TO_FLOAT, TO_NUMERIC, TO_WHOLE, among_by_key, distinct_by_key,
     grouped_by_key, joined_by_key, keyed, null_if_equal, numeric_call,
 };
+use crate::operator_types::check_comparison;
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
-use crate::{bytea, checked, common_types, extremes, interval_text, jsonb_casts, patterns, shown};
+use crate::{
+    bytea, checked, common_types, extremes, interval_text, jsonb_casts, operator_types, patterns,
+    shown,
+};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
@@ -119,7 +123,7 @@ fn signed(plan: LogicalPlan) -> Result<LogicalPlan> {
 }
 
 fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    common_types::check(&expr, schema)?;
+    operator_types::check(&expr, schema)?;
     match expr {
         Expr::ScalarSubquery(subquery) => {
             let made = nullable(&subquery)?;
@@ -177,6 +181,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_changed))
         }
         Expr::WindowFunction(mut called) => {
+            check_window(&called, schema)?;
             let is_changed = windowed(&mut called.params, schema);
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
@@ -440,7 +445,7 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 /// That a parameter, of which a client said that it is a number, is not compared with a time, and none of bytes with a
 /// `jsonb`.
 fn check_compared(sides: &[Expr], op: Operator, schema: &DFSchema) -> Result<()> {
-    check_operator(sides, &op.to_string(), schema)?;
+    check_comparison(sides, &op.to_string(), schema)?;
     let is_number = |ty: &DataType| ty.is_numeric() || *ty == DataType::Boolean;
     let is_time =
         |ty: &DataType| matches!(ty, DataType::Timestamp(..) | DataType::Date32) || is_interval(ty);

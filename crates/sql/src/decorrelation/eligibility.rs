@@ -119,7 +119,7 @@ pub fn has_own_plan_as_lateral(plan: &LogicalPlan) -> Result<bool> {
     if outer_columns(plan)?.is_empty() {
         return Ok(true);
     }
-    if is_hard(plan)? || has_filter_above_total(plan) {
+    if is_hard(plan)? || has_filter_above_total(plan) || has_groups_of_keys(plan) {
         return Ok(false);
     }
     Ok(is_pulled_up(plan, false))
@@ -211,6 +211,16 @@ fn has_total(plan: &LogicalPlan) -> bool {
         _ => false,
     };
     plan.exists(|node| Ok(is_total(node))).unwrap_or(true)
+}
+
+/// Whether rows are made distinct: DataFusion adds the columns of conditions to their keys.
+fn has_groups_of_keys(plan: &LogicalPlan) -> bool {
+    let is_one = |node: &LogicalPlan| match node {
+        LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.is_empty(),
+        LogicalPlan::Distinct(_) => true,
+        _ => false,
+    };
+    plan.exists(|node| Ok(is_one(node))).unwrap_or(true)
 }
 
 fn has_filter_above_total(plan: &LogicalPlan) -> bool {
