@@ -55,6 +55,7 @@ mod formatted;
 mod function;
 pub mod fuzzing;
 mod gapfill;
+mod grouping_parameters;
 mod guards;
 mod hidden;
 mod generate_series;

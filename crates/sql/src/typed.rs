@@ -4,6 +4,7 @@
 //! is the largest number.
 
 use crate::bounded::{bounded, planned_growth};
+use crate::calendar::move_date;
 use crate::checked_casts::{
     check_cast, check_literal, check_read_as, literal_clock, literals_as_boolean,
     literals_as_numeric,
@@ -32,8 +33,8 @@ use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
 use crate::{
-    bytea, checked, common_types, extremes, interval_text, jsonb_casts, operator_types, patterns,
-    shown,
+    bytea, checked, common_types, extremes, grouping_parameters, interval_text, jsonb_casts,
+    operator_types, patterns, shown,
 };
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
@@ -96,7 +97,7 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         false => plan,
     };
-    signed(plan)
+    signed(grouping_parameters::compute_below(plan)?)
 }
 
 /// Counts are `bigint` to PostgreSQL's clients (`row_number()`, `array_length()`), which know no numbers
@@ -208,7 +209,9 @@ fn change_arithmetic(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         let field = Arc::new(Field::new("", DataType::Int32, true));
         return Transformed::yes(Expr::Cast(Cast { expr: Box::new(expr), field }));
     }
-    let call = checked::call(binary, schema).or_else(|| numeric_call(binary, schema));
+    let call = checked::call(binary, schema)
+        .or_else(|| numeric_call(binary, schema))
+        .or_else(|| move_date(binary, schema));
     if let Some(call) = call {
         return Transformed::yes(call);
     }

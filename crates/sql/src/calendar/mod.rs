@@ -3,6 +3,7 @@
 //! (`age`), and what a clock elsewhere says (`AT TIME ZONE`).
 
 mod age;
+mod days;
 mod fields;
 mod making;
 
@@ -25,6 +26,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use std::sync::Arc;
 
+pub use days::call as move_date;
 pub use fields::EXTRACT;
 pub use making::INTERVAL_PARTS;
 

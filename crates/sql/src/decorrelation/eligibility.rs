@@ -6,6 +6,7 @@ use super::outer::{outer_columns, subquery_of, visible};
 use super::refused;
 use crate::correlated::{check, check_rows_of_none, contains_limit, has_rows, is_one_row};
 use crate::first_rows;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::logical_expr::utils::split_conjunction;
@@ -185,7 +186,26 @@ fn is_pulled_up_value(plan: &LogicalPlan) -> Result<bool> {
         LogicalPlan::Limit(limit) => is_one_row(&limit.input)?,
         _ => false,
     };
-    Ok(is_one && is_pulled_up(&without_limits(plan), false))
+    Ok(is_one && !compares_by_keys(plan)? && is_pulled_up(&without_limits(plan), false))
+}
+
+/// Whether a column of outside is compared by a key that a function makes: DataFusion takes columns alone out of an
+/// aggregate.
+fn compares_by_keys(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            is_found |= expr.exists(|one| match one {
+                Expr::OuterReferenceColumn(field, _) => {
+                    let ty = field.data_type();
+                    Ok(ty.is_decimal() || matches!(ty, DataType::Interval(_)))
+                }
+                _ => Ok(false),
+            })?;
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(is_found)
 }
 
 /// The plan below projections and aliases.
