@@ -126,7 +126,7 @@ fn check_union(union: &Union) -> Result<()> {
 }
 
 /// The type of a column of a plan, by the expression that makes the column.
-fn column_type(plan: &LogicalPlan, at: usize) -> Option<(Category, String)> {
+pub fn column_type(plan: &LogicalPlan, at: usize) -> Option<(Category, String)> {
     match plan {
         LogicalPlan::Projection(made) => known_type(made.expr.get(at)?, made.input.schema()),
         LogicalPlan::Distinct(Distinct::All(input)) => column_type(input, at),
@@ -197,11 +197,6 @@ fn check_recursive(query: &RecursiveQuery) -> Result<()> {
         check_types("UNION", [column_type(&query.static_term, at), one].into_iter())?;
     }
     Ok(())
-}
-
-/// Whether a column of rows is a text, and no text between quotes or parameter that may be read as something else.
-pub fn is_text(plan: &LogicalPlan, at: usize) -> bool {
-    column_type(plan, at).is_some_and(|(category, _)| category == Category::Text)
 }
 
 /// INTERSECT and EXCEPT are joins by all columns, in which NULL equals NULL.

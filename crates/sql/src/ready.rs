@@ -1,6 +1,6 @@
 //! A statement that is ready to be run: by a plan, or straight from what was read of it.
 
-use crate::common_types;
+use crate::common_types::{self, Category};
 use crate::context::Context;
 use crate::database::logical;
 use crate::error::SqlError;
@@ -117,11 +117,11 @@ impl Statement {
         found.unwrap_or(true)
     }
 
-    /// Whether a column of its rows is a text of a type that is known.
-    pub(crate) fn is_text(&self, at: usize) -> bool {
+    /// The category and the name of the type of a column of its rows; none if a client's text may be read as any type.
+    pub(crate) fn known_type(&self, at: usize) -> Option<(Category, String)> {
         match &self.0.way {
-            Way::Plan(plan) => common_types::is_text(plan, at),
-            Way::Straight(_) => false,
+            Way::Plan(plan) => common_types::column_type(plan, at),
+            Way::Straight(_) => None,
         }
     }
 

@@ -1,7 +1,8 @@
 //! `UPDATE` and `DELETE`: a query says which rows, and what they become.
 
+use super::assignments;
 use super::defaults;
-use super::inserts::{column_at, is_default, refuse_text, value_for};
+use super::inserts::{column_at, is_default, value_for};
 use super::scan::ROW;
 use super::schemas::ROWS_SCHEMA;
 use super::values;
@@ -140,7 +141,7 @@ async fn plan(
     let statement = runner.plan_with(query).await?;
     add_parameters(known, &statement)?;
     for (place, at) in targets.iter().enumerate() {
-        refuse_text(&statement, place + 1, &table.schema().columns[*at], false)?;
+        assignments::check(&statement, place + 1, &table.schema().columns[*at])?;
     }
     Ok(ChangePlan { statement, targets })
 }

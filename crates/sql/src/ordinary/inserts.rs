@@ -1,5 +1,6 @@
 //! `INSERT INTO table`: values as they are written, or the rows of a query.
 
+use super::assignments;
 use super::columns::{cast_type, number_of, parameter_type};
 use super::conflicts::{self, OnConflict};
 use super::defaults::{self, Default, Numbered, Numbers};
@@ -198,26 +199,11 @@ async fn source_of(
     add_parameters(known, &planned)?;
     for (place, at) in targets.iter().enumerate() {
         let is_known = (0..).map_while(|row| known_cells.get(&(row, place))).next().is_some();
-        refuse_text(&planned, place, &table.schema().columns[*at], is_known)?;
+        if !is_known {
+            assignments::check(&planned, place, &table.schema().columns[*at])?;
+        }
     }
     Ok(Source::Query(planned, known_cells))
-}
-
-/// Refuses a text for a column of another type, which PostgreSQL does not read without a cast.
-///
-/// # Errors
-/// `42804`.
-pub fn refuse_text(
-    planned: &Statement,
-    place: usize,
-    column: &Column,
-    is_written: bool,
-) -> Result<(), SqlError> {
-    if is_written || cast_type(column.ty).is_none() || !planned.is_text(place) {
-        return Ok(());
-    }
-    let words = format!("column \"{}\" is of another type than its expression: text", column.name);
-    Err(SqlError::new("42804", words).with_hint("Cast the expression."))
 }
 
 /// Whether it is the word `DEFAULT`.

@@ -12,6 +12,7 @@
 
 mod alters;
 mod arrays;
+mod assignments;
 mod binary;
 mod changes;
 mod columns;
