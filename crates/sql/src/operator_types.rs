@@ -5,7 +5,7 @@
 use crate::common_types::{Category, category_of, known_type, refusal};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable as _, Operator};
+use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable as _, Like, Operator};
 
 type Known = (Category, String);
 
@@ -22,6 +22,11 @@ pub fn check(expr: &Expr, schema: &DFSchema) -> Result<()> {
         }
         Expr::BinaryExpr(binary) => check_arithmetic(binary, schema),
         Expr::Not(inner) => check_boolean(inner, "NOT", schema),
+        Expr::AggregateFunction(called) => match &called.params.filter {
+            Some(condition) => check_boolean(condition, "FILTER", schema),
+            None => Ok(()),
+        },
+        Expr::Like(like) => check_like(like, schema),
         Expr::Case(case) => check_case(case, schema),
         _ => Ok(()),
     }
@@ -34,6 +39,30 @@ fn check_boolean(expr: &Expr, place: &str, schema: &DFSchema) -> Result<()> {
             Err(refusal("42804", words))
         }
         _ => Ok(()),
+    }
+}
+
+/// LIKE compares texts.
+fn check_like(like: &Like, schema: &DFSchema) -> Result<()> {
+    let op = match (like.negated, like.case_insensitive) {
+        (false, false) => "~~",
+        (false, true) => "~~*",
+        (true, false) => "!~~",
+        (true, true) => "!~~*",
+    };
+    let name = |side: &Expr| known_type(side, schema).map(|(_, name)| name);
+    let is_other = |side: &Expr| {
+        let known = known_type(side, schema);
+        known.is_some_and(|(one, _)| {
+            !matches!(one, Category::Text | Category::Special | Category::Bytea)
+        })
+    };
+    match is_other(&like.expr) || is_other(&like.pattern) {
+        true => {
+            let name = |side: &Expr| name(side).unwrap_or_else(|| "unknown".to_string());
+            Err(no_operator(&name(&like.expr), op, &name(&like.pattern)))
+        }
+        false => Ok(()),
     }
 }
 
@@ -88,8 +117,9 @@ fn check_pair(one: &Known, op: &str, other: &Known) -> Result<()> {
 /// Whether values of two types are compared. Functions may lose the name of a special type, so such are compared with
 /// texts.
 fn is_comparable(one: &Known, other: &Known) -> bool {
-    use Category::{Special, Text};
+    use Category::{Interval, Special, Text, Time};
     match (one.0, other.0) {
+        (Interval, Time) | (Time, Interval) => true,
         (Special, Special) => one.1 == other.1,
         (Special, Text) | (Text, Special) => true,
         (one, other) => one == other,

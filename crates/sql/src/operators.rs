@@ -3,6 +3,7 @@
 use crate::array_sets::contains_all;
 use crate::bits;
 use crate::bytea;
+use crate::calendar::time_between;
 use crate::floats::common_number;
 use crate::interval_products::{product, quotient};
 use crate::jsonb_changed::delete_path;
@@ -56,7 +57,12 @@ impl ExprPlanner for JsonbOperators {
             }
             BinaryOperator::Minus if is_jsonb(&expr.left, schema)? => DELETE,
             BinaryOperator::Minus | BinaryOperator::Plus => {
-                return numeric::resolve(with_time(expr, schema), schema);
+                let expr = with_time(expr, schema);
+                let is_minus = expr.op == BinaryOperator::Minus;
+                return match is_minus.then(|| time_between(&expr.left, &expr.right, schema)) {
+                    Some(Some(planned)) => Ok(PlannerResult::Planned(planned)),
+                    _ => numeric::resolve(expr, schema),
+                };
             }
             BinaryOperator::Multiply | BinaryOperator::Divide => {
                 let of = if expr.op == BinaryOperator::Multiply { product } else { quotient };

@@ -6,6 +6,7 @@ mod age;
 mod days;
 mod fields;
 mod making;
+mod spans;
 
 use crate::error::SqlError;
 use crate::function::function;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 pub use days::call as move_date;
 pub use fields::EXTRACT;
 pub use making::INTERVAL_PARTS;
+pub use spans::call as time_between;
 
 /// `AT TIME ZONE`, which is this function in PostgreSQL, too.
 pub const TIMEZONE: &str = "timezone";

@@ -94,6 +94,14 @@ pub fn resolve(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResu
             expr.left = as_float(expr.left);
             expr.right = widened(expr.right, kinds.1);
         }
+        (Short | Long | Float4 | Float8, Open) => {
+            expr.left = short_literal(expr.left);
+            expr.right = literal_as(expr.right, &expr.left, schema);
+        }
+        (Open, Short | Long | Float4 | Float8) => {
+            expr.right = short_literal(expr.right);
+            expr.left = literal_as(expr.left, &expr.right, schema);
+        }
         (Float4, Short | Long) => expr.left = widened(expr.left, Float4),
         (Short | Long, Float4) => expr.right = widened(expr.right, Float4),
         _ => {}
@@ -141,6 +149,16 @@ fn short_literal(expr: Expr) -> Expr {
             Ok(short) => Expr::Literal(ScalarValue::Int32(Some(short)), None),
             Err(_) => expr,
         },
+        _ => expr,
+    }
+}
+
+/// A text between quotes as a number of the type of the other side; else what was given.
+fn literal_as(expr: Expr, other: &Expr, schema: &DFSchema) -> Expr {
+    match (&expr, other.get_type(schema)) {
+        (Expr::Literal(value, None), Ok(ty)) if value.try_as_str().flatten().is_some() => {
+            Expr::Cast(Cast { expr: Box::new(expr), field: Arc::new(Field::new("", ty, true)) })
+        }
         _ => expr,
     }
 }

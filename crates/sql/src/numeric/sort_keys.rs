@@ -4,7 +4,7 @@ use super::conversions::{KEY, keyed};
 use super::value::NUMERIC;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::{
     Case, Distinct, Expr, ExprSchemable as _, Join, JoinConstraint, LogicalPlan,
@@ -115,7 +115,8 @@ pub fn null_if_equal(args: &[Expr], schema: &DFSchema) -> Option<Case> {
         return None;
     }
     let is_equal = keyed(value.clone(), schema).eq(keyed(other.clone(), schema));
-    let null = Expr::Literal(datafusion::common::ScalarValue::Null, None);
+    let null = ScalarValue::try_from(&value.get_type(schema).ok()?).ok()?;
+    let null = Expr::Literal(null, None);
     match when(is_equal, null).otherwise(value.clone()).ok()? {
         Expr::Case(case) => Some(case),
         _ => None,

@@ -52,6 +52,7 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
         all.push(joined);
     }
     if !all.iter().any(|joined| joined.merged.iter().any(|one| one.is_changed)) {
+        name_tables_in_condition(select, &all);
         return Ok(());
     }
     let changed = all.iter().flat_map(|joined| &joined.merged).filter(|one| one.is_changed);
@@ -79,6 +80,15 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
             VisitMut::visit(order, &mut Replacer { merged: &hidden, queries: 0 });
     }
     Ok(())
+}
+
+/// Puts the tables before the names of merged columns in WHERE, where DataFusion takes them for ambiguous.
+fn name_tables_in_condition(select: &mut Select, all: &[Joined]) {
+    let merged: Vec<Merged> = all.iter().flat_map(|joined| joined.merged.clone()).collect();
+    if let (Some(condition), false) = (&mut select.selection, merged.is_empty()) {
+        let _: ControlFlow<()> =
+            VisitMut::visit(condition, &mut Replacer { merged: &merged, queries: 0 });
+    }
 }
 
 fn shown_names(select: &Select) -> Vec<String> {
@@ -317,6 +327,10 @@ mod tests {
         for (text, expected) in [
             ("SELECT id FROM a JOIN b USING (id)", "SELECT id FROM a JOIN b USING(id)"),
             ("SELECT id FROM a LEFT JOIN b USING (id)", "SELECT id FROM a LEFT JOIN b USING(id)"),
+            (
+                "SELECT id FROM a LEFT JOIN b USING (id) WHERE id > 1",
+                "SELECT id FROM a LEFT JOIN b USING(id) WHERE a.id > 1",
+            ),
             (
                 "SELECT id FROM a RIGHT JOIN b USING (id) ORDER BY id",
                 "SELECT b.id FROM a RIGHT JOIN b USING(id) ORDER BY id",
