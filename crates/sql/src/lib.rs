@@ -11,6 +11,7 @@
 
 mod advisory;
 mod alternatives;
+mod array_order;
 mod array_sets;
 mod array_slices;
 mod arrays;

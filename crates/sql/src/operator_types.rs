@@ -117,9 +117,8 @@ fn check_pair(one: &Known, op: &str, other: &Known) -> Result<()> {
 /// Whether values of two types are compared. Functions may lose the name of a special type, so such are compared with
 /// texts.
 fn is_comparable(one: &Known, other: &Known) -> bool {
-    use Category::{Interval, Special, Text, Time};
+    use Category::{Special, Text};
     match (one.0, other.0) {
-        (Interval, Time) | (Time, Interval) => true,
         (Special, Special) => one.1 == other.1,
         (Special, Text) | (Text, Special) => true,
         (one, other) => one == other,

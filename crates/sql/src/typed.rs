@@ -3,6 +3,7 @@
 //! cutting, and to the even one of two; times and numbers become the text that PostgreSQL shows; NaN
 //! is the largest number.
 
+use crate::array_order::{ARRAY_ORDER, are_arrays, is_array};
 use crate::bounded::{bounded, planned_growth};
 use crate::calendar::move_date;
 use crate::checked_casts::{
@@ -381,6 +382,7 @@ fn ordered(sorts: &mut [Sort], schema: &DFSchema) -> bool {
             one if is_parted(one, schema) => &WORTH,
             one if is_numeric(one, schema) => &KEY,
             one if is_jsonb(one, schema).unwrap_or(false) => &JSONB_ORDER,
+            one if is_array(one, schema) => &ARRAY_ORDER,
             _ => continue,
         };
         sort.expr = key.call(vec![sort.expr.clone()]);
@@ -518,6 +520,10 @@ fn compared(
     is_ordering: bool,
     schema: &DFSchema,
 ) -> Result<Transformed<Vec<Expr>>> {
+    if is_ordering && are_arrays(&sides, schema) {
+        let keys = sides.into_iter().map(|side| ARRAY_ORDER.call(vec![side]));
+        return Ok(Transformed::yes(keys.collect()));
+    }
     let is_known = |side: &&Expr| !matches!(side, Expr::Placeholder(_));
     if sides.iter().filter(is_known).any(|side| is_jsonb(side, schema).unwrap_or(false)) {
         let keyed = |side: Expr| match is_ordering {

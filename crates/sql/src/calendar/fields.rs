@@ -3,14 +3,13 @@
 
 use super::{micros, outside, texts};
 use crate::error::SqlError;
+use crate::numeric::{Decimal, NUMERIC, Numeric, column};
 use crate::shown::{self, Length};
 use crate::zones::{Zone, clock};
 use datafusion::arrow::array::AsArray as _;
-use datafusion::arrow::array::{
-    Array as _, ArrayRef, Decimal128Builder, Float64Builder, StringViewArray,
-};
+use datafusion::arrow::array::{Array as _, ArrayRef, Float64Builder, StringViewArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit, i256};
 use datafusion::common::{Result, ScalarValue, plan_err};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -22,8 +21,6 @@ use std::sync::Arc;
 pub const EXTRACT: &str = "extract_numeric";
 
 const SECOND: i128 = 1_000_000;
-/// The digits of such a number; ten of them behind its point are enough for a Julian day.
-const DIGITS: u8 = 38;
 /// The number of the Julian day that 1970 began with.
 const EPOCH_JULIAN: i64 = 2_440_588;
 
@@ -172,7 +169,7 @@ impl ScalarUDFImpl for Extract {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.number {
-            Number::Numeric => DataType::Decimal128(DIGITS, 6),
+            Number::Numeric => NUMERIC,
             Number::Float => DataType::Float64,
         })
     }
@@ -181,17 +178,13 @@ impl ScalarUDFImpl for Extract {
         let Some(of) = args.arg_fields.get(1).map(|field| field.data_type().clone()) else {
             return plan_err!("{} takes a field and a time", self.name);
         };
-        let Some(kind) = Kind::of(&of) else {
+        if Kind::of(&of).is_none() {
             let name = if self.number == Number::Float { "date_part" } else { "extract" };
             let words = format!("function pg_catalog.{name}(unknown, {of}) does not exist");
             return Err(outside(SqlError::new("42883", words)));
-        };
-        let unit = args.scalar_arguments.first().copied().flatten();
-        let unit = unit.and_then(|one| one.try_as_str().flatten()).and_then(Unit::named);
+        }
         let data_type = match self.number {
-            Number::Numeric => {
-                DataType::Decimal128(DIGITS, unit.map_or(6, |unit| unit.scale(&kind)))
-            }
+            Number::Numeric => NUMERIC,
             Number::Float => DataType::Float64,
         };
         Ok(Arc::new(Field::new(self.name, data_type, true)))
@@ -225,17 +218,20 @@ fn extracted(args: &[ArrayRef], wanted: &DataType) -> Result<ArrayRef> {
         return plan_err!("{} has no fields", values.data_type());
     };
     let values = Values::of(kind, values, zone)?;
-    match wanted {
-        DataType::Decimal128(_, scale) => {
-            let mut out = Decimal128Builder::with_capacity(units.len());
-            each(&units, &values, |taken| {
-                out.append_option(taken.map(|(number, from)| rescaled(number, from, *scale)));
+    match *wanted == NUMERIC {
+        true => {
+            let mut out = Vec::with_capacity(units.len());
+            each(&units, &values, |taken, scale| {
+                out.push(taken.map(|(number, from)| {
+                    let units = i256::from_i128(rescaled(number, from, scale));
+                    Ok(Numeric::Finite(Decimal::new(units, scale.unsigned_abs())))
+                }));
             })?;
-            Ok(Arc::new(out.finish().with_precision_and_scale(DIGITS, *scale)?))
+            column(out.into_iter())
         }
-        _ => {
+        false => {
             let mut out = Float64Builder::with_capacity(units.len());
-            each(&units, &values, |taken| {
+            each(&units, &values, |taken, _| {
                 out.append_option(
                     taken.map(|(number, scale)| number as f64 / 10_f64.powi(i32::from(scale))),
                 );
@@ -252,11 +248,11 @@ fn rescaled(number: i128, from: i8, to: i8) -> i128 {
     }
 }
 
-fn each(units: &StringViewArray, values: &Values, mut push: impl FnMut(Taken)) -> Result<()> {
+fn each(units: &StringViewArray, values: &Values, mut push: impl FnMut(Taken, i8)) -> Result<()> {
     let mut known: Option<(&str, Unit)> = None;
     for (row, name) in units.iter().enumerate() {
         let Some(name) = name else {
-            push(None);
+            push(None, 0);
             continue;
         };
         let unit = match known {
@@ -267,7 +263,7 @@ fn each(units: &StringViewArray, values: &Values, mut push: impl FnMut(Taken)) -
             }
         };
         known = Some((name, unit));
-        push(values.field(row, unit, name).map_err(outside)?);
+        push(values.field(row, unit, name).map_err(outside)?, unit.scale(&values.kind));
     }
     Ok(())
 }

@@ -386,7 +386,10 @@ impl<'a> Binder<'a> {
             let made = LogicalPlanBuilder::from(rows).project(columns.chain(own))?.build()?;
             inputs.push(Arc::new(made));
         }
-        let made = LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?);
+        let made = match <[Arc<LogicalPlan>; 1]>::try_from(inputs) {
+            Ok([only]) => Arc::unwrap_or_clone(only),
+            Err(inputs) => LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?),
+        };
         let named = names.into_iter().zip(shown).map(|(name, column)| {
             let made = Expr::Column(Column::from_name(name));
             made.alias_qualified(column.relation.clone(), column.name.clone())

@@ -9,8 +9,10 @@ use crate::first_rows;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
-use datafusion::logical_expr::utils::split_conjunction;
-use datafusion::logical_expr::{Aggregate, Distinct, Expr, LogicalPlan};
+use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable as _, LogicalPlan,
+};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
 /// The place of a subquery in its statement.
@@ -194,11 +196,15 @@ fn is_pulled_up_value(plan: &LogicalPlan) -> Result<bool> {
 fn compares_by_keys(plan: &LogicalPlan) -> Result<bool> {
     let mut is_found = false;
     plan.apply_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let has_key = |side: &Expr| {
+            let ty = side.get_type(&schema);
+            ty.is_ok_and(|ty| ty.is_decimal() || matches!(ty, DataType::Interval(_)))
+        };
         node.apply_expressions(|expr| {
             is_found |= expr.exists(|one| match one {
-                Expr::OuterReferenceColumn(field, _) => {
-                    let ty = field.data_type();
-                    Ok(ty.is_decimal() || matches!(ty, DataType::Interval(_)))
+                Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
+                    Ok(one.contains_outer() && (has_key(left) || has_key(right)))
                 }
                 _ => Ok(false),
             })?;

@@ -35,11 +35,13 @@ use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Subquery, SubqueryAlias,
+    Distinct, DistinctOn, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Subquery,
+    SubqueryAlias,
 };
 use domain::Domain;
 use eligibility::{Use, has_own_plan, has_own_plan_as_lateral};
 use outer::outer_columns;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Subqueries of one statement that become joins: each one copies the plan of the outer rows.
@@ -108,8 +110,14 @@ impl Decorrelator {
         let mut input = node.inputs()[0].clone();
         let names = NamePreserver::new(&node);
         let mut exprs = Vec::new();
+        // DISTINCT ON has the same expressions in its ORDER BY.
+        let mut known: HashMap<Expr, Expr> = HashMap::new();
         for expr in node.expressions() {
-            let name = names.save(&expr);
+            if let Some(made) = known.get(&expr) {
+                exprs.push(made.clone());
+                continue;
+            }
+            let (name, own) = (names.save(&expr), expr.clone());
             // Conditions change when what is within them does: each is looked at before.
             let made = match &node {
                 LogicalPlan::Filter(_) => {
@@ -122,9 +130,11 @@ impl Decorrelator {
                 }
                 _ => self.value(expr, &node, &mut input, false)?,
             };
-            exprs.push(name.restore(made));
+            let made = name.restore(made);
+            known.insert(own, made.clone());
+            exprs.push(made);
         }
-        let made = node.with_new_exprs(exprs, vec![input])?;
+        let made = with_exprs(&node, exprs, input)?;
         match made.schema().fields().len() == shown.len() {
             true => Ok(made),
             false => LogicalPlanBuilder::from(made).project(shown)?.build(),
@@ -288,6 +298,24 @@ impl Decorrelator {
             .project(shown)?
             .build()
     }
+}
+
+/// The node with other expressions; DataFusion has no such step for DISTINCT ON with an order.
+fn with_exprs(node: &LogicalPlan, mut exprs: Vec<Expr>, input: LogicalPlan) -> Result<LogicalPlan> {
+    let LogicalPlan::Distinct(Distinct::On(DistinctOn {
+        on_expr,
+        select_expr,
+        sort_expr: Some(sorts),
+        ..
+    })) = node
+    else {
+        return node.with_new_exprs(exprs, vec![input]);
+    };
+    let by = exprs.split_off(on_expr.len() + select_expr.len());
+    let sorts = sorts.iter().zip(by).map(|(sort, expr)| sort.with_expr(expr)).collect();
+    let shown = exprs.split_off(on_expr.len());
+    let made = DistinctOn::try_new(exprs, shown, Some(sorts), Arc::new(input))?;
+    Ok(LogicalPlan::Distinct(Distinct::On(made)))
 }
 
 /// A join whose conditions with correlated subqueries stand in a filter above it, or below it if they are about the

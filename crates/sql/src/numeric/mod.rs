@@ -26,4 +26,4 @@ pub use implicit_casts::{ImplicitCasts, convert, exact_cast};
 pub use number_functions::{NEGATED, register, scalar_functions};
 pub use number_operators::{as_float, numeric_call, resolve};
 pub use sort_keys::{among_by_key, distinct_by_key, grouped_by_key, joined_by_key, null_if_equal};
-pub use value::{NUMERIC, Numeric};
+pub use value::{Decimal, NUMERIC, Numeric};

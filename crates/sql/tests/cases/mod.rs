@@ -4,6 +4,8 @@ pub mod array_functions;
 pub mod array_literals;
 pub mod bits;
 pub mod implicit_casts;
+pub mod joined_rows;
+pub mod operator_types;
 pub mod common_types;
 pub mod query_forms;
 pub mod numeric_types;
