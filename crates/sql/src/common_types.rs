@@ -210,8 +210,16 @@ fn check_rows_of_both(join: &Join) -> Result<()> {
     if join.null_equality != NullEquality::NullEqualsNull || join.on.len() != count {
         return Ok(());
     }
-    (0..count).try_for_each(|at| {
-        check_types(place, [&join.left, &join.right].into_iter().map(|one| column_type(one, at)))
+    join.on.iter().try_for_each(|(left, right)| {
+        let sides = [(&join.left, left), (&join.right, right)];
+        let types = sides.into_iter().map(|(input, expr)| match expr {
+            Expr::Column(column) => {
+                let at = input.schema().maybe_index_of_column(column);
+                at.and_then(|at| column_type(input, at))
+            }
+            other => known_type(other, input.schema()),
+        });
+        check_types(place, types)
     })
 }
 

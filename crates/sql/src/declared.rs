@@ -6,8 +6,11 @@
 
 use crate::context::Context;
 use crate::hidden::Hidden;
-use crate::rewrite::{rename_outer_relations, text_array};
+use crate::rewrite::{
+    JSONB_IN, JSONB_PARAMETER, UUID_PARAMETER, call, rename_outer_relations, text_array,
+};
 use crate::statements::Query;
+use crate::uuids::UUID_IN;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
@@ -19,8 +22,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan, Statement as Planned};
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Ident, Statement, TimezoneInfo, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    self, ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Ident, Statement, TimezoneInfo,
+    Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -35,7 +38,8 @@ impl Declared {
     pub fn new(types: impl IntoIterator<Item = Option<DataType>>) -> Declared {
         let named = types.into_iter().enumerate();
         let named = named.filter_map(|(at, ty)| Some((format!("${}", at + 1), ty?)));
-        Declared(Arc::new(named.filter(|(_, ty)| sql_type(ty).is_some()).collect()))
+        let is_known = |ty: &DataType| sql_type(ty).is_some() || reader(ty).is_some();
+        Declared(Arc::new(named.filter(|(_, ty)| is_known(ty)).collect()))
     }
 
     /// Whether anything is said of a parameter.
@@ -49,9 +53,12 @@ impl Declared {
         mut statement: Statement,
         parameters: &BTreeSet<String>,
     ) -> (Statement, BTreeMap<String, String>) {
+        let mut reads = Reads(&self.0);
+        let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut reads);
+        let type_of = |name: &String| self.0.get(name).and_then(sql_type);
         let (said, others): (Vec<&String>, Vec<&String>) =
-            parameters.iter().partition(|name| self.says(name));
-        let types = said.iter().filter_map(|name| sql_type(self.0.get(*name)?));
+            parameters.iter().partition(|name| type_of(name).is_some());
+        let types = said.iter().filter_map(|name| type_of(name));
         let data_types: Vec<SqlType> = types.collect();
         if data_types.is_empty() {
             return (statement, BTreeMap::new());
@@ -63,6 +70,32 @@ impl Declared {
         let (name, statement) = (Ident::new("parameters"), Box::new(statement));
         let back = names.0.into_iter().map(|(own, other)| (other, own)).collect();
         (Statement::Prepare { name, data_types, statement }, back)
+    }
+}
+
+/// Reads parameters of types that arrow has as texts: `$1` becomes `jsonb_in($1)`.
+struct Reads<'a>(&'a BTreeMap<String, DataType>);
+
+impl VisitorMut for Reads<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
+        if let ast::Expr::Value(value) = expr
+            && let Value::Placeholder(name) = &value.value
+            && let Some(function) = self.0.get(name).and_then(reader)
+        {
+            *expr = call(function, vec![expr.clone()]);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The function that reads a text as a type.
+fn reader(ty: &DataType) -> Option<&'static str> {
+    match ty {
+        ty if *ty == JSONB_PARAMETER => Some(JSONB_IN),
+        ty if *ty == UUID_PARAMETER => Some(UUID_IN),
+        _ => None,
     }
 }
 

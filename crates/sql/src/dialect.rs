@@ -126,14 +126,20 @@ impl Dialect for Postgres {
         }
     }
 
-    /// `x BETWEEN SYMMETRIC a AND b`, which the parser does not know, is so of both orders.
+    /// `x::text COLLATE "C"`, and `x BETWEEN SYMMETRIC a AND b`, which is so of both orders.
     fn parse_infix(
         &self,
         parser: &mut Parser<'_>,
         expr: &Expr,
         _: u8,
     ) -> Option<Result<Expr, ParserError>> {
-        use Keyword::{ASYMMETRIC, BETWEEN, NOT, SYMMETRIC};
+        use Keyword::{ASYMMETRIC, BETWEEN, COLLATE, NOT, SYMMETRIC};
+        // The parser knows it behind a value, not behind a cast.
+        if parser.parse_keyword(COLLATE) {
+            let read = parser.parse_object_name(false);
+            let of = |collation| Expr::Collate { expr: Box::new(expr.clone()), collation };
+            return Some(read.map(of));
+        }
         let (negated, is_symmetric) = if parser.parse_keywords(&[BETWEEN, SYMMETRIC]) {
             (false, true)
         } else if parser.parse_keywords(&[NOT, BETWEEN, SYMMETRIC]) {

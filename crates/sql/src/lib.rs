@@ -56,7 +56,7 @@ mod formatted;
 mod function;
 pub mod fuzzing;
 mod gapfill;
-mod grouping_parameters;
+mod grouping_expressions;
 mod guards;
 mod hidden;
 mod generate_series;

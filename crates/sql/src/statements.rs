@@ -18,7 +18,7 @@ use crate::prepared::{self, Template};
 use crate::prometheus::{Creation, Shapes, written};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::timescale_options;
-use crate::token_forms::{name_values_of_settings, unknown_type, values_as_queries};
+use crate::token_forms::{capital_type, name_values_of_settings, unknown_type, values_as_queries};
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::views::without_data;
 use crate::written::query_text;
@@ -324,6 +324,9 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     let mut parser =
         Parser::new(&dialect).with_recursion_limit(STEPS_MAX).with_tokens(tokens.to_vec());
     let statement = parser.parse_statement().map_err(unreadable)?;
+    if let Some(name) = capital_type(tokens) {
+        return Err(SqlError::new("42704", format!("type \"{name}\" does not exist")));
+    }
     if matches!(statement, Statement::CreateExtension(_)) {
         // Here before SCHEMA and VERSION alone, in PostgreSQL behind them.
         let _ = parser.parse_keyword(Keyword::CASCADE);

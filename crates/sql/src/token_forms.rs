@@ -71,6 +71,19 @@ pub fn unknown_type(tokens: &[Token]) -> Option<(String, Vec<Token>)> {
     Some((name, rest.collect()))
 }
 
+/// The first type in quotes behind `::` whose name has capital letters: no type of PostgreSQL has, and the parser passes
+/// over the quotes.
+pub fn capital_type(tokens: &[Token]) -> Option<String> {
+    let words: Vec<&Token> = tokens.iter().filter(|token| !is_space(token)).collect();
+    words.windows(2).find_map(|two| match (two[0], two[1]) {
+        (Token::DoubleColon, Token::Word(word)) if word.quote_style == Some('"') => {
+            let is_capital = word.value.bytes().any(|one| one.is_ascii_uppercase());
+            is_capital.then(|| word.value.clone())
+        }
+        _ => None,
+    })
+}
+
 /// Makes names of `on` behind `=` or TO in SET, ALTER and CREATE: a setting has such a value, an expression does not.
 pub fn name_values_of_settings(tokens: &mut [Token]) {
     use Keyword::{ALTER, CREATE, ON, SET, TO};

@@ -34,7 +34,7 @@ use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
 use crate::{
-    bytea, checked, common_types, extremes, grouping_parameters, interval_text, jsonb_casts,
+    bytea, checked, common_types, extremes, grouping_expressions, interval_text, jsonb_casts,
     operator_types, patterns, shown,
 };
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, StringViewArray};
@@ -62,6 +62,7 @@ const LONG_TEXT_SIZE: usize = 1 << 10;
 /// # Errors
 /// Returns errors of the planner.
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let plan = grouping_expressions::compute_below(plan)?;
     let changed = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Sort(mut sort) = node {
@@ -98,7 +99,7 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         false => plan,
     };
-    signed(grouping_parameters::compute_below(plan)?)
+    signed(plan)
 }
 
 /// Counts are `bigint` to PostgreSQL's clients (`row_number()`, `array_length()`), which know no numbers

@@ -11,7 +11,8 @@ use super::writes::{Parameters, Runner, add_parameters, row_size};
 use crate::error::SqlError;
 use crate::names::folded;
 use crate::ready::Statement;
-use crate::rewrite::{cast, is_placeholder, refuse_in_change, text_literal};
+use crate::rewrite::{JSONB_IN, call, cast, is_placeholder, refuse_in_change, text_literal};
+use crate::uuids::UUID_IN;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
     self, DataType as SqlType, Expr, ObjectName, ObjectNamePart, Query, SetExpr, Value,
@@ -19,7 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use std::collections::HashMap;
 use std::sync::Arc;
-use tables::{Change, Column, Datum, RowId, Schema, Table};
+use tables::{Change, Column, ColumnType, Datum, RowId, Scalar, Schema, Table};
 
 /// A planned `INSERT`.
 pub struct InsertPlan {
@@ -174,6 +175,7 @@ async fn source_of(
     let mut known_cells = HashMap::new();
     if let (true, SetExpr::Values(values)) = (is_plain, &mut *source.body) {
         let columns: Vec<&Column> = targets.iter().map(|at| &table.schema().columns[*at]).collect();
+        let has_rows = 1 < values.rows.len();
         for (at, row) in values.rows.iter_mut().enumerate() {
             for (place, (expr, column)) in row.content.iter_mut().zip(&columns).enumerate() {
                 let plain = match is_default(expr) {
@@ -191,6 +193,10 @@ async fn source_of(
                     }
                     None => *expr = value_for(expr, column, known),
                 }
+                // All rows of VALUES have one type.
+                if let (true, Some(function)) = (has_rows, reader_of(column)) {
+                    *expr = call(function, vec![expr.clone()]);
+                }
             }
         }
     }
@@ -204,6 +210,15 @@ async fn source_of(
         }
     }
     Ok(Source::Query(planned, known_cells))
+}
+
+/// The function that reads a text as the type of a column which arrow has as a text.
+fn reader_of(column: &Column) -> Option<&'static str> {
+    match column.ty {
+        ColumnType::One(Scalar::Jsonb) => Some(JSONB_IN),
+        ColumnType::One(Scalar::Uuid) => Some(UUID_IN),
+        _ => None,
+    }
 }
 
 /// Whether it is the word `DEFAULT`.
@@ -252,7 +267,7 @@ pub fn value_for(expr: &Expr, column: &Column, known: &mut Parameters) -> Expr {
         }
         return cast(expr.clone(), wanted.unwrap_or(SqlType::Text));
     }
-    let is_numeric = column.ty.scalar() == tables::Scalar::Numeric;
+    let is_numeric = column.ty.scalar() == Scalar::Numeric;
     match (defaults::plain(expr), wanted) {
         (Some(Datum::Text(_) | Datum::Null), Some(wanted)) => cast(expr.clone(), wanted),
         // As many digits as were written.

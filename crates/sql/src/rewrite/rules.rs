@@ -8,7 +8,8 @@ use crate::names::folded;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, DuplicateTreatment, Expr, Function, FunctionArguments,
     GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, OrderBy, OrderByKind, Query,
-    Select, SelectItem, SetExpr, Statement, Value, ValueWithSpan, Visit, Visitor,
+    Select, SelectItem, SetExpr, Statement, Value, ValueWithSpan, Visit, Visitor, With,
+    visit_relations,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -166,6 +167,7 @@ fn check_query(query: &Query) -> Result<(), SqlError> {
             return Err(SqlError::new("42712", words));
         }
     }
+    query.with.iter().filter(|with| with.recursive).try_for_each(check_recursion)?;
     if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &query.limit_clause {
         for (expr, place, code) in [
             (limit.as_ref(), "LIMIT", "2201W"),
@@ -180,6 +182,43 @@ fn check_query(query: &Query) -> Result<(), SqlError> {
         check_order(order, select)?;
     }
     Ok(())
+}
+
+/// Checks that no recursive query reads itself within a subquery of an expression.
+fn check_recursion(with: &With) -> Result<(), SqlError> {
+    for one in &with.cte_tables {
+        let name = folded(&one.alias.name);
+        let SetExpr::SetOperation { right, .. } = &*one.query.body else { continue };
+        if Visit::visit(right, &mut SelfReference { name: &name }).is_break() {
+            let words = format!(
+                "recursive reference to query \"{name}\" must not appear within a subquery"
+            );
+            return Err(SqlError::new("42P19", words));
+        }
+    }
+    Ok(())
+}
+
+/// Finds a subquery of an expression that reads a relation.
+struct SelfReference<'a> {
+    name: &'a str,
+}
+
+impl Visitor for SelfReference<'_> {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let query = match expr {
+            Expr::Subquery(query)
+            | Expr::InSubquery { subquery: query, .. }
+            | Expr::Exists { subquery: query, .. } => query,
+            _ => return ControlFlow::Continue(()),
+        };
+        visit_relations(query, |relation| match name_of_last(relation) == self.name {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    }
 }
 
 /// Checks that LIMIT or OFFSET names no column and is not negative.

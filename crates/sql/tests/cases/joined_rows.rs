@@ -44,4 +44,12 @@ pub const ALL: &[(&str, &str)] = &[
      "1.5; 10"),
     ("select extract(epoch from '1 day 0.5 s'::interval) = 86400.5, extract(second from '10:00:01.5'::time), extract(day from '2024-01-05'::date)",
      "t|1.500000|5"),
+    ("select z, 1.5::numeric from fa group by cube (z, 2)",
+     "10|; 10|1.5; 20|; 20|1.5; 30|; 30|1.5; 40|; 40|1.5; |; |; |1.5; |1.5"),
+    ("select z + 1, grouping(z + 1) from fa group by rollup (z + 1)",
+     "11|0; 21|0; 31|0; 41|0; |0; |1"),
+    ("select 1 from fa where 'a'::text collate \"C\" = 'a'",
+     "1; 1; 1; 1; 1; 1"),
+    ("select id, w from fa o where exists (select 'a'::text, 9 intersect select o.z::text, 0)",
+     ""),
 ];

@@ -26,6 +26,8 @@ const EPOCH_DAYS: i32 = 10_957;
 pub fn declared(types: &[Option<Type>]) -> Declared {
     Declared::new(types.iter().map(|one| match one.as_ref()? {
         &Type::NUMERIC => Some(sql::NUMERIC),
+        &Type::JSON | &Type::JSONB => Some(sql::JSONB_PARAMETER),
+        &Type::UUID => Some(sql::UUID_PARAMETER),
         one => arrow_type(one).filter(|one| !one.is_string()),
     }))
 }

@@ -1,22 +1,22 @@
-//! Parameters in grouping sets. DataFusion replaces a parameter by its value under an alias, which a grouping set cannot
-//! have, so the aggregate's input gets columns for such expressions:
+//! Computed values in grouping sets. DataFusion replaces a parameter by its value, and a constant expression by its
+//! result, under an alias, which a grouping set cannot have. So the aggregate's input gets columns for such expressions:
 //!
 //! ```text
 //! aggregate by ROLLUP (n, $1)   becomes   aggregate by ROLLUP (n, "$1") ─ projection of *, $1 AS "$1"
 //! ```
 
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{Column, Result};
+use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
 use std::sync::Arc;
 
-/// Computes expressions with parameters below the grouping sets that have them.
+/// Computes expressions below the grouping sets that have them.
 ///
 /// # Errors
 /// Returns errors of the planner.
 pub fn compute_below(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Aggregate(aggregate) if has_parameters(&aggregate) => {
+        LogicalPlan::Aggregate(aggregate) if has_computed(&aggregate) => {
             with_columns(aggregate).map(Transformed::yes)
         }
         other => Ok(Transformed::no(other)),
@@ -24,18 +24,22 @@ pub fn compute_below(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(changed?.data)
 }
 
-fn is_parameter(expr: &Expr) -> bool {
-    expr.exists(|one| Ok(matches!(one, Expr::Placeholder(_)))).unwrap_or(false)
+/// Whether an expression is neither a column nor a constant.
+fn is_computed(expr: &Expr) -> bool {
+    !matches!(expr, Expr::Column(_) | Expr::Literal(..))
 }
 
-fn has_parameters(aggregate: &Aggregate) -> bool {
-    let is_set = |one: &Expr| matches!(one, Expr::GroupingSet(_));
-    aggregate.group_expr.iter().any(|one| is_set(one) && is_parameter(one))
+fn has_computed(aggregate: &Aggregate) -> bool {
+    let is_one = |one: &Expr| match one {
+        Expr::GroupingSet(sets) => sets.distinct_expr().into_iter().any(is_computed),
+        _ => false,
+    };
+    aggregate.group_expr.iter().any(is_one)
 }
 
 fn with_columns(aggregate: Aggregate) -> Result<LogicalPlan> {
     let mut computed: Vec<Expr> = Vec::new();
-    let mut column = |expr: Expr| match is_parameter(&expr) {
+    let mut column = |expr: Expr| match is_computed(&expr) {
         true => {
             let name = expr.schema_name().to_string();
             let one = expr.alias(name.clone());
@@ -64,5 +68,24 @@ fn with_columns(aggregate: Aggregate) -> Result<LogicalPlan> {
     let all = input.schema().columns().into_iter().map(Expr::Column).chain(computed);
     let all: Vec<Expr> = all.collect();
     let input = LogicalPlanBuilder::from(input).project(all)?.build()?;
-    Aggregate::try_new(Arc::new(input), groups, aggregate.aggr_expr).map(LogicalPlan::Aggregate)
+    let aggregates = aggregate.aggr_expr.into_iter().map(|one| name_arguments(one, input.schema()));
+    let aggregates = aggregates.collect::<Result<Vec<_>>>()?;
+    Aggregate::try_new(Arc::new(input), groups, aggregates).map(LogicalPlan::Aggregate)
+}
+
+/// `grouping(x)` names the column that `x` has become.
+fn name_arguments(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let changed = expr.transform_up(|one| match one {
+        Expr::AggregateFunction(mut called) if called.func.name() == "grouping" => {
+            for arg in called.params.args.iter_mut().filter(|arg| is_computed(arg)) {
+                let column = Column::from_name(arg.schema_name().to_string());
+                if schema.has_column(&column) {
+                    *arg = Expr::Column(column);
+                }
+            }
+            Ok(Transformed::yes(Expr::AggregateFunction(called)))
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    Ok(changed?.data)
 }
