@@ -5,6 +5,7 @@
 
 use crate::function::function;
 use datafusion::arrow::array::{ArrayRef, ArrowPrimitiveType, AsArray as _};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::arity::{binary, unary};
 use datafusion::arrow::datatypes::{DataType, Field, Int16Type, Int32Type, Int64Type};
 use datafusion::common::{DFSchema, Result, ScalarValue, plan_err};
@@ -125,7 +126,12 @@ fn first_type(types: &[DataType]) -> DataType {
 /// Both sides have the same type.
 fn of_two(name: &'static str, of: fn(i64, i64) -> i64) -> ScalarUDF {
     let work = move |args: &[ArrayRef], _: usize| {
-        let (left, right) = (&args[0], &args[1]);
+        // Operands of another type, as a parameter may have, are read as the first one's.
+        let ty = match args[0].data_type() {
+            ty @ (DataType::Int16 | DataType::Int32) => ty.clone(),
+            _ => DataType::Int64,
+        };
+        let (left, right) = (&cast(&args[0], &ty)?, &cast(&args[1], &ty)?);
         match left.data_type() {
             DataType::Int16 => {
                 combined::<Int16Type>(left, right, |a, b| cut(of(a.into(), b.into())))
@@ -162,7 +168,8 @@ fn shift(name: &'static str, direction: Direction) -> ScalarUDF {
         Direction::Right => one.wrapping_shr(by.cast_unsigned()),
     };
     let work = move |args: &[ArrayRef], _: usize| {
-        let by = args[1].as_primitive::<Int32Type>();
+        let by = cast(&args[1], &DataType::Int32)?;
+        let by = by.as_primitive::<Int32Type>();
         Ok(match args[0].data_type() {
             DataType::Int16 => {
                 let short = |one: i16, by| low_bits(middle(one.into(), by));
@@ -174,8 +181,8 @@ fn shift(name: &'static str, direction: Direction) -> ScalarUDF {
                 Arc::new(binary::<_, _, _, Int32Type>(of, by, middle)?)
             }
             _ => {
-                let of = args[0].as_primitive::<Int64Type>();
-                Arc::new(binary::<_, _, _, Int64Type>(of, by, long)?)
+                let of = cast(&args[0], &DataType::Int64)?;
+                Arc::new(binary::<Int64Type, _, _, Int64Type>(of.as_primitive(), by, long)?)
             }
         })
     };

@@ -2,6 +2,7 @@
 //! float for a `numeric`, which has no place for what is very large, or very small.
 
 use crate::checked_casts::literals_as_numeric;
+use crate::literal_types::read_literals;
 use crate::numeric::{NUMERIC, TO_NUMERIC, as_float, keyed};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
@@ -73,9 +74,11 @@ fn as_numbers(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
 /// # Errors
 /// 22P02 when a literal is no number.
 pub fn one_type(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
-    let read = literals_as_numeric(values, schema)?;
+    let literals = read_literals(values, schema)?;
+    let read = literals_as_numeric(literals.data, schema)?;
     let numbers = as_numbers(read.data, schema);
-    Ok(Transformed { transformed: read.transformed || numbers.transformed, ..numbers })
+    let is_changed = literals.transformed || read.transformed || numbers.transformed;
+    Ok(Transformed { transformed: is_changed, ..numbers })
 }
 
 /// Functions of values of which one is the answer.

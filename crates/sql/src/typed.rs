@@ -22,6 +22,7 @@ use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_functions::{TYPE_KEY, call};
 use crate::jsonb_order::JSONB_ORDER;
+use crate::literal_types::read_literals;
 use crate::null_arrays::{LIST_KEY, is_numeric_list};
 use crate::numeric::{
     KEY, NEGATED, NUMERIC, TO_FLOAT, TO_NUMERIC, TO_WHOLE, among_by_key, distinct_by_key,
@@ -305,7 +306,13 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             called.args = std::mem::take(&mut called.args).into_iter().map(text).collect();
             Transformed::yes(Expr::ScalarFunction(called))
         }
-        ("nullif", _) => as_floats(std::mem::take(&mut called.args), schema).update_data(|args| {
+        ("nullif", _) => {
+            let read = read_literals(std::mem::take(&mut called.args), schema)?;
+            let is_read = read.transformed;
+            let made = as_floats(read.data, schema);
+            Transformed::new_transformed(made.data, made.transformed || is_read)
+        }
+        .update_data(|args| {
             called.args = args;
             Expr::ScalarFunction(called)
         }),
@@ -634,7 +641,7 @@ fn null_as_given(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
     if let Some(read) = literal_time(inner, field.data_type()) {
         return Ok(Transformed::yes(read));

@@ -42,7 +42,8 @@ fn moved(name: &'static str, sign: i64) -> Arc<ScalarUDF> {
 /// # Errors
 /// 22008 for a date out of range.
 fn move_dates(args: &[ArrayRef], rows: usize, sign: i64) -> Result<ArrayRef> {
-    let dates = args[0].as_primitive::<Date32Type>();
+    let dates = cast(&args[0], &DataType::Date32)?;
+    let dates = dates.as_primitive::<Date32Type>();
     let days = cast(&args[1], &DataType::Int64)?;
     let days = days.as_primitive::<Int64Type>();
     let mut out = Date32Builder::with_capacity(rows);
