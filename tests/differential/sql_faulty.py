@@ -57,11 +57,6 @@ VALUES = {
     "f4": ["16777217", "1e6", "1234567"], "c": ["a   ", "", " a"],
 }
 
-# Types of columns: Quipu's and PostgreSQL's.
-TYPES = {("int8", "int4"), ("text", "varchar"), ("text", "bpchar"), ("text", "uuid"), ("jsonb", "json"), ("text", "jsonb"), ("text", "json"),
-         ("int8", "numeric"), ("float8", "numeric"), ("int8[]", "int4[]"), ("numeric[]", "int4[]"), ("text[]", "int4[]"), ("text[]", "float8[]"),
-         ("int8", "int2"), ("int4", "float8"), ("int4", "numeric"), ("float4", "float8"), ("numeric", "int4"), ("text", "bytea"),
-         ("int8", "float8"), ("numeric[]", "text"), ("float8[]", "numeric[]"), ("jsonb", "int4"), ("jsonb", "int8"), ("jsonb", "float8")}
 # Codes where both refuse: Quipu's and PostgreSQL's.
 CODES = set()
 # Quipu refuses or breaks where PostgreSQL answers, or refuses in another way: patterns of Quipu's answer.
@@ -81,10 +76,6 @@ def name_open_fault(difference):
     if IS_ALL:
         return None
     kind = difference.kind
-    if kind[0] == "types" and kind[1] in TYPES:
-        return f"types {kind[1][0]} instead of {kind[1][1]}"
-    if kind[0] == "names":
-        return "names of columns"
     if kind[0] == "error" and kind[2] == "error" and (kind[1], kind[3]) in CODES:
         return f"code {kind[1]} instead of {kind[3]}"
     for pattern in ANSWERS:

@@ -5,7 +5,6 @@
 use crate::catalog::types::{of_arrow, type_name};
 use crate::error::SqlError;
 use crate::jsonb_functions::TYPE_KEY;
-use crate::uuids::UUID_IN;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Cast, Placeholder, WindowFunction};
@@ -38,9 +37,6 @@ pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> 
         Expr::Alias(Alias { expr, .. }) => return known_type(expr, schema),
         Expr::Placeholder(Placeholder { field: None, .. }) => return None,
         Expr::Literal(value, _) if value.is_null() || value.data_type().is_string() => return None,
-        Expr::ScalarFunction(called) if called.func.name() == UUID_IN => {
-            return Some((Category::Special, "uuid".into()));
-        }
         Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
             return Some((Category::Number, "integer".into()));
         }

@@ -13,7 +13,8 @@ use crate::common_types::{check_common, check_operator};
 use crate::empty_subqueries::nullable;
 use crate::error::SqlError;
 use crate::floats::{
-    ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, one_type, united,
+    ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, matched_sides,
+    one_type, united,
 };
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
@@ -28,6 +29,7 @@ use crate::numeric::{
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
+use crate::special_types::{ResolvedType, resolve_type, restore_type, restore_union, shown_type};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
 use crate::{bytea, checked, common_types, extremes, interval_text, jsonb_casts, patterns, shown};
@@ -56,7 +58,10 @@ const LONG_TEXT_SIZE: usize = 1 << 10;
 /// # Errors
 /// Returns errors of the planner.
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut is_restored = false;
     let changed = plan.transform_up_with_subqueries(|node| {
+        // Columns below may have got their special types back.
+        let node = if is_restored { node.recompute_schema()? } else { node };
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Sort(mut sort) = node {
             let is_changed = ordered(&mut sort.expr, &schema);
@@ -65,6 +70,14 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         common_types::check_node(&node)?;
         let node = united(node)?;
         let is_united = node.transformed;
+        let node = matched_sides(node.data)?;
+        let is_united = is_united || node.transformed;
+        is_restored |= is_united;
+        let node = restore_union(node.data)?;
+        if node.transformed {
+            is_restored = true;
+            return Ok(node);
+        }
         let node = distinct_by_key(node.data)?;
         let (mut node, is_united) = (node.data, is_united || node.transformed);
         let is_joined = match &mut node {
@@ -75,7 +88,13 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         let names = NamePreserver::new(&node);
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| change(expr, &schema))?;
+            let changed = expr.transform_up(|expr| {
+                let changed = change(expr, &schema)?;
+                let restored = restore_type(changed.data, &schema)?;
+                is_restored |= restored.transformed;
+                let is_changed = changed.transformed || restored.transformed;
+                Ok(Transformed { transformed: is_changed, ..restored })
+            })?;
             Ok(match changed.transformed {
                 true => changed.update_data(|expr| name.restore(expr)),
                 false => changed,
@@ -274,6 +293,24 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
         ("round", [one]) if is_float(one, schema) => Transformed::yes(EVEN.call(called.args)),
+        ("pg_typeof", [one])
+            if let ResolvedType::Special(name) = resolve_type(one, schema)
+                && let Some(shown) = shown_type(&name) =>
+        {
+            Transformed::yes(lit(ScalarValue::Utf8View(Some(shown.to_string()))))
+        }
+        // PostgreSQL has no variants of `real`.
+        (name, args)
+            if OF_FLOAT8.contains(&name) && args.iter().any(|one| is_real(one, schema)) =>
+        {
+            let field = Arc::new(Field::new("", DataType::Float64, true));
+            let wide = |one: Expr| match is_real(&one, schema) {
+                true => Expr::Cast(Cast { expr: Box::new(one), field: field.clone() }),
+                false => one,
+            };
+            called.args = std::mem::take(&mut called.args).into_iter().map(wide).collect();
+            Transformed::yes(Expr::ScalarFunction(called))
+        }
         ("nullif", [_, _]) if has_open_numeric(&called.args, schema) => {
             called.args = literals_as_numeric(std::mem::take(&mut called.args), schema)?.data;
             return change_call(called, schema);
@@ -311,6 +348,16 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
         }
         _ => Transformed::no(Expr::ScalarFunction(called)),
     })
+}
+
+/// Functions of `double precision` that DataFusion has for `real`, too.
+const OF_FLOAT8: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cot",
+    "degrees", "radians", "sin", "sinh", "tan", "tanh",
+];
+
+fn is_real(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Float32))
 }
 
 /// Whether a `numeric` stands beside a literal in quotes.
@@ -604,6 +651,21 @@ pub fn literal_time(expr: &Expr, wanted: &DataType) -> Option<Expr> {
     let text = value.try_as_str().flatten()?;
     let micros = if zone.is_some() { instant_of(text) } else { clock_of(text) }?;
     Some(Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), zone.clone()), None))
+}
+
+/// A literal in quotes as a value of a type.
+///
+/// # Errors
+/// When it is none.
+pub fn read_literal(literal: Expr, wanted: &DataType, schema: &DFSchema) -> Result<Expr> {
+    Ok(match wanted {
+        DataType::Binary => bytea::READ.call(vec![literal]),
+        wanted if is_interval(wanted) => text_as_interval(literal),
+        wanted => {
+            let field = Arc::new(Field::new("", wanted.clone(), true));
+            change_cast(Expr::Cast(Cast { expr: Box::new(literal), field }), schema)?.data
+        }
+    })
 }
 
 /// A cast to a field of a name is as null as that field says when it runs, and as what is cast when it is

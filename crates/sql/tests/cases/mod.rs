@@ -6,6 +6,7 @@ pub mod bits;
 pub mod implicit_casts;
 pub mod common_types;
 pub mod query_forms;
+pub mod special_types;
 pub mod numeric_types;
 pub mod outer_names;
 
