@@ -3,7 +3,7 @@
 //! A cast to a field with the name restores it (<https://www.postgresql.org/docs/15/typeconv-union-case.html>).
 
 use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY, call};
-use crate::rewrite::JSONB_IN;
+use crate::rewrite::{JSONB_IN, TOLD_APART};
 use crate::uuids::uuid_in;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
@@ -105,6 +105,7 @@ pub fn first_known(mut types: impl Iterator<Item = ResolvedType>) -> ResolvedTyp
 fn resolve_call(called: &ScalarFunction, schema: &DFSchema) -> ResolvedType {
     match (called.func.name(), called.args.as_slice()) {
         ("coalesce" | "greatest" | "least", args) => common_type(args.iter(), schema),
+        (TOLD_APART, [one, ..]) => resolve_type(one, schema),
         ("nullif", [one, other]) => {
             resolve_nullif(resolve_type(one, schema), resolve_type(other, schema))
         }
@@ -146,7 +147,7 @@ pub fn restore_type(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
             read_results(case, &of)
         }
         Expr::ScalarFunction(mut called) if loses_type(called.func.name()) => {
-            if called.func.name() != "array_element" {
+            if !["array_element", TOLD_APART].contains(&called.func.name()) {
                 let of = common_type(called.args.iter(), schema);
                 called.args = called.args.into_iter().map(|one| read_as(one, &of)).collect();
             }
@@ -161,7 +162,8 @@ pub fn restore_type(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
 }
 
 fn loses_type(name: &str) -> bool {
-    matches!(name, "coalesce" | "greatest" | "least" | "nullif" | "make_array" | "array_element")
+    ["coalesce", "greatest", "least", "nullif", "make_array", "array_element", TOLD_APART]
+        .contains(&name)
 }
 
 fn read_results(case: Case, of: &ResolvedType) -> Expr {

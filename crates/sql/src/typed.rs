@@ -60,8 +60,6 @@ const LONG_TEXT_SIZE: usize = 1 << 10;
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_restored = false;
     let changed = plan.transform_up_with_subqueries(|node| {
-        // Columns below may have got their special types back.
-        let node = if is_restored { node.recompute_schema()? } else { node };
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Sort(mut sort) = node {
             let is_changed = ordered(&mut sort.expr, &schema);
@@ -100,7 +98,10 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
                 false => changed,
             })
         })?;
-        Ok(Transformed { transformed: changed.transformed || is_joined || is_united, ..changed })
+        let is_changed = changed.transformed || is_joined || is_united;
+        // Nodes above look at the types of its columns.
+        let node = if is_restored { changed.data.recompute_schema()? } else { changed.data };
+        Ok(Transformed::new_transformed(node, is_changed))
     });
     let Transformed { data: plan, transformed, .. } = changed?;
     let plan = match transformed {

@@ -88,7 +88,7 @@ pub use outer_relations::rename_outer_relations;
 pub use promscale::dropped_metric;
 pub use query_forms::values_as_unions;
 pub use rules::refuse_in_change;
-pub use told_apart::told_apart;
+pub use told_apart::{TOLD_APART, told_apart};
 pub use types::{array_of, arrow_type, interval_text, is_oids_parameter, name_of_last};
 
 /// The schema of PostgreSQL's own tables and functions.
