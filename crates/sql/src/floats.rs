@@ -8,7 +8,7 @@ use crate::typed::read_literal;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, JoinType, NullEquality, Result};
-use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::expr::{InSubquery, ScalarFunction};
 use datafusion::logical_expr::{
     Case, Cast, Expr, ExprSchemable as _, Join, LogicalPlan, LogicalPlanBuilder, Projection, Union,
 };
@@ -92,6 +92,27 @@ pub fn one_type(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<
     let is_read = read.transformed || open.transformed;
     let numbers = as_numbers(open.data, schema);
     Ok(Transformed { transformed: is_read || numbers.transformed, ..numbers })
+}
+
+/// Functions of `double precision` that DataFusion has for `real`, too.
+pub const OF_FLOAT8: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cot",
+    "degrees", "radians", "sin", "sinh", "tan", "tanh",
+];
+
+/// Casts the arguments of such a function that are `real`.
+pub fn wide_reals(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let is_real = |one: &Expr| matches!(one.get_type(schema), Ok(DataType::Float32));
+    if !called.args.iter().any(is_real) {
+        return Transformed::no(Expr::ScalarFunction(called));
+    }
+    let field = Arc::new(Field::new("", DataType::Float64, true));
+    let wide = |one: Expr| match is_real(&one) {
+        true => Expr::Cast(Cast { expr: Box::new(one), field: field.clone() }),
+        false => one,
+    };
+    called.args = called.args.into_iter().map(wide).collect();
+    Transformed::yes(Expr::ScalarFunction(called))
 }
 
 /// Functions of values of which one is the answer.

@@ -7,10 +7,10 @@ use crate::rewrite::{JSONB_IN, TOLD_APART};
 use crate::uuids::uuid_in;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Case, Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
-    Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Projection, Union,
+    Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Projection, Union, lit,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +22,13 @@ pub const BPCHAR: &str = "bpchar";
 /// `uuid`.
 pub const UUID: &str = "uuid";
 
-/// The name of a special type as `pg_typeof` shows it.
-pub fn shown_type(name: &str) -> Option<&'static str> {
+/// The name of the special type of a value, as `pg_typeof` shows it; none of other types.
+pub fn type_name_literal(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let Special(name) = resolve_type(expr, schema) else { return None };
+    shown_type(&name).map(|shown| lit(ScalarValue::Utf8View(Some(shown.to_string()))))
+}
+
+fn shown_type(name: &str) -> Option<&'static str> {
     Some(match name {
         VARCHAR => "character varying",
         BPCHAR => "character",
@@ -304,7 +309,6 @@ pub fn aggregate_field(name: &str, fields: &[FieldRef], made: FieldRef) -> Field
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::logical_expr::lit;
 
     #[test]
     fn the_first_known_type_is_the_common_one() {

@@ -13,8 +13,8 @@ use crate::common_types::{check_common, check_operator};
 use crate::empty_subqueries::nullable;
 use crate::error::SqlError;
 use crate::floats::{
-    ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, matched_sides,
-    one_type, united,
+    OF_FLOAT8, ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined,
+    matched_sides, one_type, united, wide_reals,
 };
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
@@ -29,7 +29,7 @@ use crate::numeric::{
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
-use crate::special_types::{ResolvedType, resolve_type, restore_type, restore_union, shown_type};
+use crate::special_types::{restore_type, restore_union, type_name_literal};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
 use crate::{bytea, checked, common_types, extremes, interval_text, jsonb_casts, patterns, shown};
@@ -294,24 +294,10 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
         ("round", [one]) if is_float(one, schema) => Transformed::yes(EVEN.call(called.args)),
-        ("pg_typeof", [one])
-            if let ResolvedType::Special(name) = resolve_type(one, schema)
-                && let Some(shown) = shown_type(&name) =>
-        {
-            Transformed::yes(lit(ScalarValue::Utf8View(Some(shown.to_string()))))
+        ("pg_typeof", [one]) if let Some(name) = type_name_literal(one, schema) => {
+            Transformed::yes(name)
         }
-        // PostgreSQL has no variants of `real`.
-        (name, args)
-            if OF_FLOAT8.contains(&name) && args.iter().any(|one| is_real(one, schema)) =>
-        {
-            let field = Arc::new(Field::new("", DataType::Float64, true));
-            let wide = |one: Expr| match is_real(&one, schema) {
-                true => Expr::Cast(Cast { expr: Box::new(one), field: field.clone() }),
-                false => one,
-            };
-            called.args = std::mem::take(&mut called.args).into_iter().map(wide).collect();
-            Transformed::yes(Expr::ScalarFunction(called))
-        }
+        (name, _) if OF_FLOAT8.contains(&name) => wide_reals(called, schema),
         ("nullif", [_, _]) if has_open_numeric(&called.args, schema) => {
             called.args = literals_as_numeric(std::mem::take(&mut called.args), schema)?.data;
             return change_call(called, schema);
@@ -349,16 +335,6 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
         }
         _ => Transformed::no(Expr::ScalarFunction(called)),
     })
-}
-
-/// Functions of `double precision` that DataFusion has for `real`, too.
-const OF_FLOAT8: &[&str] = &[
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cot",
-    "degrees", "radians", "sin", "sinh", "tan", "tanh",
-];
-
-fn is_real(expr: &Expr, schema: &DFSchema) -> bool {
-    matches!(expr.get_type(schema), Ok(DataType::Float32))
 }
 
 /// Whether a `numeric` stands beside a literal in quotes.
