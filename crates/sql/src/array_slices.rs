@@ -4,7 +4,7 @@
 use crate::error::SqlError;
 use crate::function::function;
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Int64Array, ListArray, UInt64Array,
+    Array as _, ArrayRef, AsArray as _, Int64Array, ListArray, StringViewArray, UInt64Array,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::{cast, take};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// The function's name.
 pub const SLICE: &str = "pg_array_slice";
+/// The function that `array_dims` becomes.
+pub const DIMENSIONS: &str = "pg_array_dims";
 
 /// `pg_array_slice(array, lower, upper)`; a bound that is left out is the type's least or greatest number.
 pub fn slice() -> ScalarUDF {
@@ -45,6 +47,35 @@ fn slices(args: &[ArrayRef]) -> Result<ArrayRef> {
     let values = take(list.values(), &UInt64Array::from(places), None)?;
     let offsets = OffsetBuffer::from_lengths(lengths);
     Ok(Arc::new(ListArray::try_new(field.clone(), offsets, values, Some(NullBuffer::from(known)))?))
+}
+
+/// `array_dims(array)`: the bounds of each dimension, as in `[1:2][1:3]`.
+pub fn dimensions() -> ScalarUDF {
+    let signature = Signature::any(1, Volatility::Immutable);
+    function(
+        DIMENSIONS,
+        signature,
+        |_| DataType::Utf8View,
+        |args, _| {
+            let Some(lists) = args[0].as_list_opt::<i32>() else { return Err(no_array()) };
+            let each = lists.iter().map(|list| list.and_then(bounds_of));
+            Ok(Arc::new(each.collect::<StringViewArray>()))
+        },
+    )
+}
+
+fn bounds_of(list: ArrayRef) -> Option<String> {
+    let (mut list, mut text) = (list, String::new());
+    loop {
+        if list.is_empty() {
+            return (!text.is_empty()).then_some(text);
+        }
+        text.push_str(&format!("[1:{}]", list.len()));
+        match list.as_list_opt::<i32>().map(|lists| lists.value(0)) {
+            Some(inner) => list = inner,
+            None => return Some(text),
+        }
+    }
 }
 
 fn whole(bounds: &ArrayRef) -> Result<Int64Array> {

@@ -8,6 +8,7 @@
 
 use crate::memory::{charge, charge_all, copied_size, kept_size, reservation};
 use crate::moving_floats::moving;
+use crate::special_types::aggregate_field;
 use crate::string_agg::string_agg;
 use crate::{cancellation, paired_floats};
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, BooleanArray};
@@ -123,7 +124,7 @@ impl AggregateUDFImpl for Charged {
     }
 
     fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
-        self.inner.return_field(fields)
+        Ok(aggregate_field(self.name(), fields, self.inner.return_field(fields)?))
     }
 
     fn is_nullable(&self) -> bool {

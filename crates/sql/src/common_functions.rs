@@ -38,7 +38,7 @@ pub fn register(context: &SessionContext) {
 }
 
 /// Those that have no family.
-fn of_few() -> [ScalarUDF; 10] {
+fn of_few() -> [ScalarUDF; 11] {
     [
         bits::bit_not(),
         array_sets::overlaps(),
@@ -49,6 +49,7 @@ fn of_few() -> [ScalarUDF; 10] {
         generate_series::list(),
         told_apart(),
         array_slices::slice(),
+        array_slices::dimensions(),
         ties::marker(),
     ]
 }

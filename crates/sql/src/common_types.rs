@@ -6,7 +6,6 @@ use crate::catalog::types::{of_arrow, oid_of, type_name};
 use crate::error::SqlError;
 use crate::jsonb_functions::{JSONB, TYPE_KEY};
 use crate::rewrite::{JSONB_PARAMETER, UUID_PARAMETER};
-use crate::uuids::UUID_IN;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, DataFusionError, NullEquality, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Cast, Placeholder, WindowFunction};
@@ -39,9 +38,6 @@ pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> 
         Expr::Alias(Alias { expr, .. }) => return known_type(expr, schema),
         Expr::Placeholder(Placeholder { field: None, .. }) => return None,
         Expr::Literal(value, None) if value.data_type().is_string() => return None,
-        Expr::ScalarFunction(called) if called.func.name() == UUID_IN => {
-            return Some((Category::Special, "uuid".into()));
-        }
         Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
             return Some((Category::Number, "integer".into()));
         }

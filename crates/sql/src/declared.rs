@@ -6,12 +6,10 @@
 
 use crate::context::Context;
 use crate::hidden::Hidden;
-use crate::rewrite::{
-    JSONB_IN, JSONB_PARAMETER, UUID_PARAMETER, call, rename_outer_relations, text_array,
-};
+use crate::rewrite::{rename_outer_relations, text_array, values_as_unions};
+use crate::special_parameters::Specials;
 use crate::statements::Query;
-use crate::uuids::UUID_IN;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
 };
@@ -31,20 +29,28 @@ use std::sync::Arc;
 
 /// Types of parameters, by their names: `$1` and so on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Declared(Arc<BTreeMap<String, DataType>>);
+pub struct Declared {
+    types: Arc<BTreeMap<String, DataType>>,
+    /// Types of PostgreSQL that arrow has as texts. They hold where a parameter is a column of the result by itself.
+    specials: Arc<BTreeMap<String, &'static str>>,
+}
 
 impl Declared {
     /// Those of the first, the second and so on, where they are said and known here.
     pub fn new(types: impl IntoIterator<Item = Option<DataType>>) -> Declared {
-        let named = types.into_iter().enumerate();
-        let named = named.filter_map(|(at, ty)| Some((format!("${}", at + 1), ty?)));
-        let is_known = |ty: &DataType| sql_type(ty).is_some() || reader(ty).is_some();
-        Declared(Arc::new(named.filter(|(_, ty)| is_known(ty)).collect()))
+        let named = named(types).filter(|(_, ty)| sql_type(ty).is_some());
+        Declared { types: Arc::new(named.collect()), ..Declared::default() }
+    }
+
+    /// Adds the names of special types, as `uuid`, of the first, the second and so on.
+    #[must_use]
+    pub fn with_specials(self, types: impl IntoIterator<Item = Option<&'static str>>) -> Declared {
+        Declared { specials: Arc::new(named(types).collect()), ..self }
     }
 
     /// Whether anything is said of a parameter.
     pub fn says(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.types.contains_key(name)
     }
 
     /// A statement that says the types, and what its parameters are called otherwise.
@@ -53,12 +59,12 @@ impl Declared {
         mut statement: Statement,
         parameters: &BTreeSet<String>,
     ) -> (Statement, BTreeMap<String, String>) {
-        let mut reads = Reads(&self.0);
-        let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut reads);
-        let type_of = |name: &String| self.0.get(name).and_then(sql_type);
+        if !self.specials.is_empty() {
+            Specials(&self.specials).read(&mut statement);
+        }
         let (said, others): (Vec<&String>, Vec<&String>) =
-            parameters.iter().partition(|name| type_of(name).is_some());
-        let types = said.iter().filter_map(|name| type_of(name));
+            parameters.iter().partition(|name| self.says(name));
+        let types = said.iter().filter_map(|name| sql_type(self.types.get(*name)?));
         let data_types: Vec<SqlType> = types.collect();
         if data_types.is_empty() {
             return (statement, BTreeMap::new());
@@ -73,30 +79,9 @@ impl Declared {
     }
 }
 
-/// Reads parameters of types that arrow has as texts: `$1` becomes `jsonb_in($1)`.
-struct Reads<'a>(&'a BTreeMap<String, DataType>);
-
-impl VisitorMut for Reads<'_> {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<()> {
-        if let ast::Expr::Value(value) = expr
-            && let Value::Placeholder(name) = &value.value
-            && let Some(function) = self.0.get(name).and_then(reader)
-        {
-            *expr = call(function, vec![expr.clone()]);
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// The function that reads a text as a type.
-fn reader(ty: &DataType) -> Option<&'static str> {
-    match ty {
-        ty if *ty == JSONB_PARAMETER => Some(JSONB_IN),
-        ty if *ty == UUID_PARAMETER => Some(UUID_IN),
-        _ => None,
-    }
+fn named<T>(types: impl IntoIterator<Item = Option<T>>) -> impl Iterator<Item = (String, T)> {
+    let all = types.into_iter().enumerate();
+    all.filter_map(|(at, ty)| Some((format!("${}", at + 1), ty?)))
 }
 
 /// New names of parameters.
@@ -121,13 +106,28 @@ impl VisitorMut for Names {
 /// # Errors
 /// When it makes no sense.
 pub(crate) async fn planned(context: &Hidden<Context>, query: &Query) -> Result<LogicalPlan> {
-    match planned_once(context, query, false).await {
+    match planned_once(context, query, Change::None).await {
         Ok(plan) if !names_part(&plan)? => Ok(plan),
+        Err(error) if is_of_values(&error) => planned_once(context, query, Change::Values).await,
         Err(error) if !error.find_root().strip_backtrace().contains("Cannot access field") => {
             Err(error)
         }
-        _ => planned_once(context, query, true).await,
+        _ => planned_once(context, query, Change::OuterRelations).await,
     }
+}
+
+/// How a statement is changed that the planner does not take as it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Change {
+    None,
+    /// Relations of outer queries get names that no column has.
+    OuterRelations,
+    /// `VALUES` becomes a union: the planner wants the same special type of all cells of a column.
+    Values,
+}
+
+fn is_of_values(error: &DataFusionError) -> bool {
+    error.find_root().strip_backtrace().contains("Inconsistent metadata across values list")
 }
 
 /// Whether the planner took `x.y` for a part of a column that has none.
@@ -155,15 +155,19 @@ fn names_part(plan: &LogicalPlan) -> Result<bool> {
 async fn planned_once(
     context: &Hidden<Context>,
     query: &Query,
-    is_renamed: bool,
+    change: Change,
 ) -> Result<LogicalPlan> {
     let rephrased = query.rephrased();
     let said = query.declared().said(rephrased.statement.clone(), &rephrased.parameters);
     let (statement, names) = said;
     let mut statement = statement;
-    if is_renamed {
-        let renamed = rename_outer_relations(&mut statement);
-        renamed.map_err(|error| DataFusionError::External(Box::new(error)))?;
+    match change {
+        Change::None => {}
+        Change::OuterRelations => {
+            let renamed = rename_outer_relations(&mut statement);
+            renamed.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        }
+        Change::Values => values_as_unions(&mut statement),
     }
     let statement = parser::Statement::Statement(Box::new(statement));
     let plan = match rephrased.is_reusable {
@@ -173,7 +177,8 @@ async fn planned_once(
     };
     match plan {
         LogicalPlan::Statement(Planned::Prepare(prepare)) => {
-            renamed(Arc::unwrap_or_clone(prepare.input), &names)
+            let plan = renamed(Arc::unwrap_or_clone(prepare.input), &names)?;
+            with_types(plan, &query.declared().types)
         }
         other => Ok(other),
     }
@@ -199,6 +204,31 @@ fn renamed(plan: LogicalPlan, names: &BTreeMap<String, String>) -> Result<Logica
         })
     })
     .data()
+}
+
+/// Gives parameters within arrays, whose types the planner does not look up, their types.
+fn with_types(plan: LogicalPlan, types: &BTreeMap<String, DataType>) -> Result<LogicalPlan> {
+    let mut is_typed = false;
+    let mut typed = |expr: Expr| match expr {
+        Expr::Placeholder(Placeholder { id, field: None }) if let Some(ty) = types.get(&id) => {
+            is_typed = true;
+            let field = Some(Arc::new(Field::new(&id, ty.clone(), true)));
+            Ok(Transformed::yes(Expr::Placeholder(Placeholder { id, field })))
+        }
+        other => Ok(Transformed::no(other)),
+    };
+    let plan = plan.transform_up_with_subqueries(|node| {
+        let kept = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = kept.save(&expr);
+            Ok(expr.transform_up(&mut typed)?.update_data(|expr| name.restore(expr)))
+        })
+    });
+    let plan = plan?.data;
+    if !is_typed {
+        return Ok(plan);
+    }
+    plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes)).data()
 }
 
 /// A type in SQL's words; none of those that are read as what they stand beside.

@@ -1,15 +1,17 @@
 //! Where a float stands beside a `numeric` both are floats to PostgreSQL. The planner would take the
 //! float for a `numeric`, which has no place for what is very large, or very small.
 
-use crate::checked_casts::literals_as_numeric;
+use crate::checked_casts::{literals_as_numbers, literals_as_numeric};
 use crate::literal_types::read_literals;
 use crate::numeric::{NUMERIC, TO_NUMERIC, as_float, keyed};
-use datafusion::arrow::datatypes::{DataType, Field};
+use crate::special_types::{ResolvedType, column_type};
+use crate::typed::read_literal;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::expr::InSubquery;
+use datafusion::common::{DFSchema, JoinType, NullEquality, Result};
+use datafusion::logical_expr::expr::{InSubquery, ScalarFunction};
 use datafusion::logical_expr::{
-    Case, Cast, Expr, ExprSchemable as _, Join, LogicalPlan, LogicalPlanBuilder, Union,
+    Case, Cast, Expr, ExprSchemable as _, Join, LogicalPlan, LogicalPlanBuilder, Projection, Union,
 };
 use std::sync::Arc;
 
@@ -36,13 +38,21 @@ pub fn common_number(types: &[DataType]) -> Option<DataType> {
     }
     let any = |is_one: fn(&DataType) -> bool| known.iter().any(|ty| is_one(ty));
     Some(match () {
-        () if any(DataType::is_floating) => DataType::Float64,
+        () if any(|ty| *ty == DataType::Float64) => DataType::Float64,
+        () if any(DataType::is_floating) => DataType::Float32,
         () if any(DataType::is_decimal) => NUMERIC,
         () if any(|ty| matches!(ty, DataType::Int64 | DataType::UInt32 | DataType::UInt64)) => {
             DataType::Int64
         }
         () => DataType::Int32,
     })
+}
+
+/// The type of several numbers together; none of what is not all numbers.
+pub fn one_number(types: &[DataType]) -> Option<DataType> {
+    let first = types.iter().find(|ty| !ty.is_null()).filter(|ty| ty.is_numeric());
+    let is_one = types.iter().all(|ty| ty.is_null() || Some(ty) == first);
+    if is_one { first.cloned() } else { common_number(types) }
 }
 
 /// A number as one of another type.
@@ -52,6 +62,10 @@ fn as_number(expr: Expr, of: &DataType, wanted: &DataType) -> Expr {
     }
     match wanted {
         DataType::Float64 if of.is_decimal() => as_float(expr),
+        DataType::Float32 if of.is_decimal() => {
+            let field = Arc::new(Field::new("", wanted.clone(), true));
+            Expr::Cast(Cast { expr: Box::new(as_float(expr)), field })
+        }
         _ if *wanted == NUMERIC => TO_NUMERIC.call(vec![expr]),
         _ => {
             let field = Arc::new(Field::new("", wanted.clone(), true));
@@ -76,9 +90,31 @@ fn as_numbers(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
 pub fn one_type(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
     let literals = read_literals(values, schema)?;
     let read = literals_as_numeric(literals.data, schema)?;
-    let numbers = as_numbers(read.data, schema);
-    let is_changed = literals.transformed || read.transformed || numbers.transformed;
-    Ok(Transformed { transformed: is_changed, ..numbers })
+    let open = literals_as_numbers(read.data, schema)?;
+    let is_read = literals.transformed || read.transformed || open.transformed;
+    let numbers = as_numbers(open.data, schema);
+    Ok(Transformed { transformed: is_read || numbers.transformed, ..numbers })
+}
+
+/// Functions of `double precision` that DataFusion has for `real`, too.
+pub const OF_FLOAT8: &[&str] = &[
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cot",
+    "degrees", "radians", "sin", "sinh", "tan", "tanh",
+];
+
+/// Casts the arguments of such a function that are `real`.
+pub fn wide_reals(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let is_real = |one: &Expr| matches!(one.get_type(schema), Ok(DataType::Float32));
+    if !called.args.iter().any(is_real) {
+        return Transformed::no(Expr::ScalarFunction(called));
+    }
+    let field = Arc::new(Field::new("", DataType::Float64, true));
+    let wide = |one: Expr| match is_real(&one) {
+        true => Expr::Cast(Cast { expr: Box::new(one), field: field.clone() }),
+        false => one,
+    };
+    called.args = called.args.into_iter().map(wide).collect();
+    Transformed::yes(Expr::ScalarFunction(called))
 }
 
 /// Functions of values of which one is the answer.
@@ -152,14 +188,51 @@ pub fn united(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         })
     };
     let count = union.inputs.first().map_or(0, |one| one.schema().fields().len());
-    let wanted: Vec<Option<DataType>> =
-        (0..count).map(|at| common_number(&types(at).collect::<Vec<_>>())).collect();
+    let wanted = (0..count).map(|at| {
+        let types: Vec<DataType> = types(at).collect();
+        let is_open = |one: &Arc<LogicalPlan>| column_type(one, at) == ResolvedType::Unknown;
+        if !union.inputs.iter().any(is_open) {
+            return common_number(&types);
+        }
+        // Literals in quotes have the type of the others.
+        let both = types.into_iter().zip(&union.inputs);
+        let known: Vec<DataType> =
+            both.filter(|(_, input)| !is_open(input)).map(|(ty, _)| ty).collect();
+        one_number(&known).or_else(|| one_type_of(&known))
+    });
+    let wanted: Vec<Option<DataType>> = wanted.collect();
     if wanted.iter().all(Option::is_none) {
         return Ok(Transformed::no(LogicalPlan::Union(union)));
     }
-    let inputs = union.inputs.iter().map(|one| wide_columns(one, &wanted).map(Arc::new));
+    let inputs = union.inputs.iter().map(|one| {
+        let read = read_literals(one, &wanted)?;
+        wide_columns(&read, &wanted).map(Arc::new)
+    });
     let made = Union::try_new_with_loose_types(inputs.collect::<Result<_>>()?)?;
     Ok(Transformed::yes(LogicalPlan::Union(made)))
+}
+
+/// The type that all values have, if it is none of texts.
+fn one_type_of(types: &[DataType]) -> Option<DataType> {
+    let first = types.iter().find(|ty| !ty.is_null())?;
+    let is_one = types.iter().all(|ty| ty.is_null() || ty == first);
+    (is_one && !first.is_string()).then(|| first.clone())
+}
+
+/// Rows whose literals in quotes are read as values of the types that the columns have.
+fn read_literals(plan: &LogicalPlan, wanted: &[Option<DataType>]) -> Result<LogicalPlan> {
+    let LogicalPlan::Projection(made) = plan else { return Ok(plan.clone()) };
+    let mut columns = Vec::with_capacity(made.expr.len());
+    for ((expr, wanted), (table, field)) in made.expr.iter().zip(wanted).zip(plan.schema().iter()) {
+        columns.push(match (wanted, expr.clone().unalias()) {
+            (Some(wanted), literal @ Expr::Literal(..)) if field.data_type().is_string() => {
+                let read = read_literal(literal, wanted, made.input.schema())?;
+                read.alias_qualified(table.cloned(), field.name())
+            }
+            _ => expr.clone(),
+        });
+    }
+    Ok(LogicalPlan::Projection(Projection::try_new(columns, made.input.clone())?))
 }
 
 /// Rows whose columns are floats where they are to be and a `numeric` is.
@@ -175,6 +248,38 @@ fn wide_columns(plan: &LogicalPlan, wanted: &[Option<DataType>]) -> Result<Logic
         }
     });
     LogicalPlanBuilder::from(plan.clone()).project(columns.collect::<Vec<_>>())?.build()
+}
+
+/// Gives both sides of `EXCEPT` or `INTERSECT`, which are a join by then, columns of the same types.
+///
+/// # Errors
+/// Returns errors of the planner.
+pub fn matched_sides(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Join(join) = &node else { return Ok(Transformed::no(node)) };
+    let is_meant = matches!(join.join_type, JoinType::LeftAnti | JoinType::LeftSemi)
+        && join.null_equality == NullEquality::NullEqualsNull;
+    let (left, right) = (join.left.schema().fields(), join.right.schema().fields());
+    if !is_meant || left.len() != right.len() {
+        return Ok(Transformed::no(node));
+    }
+    let common = |(one, other): (&FieldRef, &FieldRef)| {
+        common_number(&[one.data_type().clone(), other.data_type().clone()])
+    };
+    let wanted: Vec<Option<DataType>> = left.iter().zip(right).map(common).collect();
+    if wanted.iter().all(Option::is_none) {
+        return Ok(Transformed::no(node));
+    }
+    let made = Join::try_new(
+        Arc::new(wide_columns(&join.left, &wanted)?),
+        Arc::new(wide_columns(&join.right, &wanted)?),
+        join.on.clone(),
+        join.filter.clone(),
+        join.join_type,
+        join.join_constraint,
+        join.null_equality,
+        join.null_aware,
+    )?;
+    Ok(Transformed::yes(LogicalPlan::Join(made)))
 }
 
 /// The same of the columns by which tables are joined.

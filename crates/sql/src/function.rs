@@ -1,11 +1,11 @@
-//! Functions made of what they do with columns. What an answer's field says beside its type, as that it
-//! is a `jsonb`, is not for these.
+//! Functions made of what they do with columns.
 
+use crate::special_types::special_field;
 use datafusion::arrow::array::ArrayRef;
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -24,7 +24,19 @@ pub fn function(
     work: impl Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync + 'static,
 ) -> ScalarUDF {
     let (returns, work) = (Arc::new(returns), Arc::new(work));
-    ScalarUDF::from(Function { name, signature, returns, work })
+    ScalarUDF::from(Function { name, signature, returns, work, special: None })
+}
+
+/// A function whose results have a type of PostgreSQL that arrow has as texts.
+pub fn special_function(
+    name: &'static str,
+    special: &'static str,
+    signature: Signature,
+    work: impl Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync + 'static,
+) -> ScalarUDF {
+    let returns = Arc::new(|_: &[DataType]| DataType::Utf8View);
+    let (work, special) = (Arc::new(work), Some(special));
+    ScalarUDF::from(Function { name, signature, returns, work, special })
 }
 
 /// Applies a function of columns to a value, which may be a scalar.
@@ -68,6 +80,8 @@ struct Function {
     signature: Signature,
     returns: Arc<Returns>,
     work: Arc<Work>,
+    /// Name of the results' special type.
+    special: Option<&'static str>,
 }
 
 impl fmt::Debug for Function {
@@ -101,6 +115,16 @@ impl ScalarUDFImpl for Function {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok((self.returns)(types))
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let types: Vec<DataType> =
+            args.arg_fields.iter().map(|field| field.data_type().clone()).collect();
+        let of = self.return_type(&types)?;
+        Ok(Arc::new(match self.special {
+            Some(special) => special_field(self.name, special, of, true),
+            None => Field::new(self.name, of, true),
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -4,6 +4,7 @@ use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
 use crate::jsonb;
 use crate::rewrite::{JSONB_IN, array_of};
+use crate::special_types::special_field;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, BooleanBuilder, StringViewBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
@@ -13,7 +14,6 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 /// `->>`.
@@ -41,16 +41,17 @@ pub const PATH_TEXT: &str = "jsonb_extract_path_text_of";
 pub const TYPE_KEY: &str = "quipu.type";
 /// See [`TYPE_KEY`].
 pub const JSONB: &str = "jsonb";
+/// `json`, whose values are those of `jsonb` here. See [`TYPE_KEY`].
+pub const JSON: &str = "json";
 
 /// A field of `jsonb`.
 pub fn jsonb_field(name: &str, is_nullable: bool) -> Field {
-    let metadata = HashMap::from([(TYPE_KEY.to_string(), JSONB.to_string())]);
-    Field::new(name, DataType::Utf8View, is_nullable).with_metadata(metadata)
+    special_field(name, JSONB, DataType::Utf8View, is_nullable)
 }
 
-/// Whether a field is one.
+/// Whether a field is a `jsonb` or a `json`.
 pub fn is_jsonb_field(field: &Field) -> bool {
-    field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB)
+    field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB || name == JSON)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -186,8 +187,14 @@ impl ScalarUDFImpl for JsonbFunction {
         })
     }
 
-    fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let of = args.arg_fields.first().and_then(|field| field.metadata().get(TYPE_KEY));
+        let is_part = matches!(self.operation, Operation::Field | Operation::Path);
         Ok(Arc::new(match self.operation.makes() {
+            // A part of a `json` is one, too.
+            Makes::Jsonb if is_part && of.is_some_and(|name| name == JSON) => {
+                special_field(self.name, JSON, DataType::Utf8View, true)
+            }
             Makes::Text => Field::new(self.name, DataType::Utf8View, true),
             Makes::Jsonb => jsonb_field(self.name, true),
             Makes::Truth => Field::new(self.name, DataType::Boolean, true),
@@ -425,7 +432,7 @@ impl ScalarUDFImpl for JsonbIn {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if args.arg_fields.first().is_some_and(|field| is_jsonb_field(field)) {
-            // It is one already.
+            // Values of `json` are written in the same way.
             return args.args.into_iter().next().map_or_else(|| plan_err!("a text"), Ok);
         }
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;

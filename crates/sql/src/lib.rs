@@ -119,6 +119,8 @@ mod scan;
 pub mod shown;
 mod sleep;
 mod sound_rules;
+mod special_parameters;
+mod special_types;
 mod statement_scope;
 pub mod statements;
 mod steps;
@@ -155,7 +157,7 @@ pub use datafusion;
 pub use declared::Declared;
 pub use error::SqlError;
 pub use instants::{clock_of, instant_of, time_of_day};
-pub use jsonb_functions::{JSONB, TYPE_KEY};
+pub use jsonb_functions::{JSON, JSONB, TYPE_KEY};
 pub use names::shown_name;
 pub use numeric::{NUMERIC, numeric_value};
 pub use prepared::Template;
@@ -163,4 +165,5 @@ pub use ready::Statement;
 pub use rewrite::{
     JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, array_of, interval_text, is_oids_parameter,
 };
+pub use special_types::{BPCHAR, UUID, VARCHAR};
 pub use uuids::uuid_of;

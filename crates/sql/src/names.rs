@@ -4,7 +4,7 @@
 //! Two columns of one name are common in SQL and refused by DataFusion: those after the first get a
 //! suffix that begins with NUL, which no client can write, and which is cut off where they are shown.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr, TrimWhereField};
 use std::collections::HashSet;
 
 /// What stands between a name and what makes it unlike others.
@@ -112,7 +112,10 @@ fn figure(expr: &Expr) -> Option<(String, Strength)> {
         Expr::Exists { .. } => known("exists"),
         Expr::Extract { .. } => known("extract"),
         Expr::Array(_) => known("array"),
+        Expr::Substring { shorthand: true, .. } => known("substr"),
         Expr::Substring { .. } => known("substring"),
+        Expr::Trim { trim_where: Some(TrimWhereField::Leading), .. } => known("ltrim"),
+        Expr::Trim { trim_where: Some(TrimWhereField::Trailing), .. } => known("rtrim"),
         Expr::Trim { .. } => known("btrim"),
         Expr::Position { .. } => known("position"),
         Expr::Overlay { .. } => known("overlay"),
@@ -186,7 +189,8 @@ mod tests {
         let text = "SELECT 1, count(*), count(a), a, t.a, x.F(a), b::int, '1'::timestamptz, \
                     CASE WHEN a THEN 1 END, Labels->>'x', 2 AS A, CASE WHEN a THEN 1 ELSE 1::int8 END, \
                     CASE WHEN a THEN 1 ELSE x.f(a) END, '{1}'::int[], 1::timestamp(3) with time zone, \
-                    f(a)::text";
+                    f(a)::text, substr('a', 1), substring('a' from 1), trim(leading from 'a'), \
+                    trim(trailing from 'a'), trim('a')";
         let expected = [
             "?column?",
             "count",
@@ -204,6 +208,11 @@ mod tests {
             "int4",
             "timestamptz",
             "f",
+            "substr",
+            "substring",
+            "ltrim",
+            "rtrim",
+            "btrim",
         ];
         let found = names(text);
         assert_eq!(found.iter().map(|name| shown_name(name)).collect::<Vec<_>>(), expected);

@@ -8,11 +8,12 @@ use crate::floats::common_number;
 use crate::interval_products::{product, quotient};
 use crate::jsonb_changed::delete_path;
 use crate::jsonb_functions::{
-    CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
-    is_jsonb_field, jsonb_field,
+    CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, JSON, JSONB, PATH,
+    PATH_TEXT, call,
 };
 use crate::numeric::{self, NUMERIC};
 use crate::rewrite::array_of;
+use crate::special_types::{BPCHAR, ResolvedType, UUID, VARCHAR, resolve_type, special_field};
 use crate::tables::ZONE;
 use crate::texts;
 use crate::typed::{as_interval, literal_time, text_as_interval};
@@ -273,12 +274,11 @@ fn joined(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Joins>> {
 /// # Errors
 /// When nothing is known of it, as of a parameter that no type was given.
 pub fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
-    // A cast may keep what the field said before; to `jsonb` none is a cast.
-    if matches!(expr, Expr::Cast(_) | Expr::TryCast(_)) {
-        return Ok(false);
+    if !matches!(expr, Expr::Cast(_) | Expr::TryCast(_)) {
+        expr.to_field(schema)?;
     }
-    let (_, field) = expr.to_field(schema)?;
-    Ok(is_jsonb_field(&field))
+    let of = resolve_type(expr, schema);
+    Ok(matches!(of, ResolvedType::Special(name) if name == JSONB || name == JSON))
 }
 
 /// Binary digits of a `real`.
@@ -290,6 +290,7 @@ pub struct PostgresTypes;
 
 impl TypePlanner for PostgresTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> Result<Option<FieldRef>> {
+        let text = |of| Arc::new(special_field(of, of, DataType::Utf8View, true));
         Ok(match sql_type {
             // `float` is `float8`, and `float(24)` is `float4`.
             SqlType::Float(digits) => {
@@ -305,7 +306,13 @@ impl TypePlanner for PostgresTypes {
             SqlType::Numeric(_) | SqlType::Decimal(_) | SqlType::Dec(_) => {
                 Some(Arc::new(Field::new("numeric", NUMERIC, true)))
             }
-            SqlType::JSONB | SqlType::JSON => Some(Arc::new(jsonb_field("jsonb", true))),
+            SqlType::JSONB => Some(text(JSONB)),
+            SqlType::JSON => Some(text(JSON)),
+            SqlType::Varchar(_) | SqlType::CharacterVarying(_) | SqlType::CharVarying(_) => {
+                Some(text(VARCHAR))
+            }
+            SqlType::Char(_) | SqlType::Character(_) => Some(text(BPCHAR)),
+            SqlType::Uuid => Some(text(UUID)),
             SqlType::Timestamp(_, zone) => {
                 let is_instant = matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz);
                 let zone = is_instant.then(|| ZONE.into());
@@ -314,18 +321,16 @@ impl TypePlanner for PostgresTypes {
             }
             // With a name of its own the field is what the cast says: a `jsonb` that becomes a text is
             // none to clients any more.
-            SqlType::Text
-            | SqlType::Varchar(_)
-            | SqlType::CharacterVarying(_)
-            | SqlType::CharVarying(_)
-            | SqlType::Char(_)
-            | SqlType::Character(_) => Some(Arc::new(Field::new("text", DataType::Utf8View, true))),
+            SqlType::Text => Some(Arc::new(Field::new("text", DataType::Utf8View, true))),
             // What PostgreSQL's own tables are asked with.
             SqlType::Custom(name, _) => {
                 let name = name.0.last().and_then(|part| part.as_ident());
                 match name.map(|ident| ident.value.to_ascii_lowercase()).as_deref() {
-                    Some("oid") => Some(Arc::new(Field::new("oid", DataType::Int32, true))),
-                    Some("name" | "regproc" | "char") => {
+                    Some(of @ "oid") => {
+                        Some(Arc::new(special_field(of, of, DataType::Int32, true)))
+                    }
+                    Some(of @ "name") => Some(text(of)),
+                    Some("regproc" | "char") => {
                         Some(Arc::new(Field::new("name", DataType::Utf8View, true)))
                     }
                     _ => None,

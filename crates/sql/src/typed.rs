@@ -15,7 +15,8 @@ use crate::common_types::{check_common, check_window};
 use crate::empty_subqueries::nullable;
 use crate::error::SqlError;
 use crate::floats::{
-    ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined, one_type, united,
+    OF_FLOAT8, ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined,
+    matched_sides, one_type, united, wide_reals,
 };
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
@@ -32,6 +33,7 @@ use crate::operator_types::check_comparison;
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
+use crate::special_types::{restore_type, restore_union, type_name_literal};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
 use crate::{
@@ -64,6 +66,7 @@ const LONG_TEXT_SIZE: usize = 1 << 10;
 /// Returns errors of the planner.
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = grouping_expressions::compute_below(plan)?;
+    let mut is_restored = false;
     let changed = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Sort(mut sort) = node {
@@ -73,6 +76,14 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         common_types::check_node(&node)?;
         let node = united(node)?;
         let is_united = node.transformed;
+        let node = matched_sides(node.data)?;
+        let is_united = is_united || node.transformed;
+        is_restored |= is_united;
+        let node = restore_union(node.data)?;
+        if node.transformed {
+            is_restored = true;
+            return Ok(node);
+        }
         let node = distinct_by_key(node.data)?;
         let (mut node, is_united) = (node.data, is_united || node.transformed);
         let is_joined = match &mut node {
@@ -83,13 +94,22 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         let names = NamePreserver::new(&node);
         let changed = node.map_expressions(|expr| {
             let name = names.save(&expr);
-            let changed = expr.transform_up(|expr| change(expr, &schema))?;
+            let changed = expr.transform_up(|expr| {
+                let changed = change(expr, &schema)?;
+                let restored = restore_type(changed.data, &schema)?;
+                is_restored |= restored.transformed;
+                let is_changed = changed.transformed || restored.transformed;
+                Ok(Transformed { transformed: is_changed, ..restored })
+            })?;
             Ok(match changed.transformed {
                 true => changed.update_data(|expr| name.restore(expr)),
                 false => changed,
             })
         })?;
-        Ok(Transformed { transformed: changed.transformed || is_joined || is_united, ..changed })
+        let is_changed = changed.transformed || is_joined || is_united;
+        // Nodes above look at the types of its columns.
+        let node = if is_restored { changed.data.recompute_schema()? } else { changed.data };
+        Ok(Transformed::new_transformed(node, is_changed))
     });
     let Transformed { data: plan, transformed, .. } = changed?;
     let plan = match transformed {
@@ -285,6 +305,10 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
         ("round", [one]) if is_float(one, schema) => Transformed::yes(EVEN.call(called.args)),
+        ("pg_typeof", [one]) if let Some(name) = type_name_literal(one, schema) => {
+            Transformed::yes(name)
+        }
+        (name, _) if OF_FLOAT8.contains(&name) => wide_reals(called, schema),
         ("nullif", [_, _]) if has_open_numeric(&called.args, schema) => {
             called.args = literals_as_numeric(std::mem::take(&mut called.args), schema)?.data;
             return change_call(called, schema);
@@ -626,6 +650,21 @@ pub fn literal_time(expr: &Expr, wanted: &DataType) -> Option<Expr> {
     let text = value.try_as_str().flatten()?;
     let micros = if zone.is_some() { instant_of(text) } else { clock_of(text) }?;
     Some(Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), zone.clone()), None))
+}
+
+/// A literal in quotes as a value of a type.
+///
+/// # Errors
+/// When it is none.
+pub fn read_literal(literal: Expr, wanted: &DataType, schema: &DFSchema) -> Result<Expr> {
+    Ok(match wanted {
+        DataType::Binary => bytea::READ.call(vec![literal]),
+        wanted if is_interval(wanted) => text_as_interval(literal),
+        wanted => {
+            let field = Arc::new(Field::new("", wanted.clone(), true));
+            change_cast(Expr::Cast(Cast { expr: Box::new(literal), field }), schema)?.data
+        }
+    })
 }
 
 /// A cast to a field of a name is as null as that field says when it runs, and as what is cast when it is

@@ -1,7 +1,8 @@
 //! Texts that are `uuid`s: 32 hexadecimal digits, which are kept as PostgreSQL shows them.
 
 use crate::error::SqlError;
-use crate::function::function;
+use crate::function::special_function;
+use crate::special_types::UUID;
 use datafusion::arrow::array::{ArrayRef, AsArray as _, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
@@ -15,17 +16,12 @@ pub const UUID_IN: &str = "uuid_in";
 /// The functions.
 pub fn uuid_in() -> ScalarUDF {
     let signature = Signature::any(1, Volatility::Immutable);
-    function(
-        UUID_IN,
-        signature,
-        |_| DataType::Utf8View,
-        |args, _| {
-            let texts = cast(&args[0], &DataType::Utf8View)?;
-            let each = |text: Option<&str>| text.map(read).transpose();
-            let made: Result<StringViewArray> = texts.as_string_view().iter().map(each).collect();
-            Ok(Arc::new(made?) as ArrayRef)
-        },
-    )
+    special_function(UUID_IN, UUID, signature, |args, _| {
+        let texts = cast(&args[0], &DataType::Utf8View)?;
+        let each = |text: Option<&str>| text.map(read).transpose();
+        let made: Result<StringViewArray> = texts.as_string_view().iter().map(each).collect();
+        Ok(Arc::new(made?) as ArrayRef)
+    })
 }
 
 fn read(text: &str) -> Result<String> {

@@ -5,8 +5,9 @@ use super::keys::{self, Key};
 use super::roles::ROLE_OID;
 use super::timescale::INFORMATION;
 use super::types::{self, of_arrow, type_name};
-use crate::jsonb_functions::{JSONB, TYPE_KEY};
+use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY};
 use crate::ordinary::{identity_of, is_index, is_serial, shown_default, type_oid_and_modifier};
+use crate::special_types::{BPCHAR, UUID, VARCHAR};
 use crate::views::{Kind, View};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use std::sync::Arc;
@@ -175,9 +176,13 @@ fn standard_views(relations: &[Relation]) -> Cells {
 }
 
 fn type_oid(field: &Field) -> i32 {
-    match field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB) {
-        true => 3802,
-        false => of_arrow(field.data_type()),
+    match field.metadata().get(TYPE_KEY).map(String::as_str) {
+        Some(JSONB) => 3802,
+        Some(JSON) => 114,
+        Some(UUID) => 2950,
+        Some(VARCHAR) => 1043,
+        Some(BPCHAR) => 1042,
+        _ => of_arrow(field.data_type()),
     }
 }
 

@@ -346,6 +346,8 @@ impl ScalarUDFImpl for Overloaded {
             {
                 DataType::Float64
             }
+            // The variants of `real` are those of `abs` alone.
+            DataType::Float32 if !self.variant.keeps_whole() => DataType::Float64,
             other => other.clone(),
         });
         let fields: Vec<FieldRef> = plain.map(|ty| Arc::new(Field::new("", ty, true))).collect();

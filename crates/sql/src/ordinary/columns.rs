@@ -2,7 +2,7 @@
 
 use super::values::Limits;
 use crate::error::SqlError;
-use crate::jsonb_functions::{JSONB, TYPE_KEY};
+use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY};
 use crate::numeric::NUMERIC;
 use crate::rewrite::{JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, name_of_last};
 use crate::tables::ZONE;
@@ -74,7 +74,7 @@ pub fn declared(sql_type: &SqlType) -> Result<Declared, SqlError> {
         SqlType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => one(Scalar::Time),
         SqlType::Interval { .. } => one(Scalar::Interval),
         SqlType::JSONB => one(Scalar::Jsonb),
-        SqlType::JSON => said(Scalar::Jsonb, "json".to_string()),
+        SqlType::JSON => said(Scalar::Jsonb, JSON.to_string()),
         SqlType::Uuid => one(Scalar::Uuid),
         SqlType::Bytea => one(Scalar::Bytea),
         SqlType::Array(
@@ -184,6 +184,7 @@ pub fn field_of(column: &Column) -> Field {
         }
     };
     let name = match column.ty {
+        ColumnType::One(Scalar::Jsonb) if column.declared == JSON => Some(JSON),
         ColumnType::One(Scalar::Jsonb) => Some(JSONB),
         ColumnType::One(Scalar::Uuid) => Some("uuid"),
         ColumnType::One(Scalar::Text) if column.declared.starts_with("varchar") => Some("varchar"),
@@ -218,7 +219,7 @@ pub(crate) fn type_oid_and_modifier(column: &Column) -> (i32, i32) {
         Scalar::Timestamptz => (1184, 1185),
         Scalar::Timestamp => (1114, 1115),
         Scalar::Date => (1082, 1182),
-        Scalar::Jsonb if column.declared == "json" => (114, 199),
+        Scalar::Jsonb if column.declared == JSON => (114, 199),
         Scalar::Jsonb => (3802, 3807),
         Scalar::Interval => (1186, 1187),
         Scalar::Uuid => (2950, 2951),

@@ -87,7 +87,9 @@ pub fn renamed(function: &Function) -> Option<Expr> {
     let args = arguments(function)?;
     let is = |name: &str| is_named(&function.name, name);
     match args.as_slice() {
-        [] if is("gen_random_uuid") || is("uuid_generate_v4") => Some(call("uuid", Vec::new())),
+        [] if is("gen_random_uuid") || is("uuid_generate_v4") => {
+            Some(cast(call("uuid", Vec::new()), SqlType::Uuid))
+        }
         // `json` is `jsonb` here.
         all if is("json_build_object") || is("json_build_array") => {
             let name =

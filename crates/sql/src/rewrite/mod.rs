@@ -54,8 +54,8 @@ use join_columns::merge_columns;
 use moments::{moment, with_seconds};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use numerals::{
-    parts_with_types, rows_with_types, selected_with_types, series_with_types, without_exponent,
-    without_type,
+    parts_with_types, rows_of_set_with_types, selected_with_types, series_with_types,
+    without_exponent, without_type,
 };
 use operators::{bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, operator_of};
 use phrases::phrase;
@@ -73,7 +73,7 @@ use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
 use types::{
-    catalog_cast, is_float, is_numeric, is_oids, numeric_limits, text_of_length, texts,
+    catalog_cast, is_float, is_numeric, is_oids, makes_json, numeric_limits, text_of_length, texts,
     without_length,
 };
 use vectors::{array_slice, count_from_1, vector_call, vector_part, vectors_as_tables};
@@ -86,8 +86,9 @@ pub use expressions::{
 pub use operators::DOT_IS_ANY;
 pub use outer_relations::rename_outer_relations;
 pub use promscale::dropped_metric;
+pub use query_forms::values_as_unions;
 pub use rules::refuse_in_change;
-pub use told_apart::told_apart;
+pub use told_apart::{TOLD_APART, told_apart};
 pub use types::{array_of, arrow_type, interval_text, is_oids_parameter, name_of_last};
 
 /// The schema of PostgreSQL's own tables and functions.
@@ -320,9 +321,7 @@ impl VisitorMut for Rewriter {
                 }
             }
         }
-        if let SetExpr::Values(values) = &mut *query.body {
-            rows_with_types(values);
-        }
+        rows_of_set_with_types(&mut query.body);
         if matches!(&*query.body, SetExpr::Select(select) if gives_nothing(select)) {
             query.order_by = None;
         }
@@ -458,13 +457,22 @@ impl Rewriter {
     }
 
     fn change(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
+        let is_json = makes_json(expr);
+        self.change_words(expr)?;
+        if is_json {
+            *expr = cast(expr.clone(), SqlType::JSON);
+        }
+        Ok(())
+    }
+
+    fn change_words(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         parts_with_types(expr);
         read_parts(expr)?;
         match expr {
             Expr::Function(function) if is_named(&function.name, "array") => {
                 if let Some(changed) = array_of_query(function)? {
                     *expr = changed;
-                    self.change(expr)?;
+                    self.change_words(expr)?;
                     if matches!(expr, Expr::Subquery(_)) {
                         *expr = call(NO_NULL_ARRAY, vec![expr.clone()]);
                     }
@@ -605,7 +613,10 @@ impl Rewriter {
             **inner = text_literal(whole);
         }
         match data_type {
-            SqlType::JSONB | SqlType::JSON => *expr = call(JSONB_IN, vec![(**inner).clone()]),
+            SqlType::JSONB => *expr = call(JSONB_IN, vec![(**inner).clone()]),
+            SqlType::JSON => {
+                *expr = cast(call(JSONB_IN, vec![(**inner).clone()]), SqlType::JSON);
+            }
             SqlType::Array(_) => {
                 if let Some(texts) = literal(inner).and_then(|text| array_of(&text)) {
                     let elements = texts.into_iter().map(text_or_null);

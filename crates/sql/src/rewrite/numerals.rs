@@ -9,7 +9,8 @@ use super::types::{is_float, is_numeric};
 use crate::generate_series::NAME as SERIES;
 use datafusion::sql::sqlparser::ast::{
     Array, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, SelectItem, TableFactor, Value, Values,
+    FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, TableFactor, UnaryOperator, Value,
+    Values,
 };
 
 /// Functions whose results have the type of arguments, and how many of these.
@@ -17,8 +18,15 @@ const OF_ARGUMENTS: &[(&str, usize)] = &[
     ("abs", 1),
     ("array_agg", 1),
     ("array_append", 2),
+    ("array_position", 2),
+    ("array_positions", 2),
     ("array_prepend", 2),
+    ("array_remove", 2),
+    ("array_replace", 3),
     ("avg", 1),
+    ("bit_and", 1),
+    ("bit_or", 1),
+    ("bit_xor", 1),
     ("coalesce", usize::MAX),
     ("first_value", 1),
     ("gcd", 2),
@@ -97,7 +105,10 @@ fn texts_with_types(values: &mut Values) {
     let count = values.rows.first().map_or(0, |row| row.content.len());
     for at in 0..count {
         let cells = || values.rows.iter().filter_map(|row| row.content.get(at));
-        let Some(wanted) = cells().find_map(type_of_text) else { continue };
+        let Some(wanted) = cells().find_map(type_of_text) else {
+            texts_with_one_type(values, at);
+            continue;
+        };
         for expr in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
             let is_null = matches!(expr, Expr::Value(value) if value.value == Value::Null);
             if is_null || literal(expr).is_some() {
@@ -105,6 +116,41 @@ fn texts_with_types(values: &mut Values) {
             }
         }
     }
+}
+
+/// Casts a column of rows of which some are a `varchar` or `char` to the type of the first: DataFusion wants one of all.
+fn texts_with_one_type(values: &mut Values, at: usize) {
+    let types = || values.rows.iter().filter_map(|row| row.content.get(at)).map(kind_of_text);
+    let Some(wanted) = types().flatten().next() else { return };
+    if types().all(|one| one.as_ref() == Some(&wanted))
+        || !types().flatten().any(|one| one != SqlType::Text)
+    {
+        return;
+    }
+    for expr in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
+        if kind_of_text(expr).as_ref() != Some(&wanted) {
+            *expr = cast(expr.clone(), wanted.clone());
+        }
+    }
+}
+
+/// The type of texts that an expression is cast to, without its length.
+fn kind_of_text(expr: &Expr) -> Option<SqlType> {
+    let of = match expr {
+        Expr::Nested(inner) => return kind_of_text(inner),
+        Expr::Cast { data_type, .. } => data_type,
+        Expr::TypedString(typed) => &typed.data_type,
+        _ => return None,
+    };
+    Some(match of {
+        SqlType::Text => SqlType::Text,
+        SqlType::Varchar(_) | SqlType::CharacterVarying(_) => SqlType::Varchar(None),
+        // `char` by itself has one character.
+        SqlType::Char(_) | SqlType::Character(_) => {
+            SqlType::Custom(ObjectName::from(vec![Ident::new("bpchar")]), Vec::new())
+        }
+        _ => return None,
+    })
 }
 
 /// The type that an expression is cast to, if it is one of texts to DataFusion.
@@ -118,8 +164,20 @@ fn type_of_text(expr: &Expr) -> Option<SqlType> {
     matches!(of, SqlType::JSON | SqlType::JSONB | SqlType::Uuid).then(|| of.clone())
 }
 
+/// The same of rows that are written down, alone or in a set operation.
+pub fn rows_of_set_with_types(body: &mut SetExpr) {
+    match body {
+        SetExpr::Values(values) => rows_with_types(values),
+        SetExpr::SetOperation { left, right, .. } => {
+            rows_of_set_with_types(left);
+            rows_of_set_with_types(right);
+        }
+        _ => {}
+    }
+}
+
 /// Gives those of rows that are written down their types.
-pub fn rows_with_types(values: &mut Values) {
+fn rows_with_types(values: &mut Values) {
     texts_with_types(values);
     let count = values.rows.first().map_or(0, |row| row.content.len());
     let has_float = |at: usize| {
@@ -191,12 +249,16 @@ pub fn parts_with_types(expr: &mut Expr) {
             else_result.iter_mut().for_each(|one| with_type(one));
         }
         Expr::Function(function) => arguments_with_types(function),
+        Expr::UnaryOp { op: UnaryOperator::PGAbs, expr } => with_type(expr),
         _ => {}
     }
 }
 
 fn arguments_with_types(function: &mut Function) {
     let of_rows = OF_ROWS.iter().any(|name| is_named(&function.name, name));
+    if ["mode", "percentile_disc"].iter().any(|name| is_named(&function.name, name)) {
+        function.within_group.iter_mut().for_each(|by| with_type(&mut by.expr));
+    }
     let known = OF_ARGUMENTS.iter().find(|(name, _)| is_named(&function.name, name));
     let FunctionArguments::List(list) = &mut function.args else { return };
     for (at, arg) in list.args.iter_mut().enumerate() {

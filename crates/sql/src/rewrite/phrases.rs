@@ -8,6 +8,7 @@ use super::hypothetical::hypothetical;
 use super::operators::DOT_IS_ANY;
 use super::toolkit;
 use crate::array_sets::OVERLAPS;
+use crate::array_slices::DIMENSIONS;
 use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE, TRUNC_INTERVAL};
 use crate::error::SqlError;
 use crate::identifiers::STRIP_NULLS;
@@ -216,6 +217,7 @@ fn of_arrays(function: &Function, args: &[&Expr]) -> Option<Expr> {
             let none = operation(length, BinaryOperator::Multiply, number("0"));
             Some(operation(none, BinaryOperator::Plus, number("1")))
         }
+        [array] if is("array_dims") => Some(call(DIMENSIONS, vec![(*array).clone()])),
         [array, value] if is("array_remove") && is_null(value) => {
             Some(call("array_compact", vec![(*array).clone()]))
         }

@@ -8,7 +8,7 @@ use crate::names::folded;
 use crate::ties::WITH_TIES;
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectNamePart, OrderBy, OrderByKind,
-    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableFactor, Value,
+    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Value,
     ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
 };
 use std::collections::HashSet;
@@ -53,11 +53,37 @@ pub fn values_as_queries(query: &mut Query) {
             ControlFlow::Break(())
         }
     }
-    let SetExpr::Values(values) = &mut *query.body else { return };
+    let SetExpr::Values(values) = &*query.body else { return };
     let is_one = |expr: &Expr| Visit::visit(expr, &mut Finder).is_break();
-    let all = || values.rows.iter().flat_map(|row| &row.content);
+    if values.rows.iter().flat_map(|row| &row.content).any(is_one) {
+        union_of_values(&mut query.body);
+    }
+}
+
+/// Rows that become a union at most: each takes the stack of a query.
+const UNION_ROWS_MAX: usize = 100;
+
+/// Writes all `VALUES` of a statement as unions.
+pub fn values_as_unions(statement: &mut Statement) {
+    struct Writer;
+    impl VisitorMut for Writer {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+            if matches!(&*query.body, SetExpr::Values(values) if values.rows.len() <= UNION_ROWS_MAX)
+            {
+                union_of_values(&mut query.body);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let _: ControlFlow<()> = VisitMut::visit(statement, &mut Writer);
+}
+
+fn union_of_values(body: &mut Box<SetExpr>) {
+    let SetExpr::Values(values) = &mut **body else { return };
     let width = values.rows.first().map_or(0, |row| row.content.len());
-    if !all().any(is_one) || values.rows.iter().any(|row| row.content.len() != width) {
+    if values.rows.iter().any(|row| row.content.len() != width) {
         return;
     }
     let rows = std::mem::take(&mut values.rows);
@@ -83,7 +109,7 @@ pub fn values_as_queries(query: &mut Query) {
         });
     }
     if let Some(made) = made {
-        query.body = made;
+        *body = made;
     }
 }
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// The function that gives back what it is given; its second argument tells it from others.
-const TOLD_APART: &str = "cast_told_apart";
+pub const TOLD_APART: &str = "cast_told_apart";
 
 /// It.
 pub fn told_apart() -> ScalarUDF {

@@ -32,6 +32,7 @@ pub fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {
             Expr::Function(function) if is_named(&function.name, REGTYPE) => {
                 call("to_regtype", only_argument(function).cloned().into_iter().collect())
             }
+            _ if last == "oid" => return None,
             _ => cast(inner.clone(), SqlType::Int(None)),
         },
         "regtype" => call(REGTYPE, vec![inner.clone()]),
@@ -43,8 +44,10 @@ pub fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {
                 None => cast(inner.clone(), SqlType::Text),
             }
         }
-        "name" | "char" | "text" | "bpchar" | "cstring" => cast(inner.clone(), SqlType::Text),
-        "jsonb" | "json" => call(JSONB_IN, vec![inner.clone()]),
+        "bpchar" => cast(inner.clone(), SqlType::Char(None)),
+        "char" | "text" | "cstring" => cast(inner.clone(), SqlType::Text),
+        "jsonb" => call(JSONB_IN, vec![inner.clone()]),
+        "json" => cast(call(JSONB_IN, vec![inner.clone()]), SqlType::JSON),
         "int4" => cast(inner.clone(), SqlType::Int(None)),
         "int8" => cast(inner.clone(), SqlType::BigInt(None)),
         "timestamptz" => cast(inner.clone(), instant()),
@@ -52,6 +55,26 @@ pub fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {
         "bool" => cast(inner.clone(), SqlType::Boolean),
         _ => return None,
     })
+}
+
+/// Functions whose value is a `json`; those of `jsonb` make it here.
+const JSON_MAKERS: &[&str] = &[
+    "array_to_json",
+    "json_agg",
+    "json_build_array",
+    "json_build_object",
+    "json_object_agg",
+    "json_strip_nulls",
+    "row_to_json",
+    "to_json",
+];
+
+/// Whether an expression is a call of a function whose value is a `json`.
+pub fn makes_json(expr: &Expr) -> bool {
+    match expr {
+        Expr::Function(function) => JSON_MAKERS.iter().any(|name| is_named(&function.name, name)),
+        _ => false,
+    }
 }
 
 /// Arrays of texts.
@@ -126,7 +149,10 @@ pub fn text_of_length(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {
     let length = Expr::Value(Value::Number(length.to_string(), false).into());
     let text = cast(inner.clone(), SqlType::Text);
     let cut = call("left", vec![text, length]);
-    Some(if is_padded { call("rtrim", vec![cut, text_literal(" ".into())]) } else { cut })
+    Some(match is_padded {
+        true => cast(call("rtrim", vec![cut, text_literal(" ".into())]), SqlType::Char(None)),
+        false => cast(cut, SqlType::Varchar(None)),
+    })
 }
 
 /// Whether it is `oid[]`.

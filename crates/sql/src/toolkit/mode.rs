@@ -50,6 +50,15 @@ impl AggregateUDFImpl for Mode {
         Ok(types.first().cloned().unwrap_or(DataType::Null))
     }
 
+    fn return_field(&self, fields: &[FieldRef]) -> Result<FieldRef> {
+        let of = fields.first().map_or(DataType::Null, |field| field.data_type().clone());
+        let made = Field::new(self.name, of, true);
+        Ok(Arc::new(match fields.first() {
+            Some(field) => made.with_metadata(field.metadata().clone()),
+            None => made,
+        }))
+    }
+
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
         let values = Field::new_list_field(args.return_field.data_type().clone(), true);
         let counts = Field::new_list_field(DataType::Int64, true);

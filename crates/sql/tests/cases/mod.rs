@@ -8,6 +8,7 @@ pub mod joined_rows;
 pub mod operator_types;
 pub mod common_types;
 pub mod query_forms;
+pub mod special_types;
 pub mod numeric_types;
 pub mod outer_names;
 

@@ -82,6 +82,13 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
     let field = |(at, field): (usize, &Arc<Field>)| {
         let pg_type = match field.metadata().get(sql::TYPE_KEY).map(String::as_str) {
             Some(sql::JSONB) => Type::JSONB,
+            Some(sql::JSON) => Type::JSON,
+            Some("jsonb[]") => Type::JSONB_ARRAY,
+            Some("json[]") => Type::JSON_ARRAY,
+            Some("uuid[]") => Type::UUID_ARRAY,
+            Some("varchar[]") => Type::VARCHAR_ARRAY,
+            Some("bpchar[]") => Type::BPCHAR_ARRAY,
+            Some("name[]") => Type::NAME_ARRAY,
             Some("oid") => Type::OID,
             Some("name") => Type::NAME,
             Some("char") => Type::CHAR,
@@ -251,7 +258,9 @@ fn rows_of(
 /// Lists are texts by now where they are wanted in text, if they are vectors or nested.
 fn as_encoded(fields: Arc<Vec<FieldInfo>>, columns: &[ArrayRef]) -> Arc<Vec<FieldInfo>> {
     let is_text = |(field, column): (&FieldInfo, &ArrayRef)| {
-        let is_list = is_vector(field.datatype()) || element_of(field.datatype()).is_some();
+        let is_list = is_vector(field.datatype())
+            || element_of(field.datatype()).is_some()
+            || array_values::special_element(field.datatype()).is_some();
         is_list && field.format() == FieldFormat::Text && column.data_type().is_string()
     };
     if !fields.iter().zip(columns).any(is_text) {
@@ -284,7 +293,7 @@ fn in_binary(length: Option<shown::Length>) -> Option<Vec<u8>> {
 }
 
 /// The 16 bytes of a `uuid`.
-fn uuid_bytes(text: &str) -> Option<Vec<u8>> {
+pub fn uuid_bytes(text: &str) -> Option<Vec<u8>> {
     let number = u128::from_str_radix(&text.replace('-', ""), 16).ok()?;
     Some(number.to_be_bytes().to_vec())
 }
@@ -344,7 +353,9 @@ fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
         format if is_vector(field.datatype()) => vectors_as_sent(column, field.datatype(), format),
         // A parameter that was said to be a text, and came as something else.
         _ if *field.datatype() == Type::TEXT && !column.data_type().is_string() => as_text(column),
-        FieldFormat::Text if array_values::nested_type(column.data_type()).is_some() => {
+        FieldFormat::Text
+            if array_values::is_written_here(column.data_type(), field.datatype()) =>
+        {
             array_values::in_text(column)
         }
         FieldFormat::Text => shown::column(column).unwrap_or_else(|| column.clone()),

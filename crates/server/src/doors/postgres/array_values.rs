@@ -7,6 +7,7 @@
 //!         ([length i32][bytes]) for each element, -1 for NULL
 //! ```
 
+use super::answers::uuid_bytes;
 use super::parameters::element_of;
 use pgwire::api::Type;
 use pgwire::error::PgWireResult;
@@ -41,17 +42,33 @@ pub fn nested_type(data_type: &DataType) -> Option<PgWireResult<Type>> {
     })
 }
 
-/// Arrays of arrays as texts; others as they are.
+/// Element type of arrays whose elements arrow has as texts.
+pub fn special_element(pg_type: &Type) -> Option<Type> {
+    Some(match *pg_type {
+        Type::JSONB_ARRAY => Type::JSONB,
+        Type::JSON_ARRAY => Type::JSON,
+        Type::UUID_ARRAY => Type::UUID,
+        Type::VARCHAR_ARRAY => Type::VARCHAR,
+        Type::BPCHAR_ARRAY => Type::BPCHAR,
+        Type::NAME_ARRAY => Type::NAME,
+        _ => return None,
+    })
+}
+
+/// Whether arrays of a type are written here: arrays of arrays, and of special types.
+pub fn is_written_here(data_type: &DataType, pg_type: &Type) -> bool {
+    nested_type(data_type).is_some()
+        || special_element(pg_type).is_some() && matches!(data_type, DataType::List(_))
+}
+
+/// Arrays as texts.
 pub fn in_text(column: &ArrayRef) -> ArrayRef {
-    match nested_type(column.data_type()) {
-        Some(_) => sql::ordinary::array_texts(column).unwrap_or_else(|_| column.clone()),
-        None => column.clone(),
-    }
+    sql::ordinary::array_texts(column).unwrap_or_else(|_| column.clone())
 }
 
 /// Arrays as the bytes of their type; none where an element has another type.
 pub fn in_binary(column: &ArrayRef, pg_type: &Type) -> Option<ArrayRef> {
-    let element = element_of(pg_type)?;
+    let element = special_element(pg_type).or_else(|| element_of(pg_type))?;
     let lists = column.as_list_opt::<i32>()?;
     let mut out = BinaryBuilder::new();
     for list in lists.iter() {
@@ -78,7 +95,7 @@ fn array_bytes(list: ArrayRef, element: &Type) -> Option<Vec<u8>> {
         let inner = lists.values().slice(first, last - first);
         leaves = inner;
     }
-    let values = element_values(&leaves)?;
+    let values = element_values(&leaves, element)?;
     let mut out = Vec::new();
     let dimensions = if values.is_empty() { &[][..] } else { &lengths };
     out.extend(i32::try_from(dimensions.len()).ok()?.to_be_bytes());
@@ -101,7 +118,7 @@ fn array_bytes(list: ArrayRef, element: &Type) -> Option<Vec<u8>> {
 }
 
 /// Each element as the bytes of its type.
-fn element_values(leaves: &ArrayRef) -> Option<BinaryArray> {
+fn element_values(leaves: &ArrayRef, element: &Type) -> Option<BinaryArray> {
     macro_rules! numbers {
         ($ty:ty) => {{
             let all = leaves.as_primitive::<$ty>().iter();
@@ -129,6 +146,15 @@ fn element_values(leaves: &ArrayRef) -> Option<BinaryArray> {
             };
             let all = leaves.as_primitive::<TimestampMicrosecondType>().iter();
             all.map(|one| one.map(time)).collect()
+        }
+        ty if ty.is_string() && *element == Type::UUID => {
+            let texts = cast(leaves, &DataType::Utf8View).ok()?;
+            texts.as_string_view().iter().map(|one| one.and_then(uuid_bytes)).collect()
+        }
+        ty if ty.is_string() && *element == Type::JSONB => {
+            let texts = cast(leaves, &DataType::Utf8View).ok()?;
+            let bytes = |text: &str| [b"\x01", text.as_bytes()].concat();
+            texts.as_string_view().iter().map(|one| one.map(bytes)).collect()
         }
         ty if ty.is_string() => {
             let texts = cast(leaves, &DataType::Utf8).ok()?;
@@ -187,6 +213,7 @@ mod tests {
         let all = [Some(1), Some(2), Some(3), None];
         assert_eq!(sent.as_binary::<i32>().value(0), expected(&[2, 2], 1, &all));
         assert_eq!(nested_type(nested.data_type()).unwrap().unwrap(), Type::INT4_ARRAY);
+        assert!(is_written_here(nested.data_type(), &Type::INT4_ARRAY));
         assert_eq!(in_text(&nested).as_string_view().value(0), "{{1,2},{3,NULL}}");
     }
 }

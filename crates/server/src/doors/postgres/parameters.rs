@@ -24,11 +24,17 @@ const EPOCH_DAYS: i32 = 10_957;
 
 /// What a client says of the types of parameters: of texts nothing, which may stand for anything.
 pub fn declared(types: &[Option<Type>]) -> Declared {
-    Declared::new(types.iter().map(|one| match one.as_ref()? {
+    let known = Declared::new(types.iter().map(|one| match one.as_ref()? {
         &Type::NUMERIC => Some(sql::NUMERIC),
-        &Type::JSON | &Type::JSONB => Some(sql::JSONB_PARAMETER),
-        &Type::UUID => Some(sql::UUID_PARAMETER),
         one => arrow_type(one).filter(|one| !one.is_string()),
+    }));
+    known.with_specials(types.iter().map(|one| match one.as_ref()? {
+        &Type::UUID => Some(sql::UUID),
+        &Type::JSONB => Some(sql::JSONB),
+        &Type::JSON => Some(sql::JSON),
+        &Type::VARCHAR => Some(sql::VARCHAR),
+        &Type::BPCHAR => Some(sql::BPCHAR),
+        _ => None,
     }))
 }
 

@@ -39,7 +39,8 @@ impl<'a> Column<'a> {
     /// Of what is sent as a field says; none for other types.
     fn of(array: &'a ArrayRef, field: &FieldInfo) -> Option<Column<'a>> {
         let (is_binary, ty) = (field.format() == FieldFormat::Binary, field.datatype());
-        let is_text = [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME].contains(ty);
+        let is_text =
+            [Type::TEXT, Type::VARCHAR, Type::BPCHAR, Type::NAME, Type::JSON].contains(ty);
         let is_time = [Type::TIMESTAMPTZ, Type::TIMESTAMP].contains(ty);
         Some(match array.data_type() {
             // In text all that is shown in a way of its own is a text by now.
