@@ -203,12 +203,17 @@ fn compiled(pattern: &str, flags: &str) -> Result<Pattern, SqlError> {
     // A dot is a newline, too, unless somebody says otherwise.
     let (mut is_any, mut has_lines) = (true, false);
     let (mut is_either_case, mut is_spaced, mut is_global) = (false, false, false);
+    let mut is_plain = false;
     for flag in flags.chars() {
         match flag {
             'g' => is_global = true,
             'i' | 'c' => is_either_case = flag == 'i',
-            's' => is_any = true,
+            's' => (is_any, has_lines) = (true, false),
             'n' | 'm' => (is_any, has_lines) = (false, true),
+            'p' => (is_any, has_lines) = (false, false),
+            'w' => (is_any, has_lines) = (true, true),
+            'q' => is_plain = true,
+            't' => is_spaced = false,
             'x' => is_spaced = true,
             other => {
                 let words = format!("invalid regular expression option: \"{other}\"");
@@ -216,8 +221,10 @@ fn compiled(pattern: &str, flags: &str) -> Result<Pattern, SqlError> {
             }
         }
     }
-    let mut builder = RegexBuilder::new(pattern);
-    builder.case_insensitive(is_either_case).multi_line(has_lines).ignore_whitespace(is_spaced);
+    let escaped = is_plain.then(|| regex::escape(pattern));
+    let mut builder = RegexBuilder::new(escaped.as_deref().unwrap_or(pattern));
+    builder.case_insensitive(is_either_case).multi_line(has_lines);
+    builder.ignore_whitespace(is_spaced && !is_plain);
     builder.dot_matches_new_line(is_any);
     let largest = PATTERN_SIZES[PATTERN_SIZES.len() - 1];
     for size in PATTERN_SIZES {
@@ -235,7 +242,7 @@ fn compiled(pattern: &str, flags: &str) -> Result<Pattern, SqlError> {
 
 /// Calls `work` with each text, its pattern and whether all matches are wanted; with none where one is
 /// null.
-fn each(
+pub(crate) fn each(
     args: &[ArrayRef],
     rows: usize,
     flags_at: usize,

@@ -3,9 +3,10 @@
 //! cutting, and to the even one of two; times and numbers become the text that PostgreSQL shows; NaN
 //! is the largest number.
 
+use crate::array_casts::cast_to_list;
 use crate::bounded::{bounded, planned_growth};
 use crate::checked_casts::{
-    check_cast, check_literal, check_read_as, literal_clock, literals_as_boolean,
+    check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_boolean,
     literals_as_numeric,
 };
 use crate::checked_floats;
@@ -28,6 +29,7 @@ use crate::numeric::{
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
+use crate::signatures::{check_types, check_window_call};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
 use crate::{bytea, checked, common_types, extremes, interval_text, jsonb_casts, patterns, shown};
@@ -173,10 +175,12 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::IsNull(_) | Expr::IsNotNull(_) => Ok(of_row(expr, schema)),
         Expr::BinaryExpr(_) => Ok(change_arithmetic(expr, schema)),
         Expr::AggregateFunction(mut called) => {
+            check_types(called.func.name(), &called.params.args, schema)?;
             let is_changed = aggregated(&mut called, schema);
             Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_changed))
         }
         Expr::WindowFunction(mut called) => {
+            check_window_call(called.fun.name(), &called.params.args, schema)?;
             let is_changed = windowed(&mut called.params, schema);
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
@@ -335,7 +339,7 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
         (UUID_IN, [value]) => check_read_as(value, "uuid", schema),
         (JSONB_IN, [value]) => check_read_as(value, "jsonb", schema),
         (bytea::BYTEA_IN, [value]) => check_read_as(value, "bytea", schema),
-        _ => Ok(()),
+        (name, args) => check_types(name, args, schema),
     }
 }
 
@@ -633,6 +637,9 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     if let Some(read) = literal_clock(inner, field.data_type()) {
         return Ok(Transformed::yes(read));
     }
+    if let Some(read) = literal_date(inner, field.data_type()) {
+        return Ok(Transformed::yes(read));
+    }
     check_cast(inner, field.data_type(), schema)?;
     check_literal(inner, field.data_type())?;
     if is_jsonb(inner, schema).unwrap_or(false)
@@ -643,6 +650,12 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    if let DataType::List(of) = field.data_type()
+        && from != *field.data_type()
+        && let Some(made) = cast_to_list((**inner).clone(), &from, of.data_type())
+    {
+        return Ok(Transformed::yes(made));
+    }
     let function = match (from, field.data_type()) {
         (from, to) if *to == NUMERIC && from != NUMERIC => {
             return Ok(Transformed::yes(TO_NUMERIC.call(vec![(**inner).clone()])));

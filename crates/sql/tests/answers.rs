@@ -110,6 +110,7 @@ fn answers_are_those_of_postgresql() {
     let all = all.chain(cases::bits::ALL).chain(cases::array_literals::ALL);
     let all = all.chain(cases::implicit_casts::ALL).chain(cases::array_functions::ALL);
     let all = all.chain(cases::outer_names::ALL).chain(cases::common_types::ALL);
+    let all = all.chain(cases::function_calls::ALL);
     for (statement, expected) in all {
         if only.as_ref().is_some_and(|only| !statement.contains(only.as_str())) {
             continue;

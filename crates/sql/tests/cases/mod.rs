@@ -3,6 +3,7 @@
 pub mod array_functions;
 pub mod array_literals;
 pub mod bits;
+pub mod function_calls;
 pub mod implicit_casts;
 pub mod common_types;
 pub mod query_forms;
