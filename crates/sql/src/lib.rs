@@ -26,6 +26,7 @@ mod calendar;
 mod cancellable_joins;
 mod cancellation;
 mod catalog;
+mod clock_casts;
 mod common_functions;
 mod common_types;
 mod context;

@@ -10,6 +10,7 @@ use crate::checked_casts::{
     literals_as_numeric,
 };
 use crate::checked_floats;
+use crate::clock_casts::clock_cast;
 use crate::common_types::{check_common, check_operator};
 use crate::empty_subqueries::nullable;
 use crate::error::SqlError;
@@ -650,6 +651,9 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     }
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    if let Some(made) = clock_cast(inner, &from, field.data_type()) {
+        return Ok(Transformed::yes(made));
+    }
     if let DataType::List(of) = field.data_type()
         && from != *field.data_type()
         && let Some(made) = cast_to_list((**inner).clone(), &from, of.data_type())
@@ -674,6 +678,7 @@ fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             | DataType::Timestamp(..)
             | DataType::Interval(_)
             | DataType::Duration(_)
+            | DataType::Binary
             | DataType::List(_),
             to,
         ) if to.is_string() => &TEXT,

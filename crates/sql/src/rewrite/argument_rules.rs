@@ -19,6 +19,9 @@ const POLYMORPHIC: &[&str] = &[
     "array_to_string",
     "array_upper",
     "cardinality",
+    "first_value",
+    "last_value",
+    "nth_value",
     "to_json",
     "to_jsonb",
 ];

@@ -17,9 +17,11 @@ use crate::regexps::{SIMILAR, similar};
 use crate::templates::TIMESTAMP_BY;
 use crate::toolkit::MODE;
 use crate::unicode_forms::{FORMS, IS_NORMALIZED, NORMALIZE};
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, TimezoneInfo, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
+    Array, BinaryOperator, CaseWhen, DataType as SqlType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, TimezoneInfo, TrimWhereField, UnaryOperator, Value,
+    ValueWithSpan,
 };
 
 /// A phrase in other words, if it is one.
@@ -185,6 +187,13 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
             }
             Some(call(NORMALIZE, vec![(*text).clone(), text_literal(form)]))
         }
+        all if is("json_extract_path") || is("json_extract_path_text") => {
+            let name = match is("json_extract_path") {
+                true => "jsonb_extract_path",
+                false => "jsonb_extract_path_text",
+            };
+            Some(call(name, all.iter().map(|one| (*one).clone()).collect()))
+        }
         all if is("json_object") => {
             Some(call("jsonb_object", all.iter().map(|one| (*one).clone()).collect()))
         }
@@ -255,7 +264,20 @@ fn of_arrays(function: &Function, args: &[&Expr]) -> Option<Expr> {
             Some(call("array_compact", vec![(*array).clone()]))
         }
         [array, value] if is("array_remove") => {
-            Some(call("array_remove_all", vec![(*array).clone(), (*value).clone()]))
+            let removed = call("array_remove_all", vec![(*array).clone(), (*value).clone()]);
+            Some(match value {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Expr::Case {
+                    case_token: AttachedToken::empty(),
+                    end_token: AttachedToken::empty(),
+                    operand: None,
+                    conditions: vec![CaseWhen {
+                        condition: Expr::IsNull(Box::new((*value).clone())),
+                        result: call("array_compact", vec![(*array).clone()]),
+                    }],
+                    else_result: Some(Box::new(removed)),
+                },
+                _ => removed,
+            })
         }
         [array, from, to] if is("array_replace") => {
             let args = vec![(*array).clone(), (*from).clone(), (*to).clone()];

@@ -270,8 +270,11 @@ pub fn array_of(text: &str) -> Option<Vec<Option<String>>> {
         match character {
             '\\' => one.push(characters.next()?),
             '"' => {
-                // What stands before quotes.
-                if !was_quoted && one.trim().is_empty() {
+                // Quotes are all of an element, or none of it.
+                if !is_open && (was_quoted || !one.trim().is_empty()) {
+                    return None;
+                }
+                if !is_open {
                     one.clear();
                 }
                 is_open = !is_open;
@@ -282,6 +285,7 @@ pub fn array_of(text: &str) -> Option<Vec<Option<String>>> {
             '{' | '}' if !is_open => return None,
             // What stands behind quotes.
             space if was_quoted && !is_open && space.is_whitespace() => {}
+            _ if was_quoted && !is_open => return None,
             plain => one.push(plain),
         }
     }
