@@ -14,6 +14,9 @@ use datafusion::sql::sqlparser::ast::{
     FunctionArguments, TimezoneInfo, UnaryOperator, Value,
 };
 
+/// Aggregates that are accessors of a summary behind an arrow, where a literal names a method: `summary -> stddev('pop')`.
+const ACCESSORS: &[&str] = &["stddev", "variance"];
+
 /// Gives literals in quotes the type that a function wants; `change_cast` changes the casts that this makes.
 ///
 /// # Errors
@@ -24,7 +27,7 @@ pub fn read_literals(
 ) -> Result<(), SqlError> {
     let name = name_of_last(&function.name);
     let FunctionArguments::List(list) = &mut function.args else { return Ok(()) };
-    if !function.within_group.is_empty() {
+    if !function.within_group.is_empty() || ACCESSORS.contains(&name.as_str()) {
         return Ok(());
     }
     let argument = |arg: &FunctionArg| match arg {
