@@ -116,6 +116,7 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
         grown(function("encode", any(2), text, encode), 4),
         function("decode", any(2), binary, decode),
         function("get_byte", any(2), number, get_byte),
+        grown(function("set_byte", any(3), binary, set_byte), 1),
         function("convert_from", any(2), text, convert_from),
         function("convert_to", any(2), binary, |args, _| {
             utf8(&args[1])?;
@@ -316,11 +317,33 @@ fn get_byte(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
             continue;
         };
         let byte = usize::try_from(place).ok().and_then(|place| one.get(place));
-        let byte = byte.ok_or_else(|| {
-            let last = i64::try_from(one.len()).unwrap_or(i64::MAX) - 1;
-            outside(SqlError::new("2202E", format!("index {place} out of valid range, 0..{last}")))
-        })?;
-        out.append_value(i32::from(*byte));
+        out.append_value(i32::from(*byte.ok_or_else(|| no_byte(place, one.len()))?));
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+/// The error of a place that a value has no byte at.
+fn no_byte(place: i64, length: usize) -> DataFusionError {
+    let last = i64::try_from(length).unwrap_or(i64::MAX) - 1;
+    outside(SqlError::new("2202E", format!("index {place} out of valid range, 0..{last}")))
+}
+
+/// `set_byte(bytes, place, byte)`, of which the lowest eight bits are taken.
+fn set_byte(args: &[ArrayRef], _: usize) -> Result<ArrayRef> {
+    let all = bytes(&args[0])?;
+    let (places, numbers) = (cast(&args[1], &DataType::Int64)?, cast(&args[2], &DataType::Int64)?);
+    let (places, numbers) =
+        (places.as_primitive::<Int64Type>(), numbers.as_primitive::<Int64Type>());
+    let mut out = BinaryBuilder::new();
+    for ((one, place), number) in all.iter().zip(places).zip(numbers) {
+        let (Some(one), Some(place), Some(number)) = (one, place, number) else {
+            out.append_null();
+            continue;
+        };
+        let mut made = one.to_vec();
+        let byte = usize::try_from(place).ok().and_then(|place| made.get_mut(place));
+        *byte.ok_or_else(|| no_byte(place, one.len()))? = number.to_le_bytes()[0];
+        out.append_value(made);
     }
     Ok(Arc::new(out.finish()))
 }

@@ -5,7 +5,7 @@ use crate::catalog::types::{of_arrow, type_name};
 use crate::common_types::{Category, known_type};
 use crate::error::SqlError;
 use crate::floats::one_number;
-use crate::instants::{time_of_day, wrong_time};
+use crate::instants::{date_of_text, time_of_day, wrong_time};
 use crate::jsonb_functions::{JSON, JSONB};
 use crate::numeric::numeric_value;
 use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
@@ -67,7 +67,7 @@ pub fn literals_as_boolean(values: Vec<Expr>, schema: &DFSchema) -> Result<Trans
 }
 
 /// A boolean of a text: a word for it, or the beginning of one that begins no other.
-fn boolean_of(text: &str) -> Option<bool> {
+pub fn boolean_of(text: &str) -> Option<bool> {
     let text = text.trim_matches(|one: char| one.is_ascii_whitespace()).to_ascii_lowercase();
     let begins = |word: &str, least: usize| least <= text.len() && word.starts_with(&text);
     let is_true = begins("true", 1) || begins("yes", 1) || text == "on" || text == "1";
@@ -104,6 +104,13 @@ pub fn literal_clock(expr: &Expr, wanted: &DataType) -> Option<Expr> {
     Some(Expr::Literal(ScalarValue::Time64Microsecond(Some(micros)), None))
 }
 
+/// A text between quotes as a date, if it is one.
+pub fn literal_date(expr: &Expr, wanted: &DataType) -> Option<Expr> {
+    let (Expr::Literal(value, _), DataType::Date32) = (expr, wanted) else { return None };
+    let days = date_of_text(value.try_as_str().flatten()?)?;
+    Some(Expr::Literal(ScalarValue::Date32(Some(days)), None))
+}
+
 /// Reads a literal that is cast to a float or a time, of which arrow would make another value or another error.
 ///
 /// # Errors
@@ -112,13 +119,13 @@ pub fn check_literal(inner: &Expr, to: &DataType) -> Result<()> {
     let Expr::Literal(literal, _) = inner else { return Ok(()) };
     let Some(Some(text)) = literal.try_as_str() else { return Ok(()) };
     let error = match to {
-        DataType::Float32 | DataType::Float64 if is_out_of_range(text, to) => {
+        DataType::Float32 | DataType::Float64 if is_float_out_of_range(text, to) => {
             let name = type_name(of_arrow(to)).unwrap_or_default();
             let words = format!("\"{}\" is out of range for type {name}", text.trim());
             SqlError::new("22003", words)
         }
         DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_)
-            if literal.cast_to(to).is_err() =>
+            if literal.cast_to(to).is_err() || text.trim().starts_with("0000-") =>
         {
             wrong_time(text, &type_name(of_arrow(to)).unwrap_or_default())
         }
@@ -127,13 +134,8 @@ pub fn check_literal(inner: &Expr, to: &DataType) -> Result<()> {
     Err(DataFusionError::External(Box::new(error)))
 }
 
-/// Whether a text of a number is none that a `float8` has room for.
-pub fn is_float_out_of_range(text: &str) -> bool {
-    is_out_of_range(text, &DataType::Float64)
-}
-
 /// Whether a number of finite digits is infinite as a float, or zero though one of its digits is not.
-fn is_out_of_range(text: &str, to: &DataType) -> bool {
+pub fn is_float_out_of_range(text: &str, to: &DataType) -> bool {
     let text = text.trim();
     let Ok(value) = text.parse::<f64>() else { return false };
     let value = if *to == DataType::Float32 { f64::from(value as f32) } else { value };

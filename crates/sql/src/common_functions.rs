@@ -1,9 +1,13 @@
 //! The functions that say the same in every session, each in a room of its own.
 
+use crate::array_fill::array_fill;
 use crate::arrays::no_null_array;
+use crate::characters::chr;
+use crate::interval_limits::interval_limits;
 use crate::intervals::time_bucket;
 use crate::levenshtein::levenshtein;
 use crate::now::now;
+use crate::regexp_replace::regexp_replace;
 use crate::rewrite::told_apart;
 use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
@@ -11,7 +15,7 @@ use crate::{
     array_sets, array_slices, bits, bytea, bytea_parts, calendar, coalesce, degrees, formatted,
     gapfill, generate_series, identifiers, json_gathered, jsonb_changed, jsonb_functions,
     jsonb_makers, jsonb_parts, like_patterns, markers, null_arrays, numeric, prom, regexps,
-    templates, text_search, ties, vectors,
+    templates, text_search, ties, unicode_forms, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -30,6 +34,7 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(jsonb_changed::functions());
     let all = all.chain(regexps::functions()).chain(of_few());
     let all = all.chain(like_patterns::functions()).chain(text_search::functions());
+    let all = all.chain(unicode_forms::functions());
     let all = all.chain(numeric::scalar_functions());
     all.for_each(|function| context.register_udf(function));
     coalesce::register(context);
@@ -38,8 +43,12 @@ pub fn register(context: &SessionContext) {
 }
 
 /// Those that have no family.
-fn of_few() -> [ScalarUDF; 11] {
+fn of_few() -> [ScalarUDF; 15] {
     [
+        chr(),
+        regexp_replace(),
+        array_fill(),
+        interval_limits(),
         bits::bit_not(),
         array_sets::overlaps(),
         formatted::format(),

@@ -20,8 +20,8 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan, Statement as Planned};
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::{
-    self, ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Ident, Statement, TimezoneInfo,
-    Value, ValueWithSpan, VisitMut, VisitorMut,
+    ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Ident, Statement, TimezoneInfo, Value,
+    ValueWithSpan, VisitMut, VisitorMut,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Trigonometric functions of degrees, exact where PostgreSQL's are, as in `sind(30)`
+//! Trigonometric functions of radians, and of degrees, exact where PostgreSQL's are, as in `sind(30)`
 //! (<https://www.postgresql.org/docs/15/functions-math.html>).
 
 use crate::error::SqlError;
@@ -26,6 +26,36 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
         degrees("atan2d", 2, |args| Ok(args[0].atan2(args[1]) / 1f64.atan() * 45.0)),
     ]
     .into_iter()
+    .chain(of_radians())
+}
+
+/// Functions of radians that refuse what they have no value for, where DataFusion's say NaN or infinity.
+fn of_radians() -> [ScalarUDF; 9] {
+    [
+        of_one("sin", |one| finite(one).map(f64::sin)),
+        of_one("cos", |one| finite(one).map(f64::cos)),
+        of_one("tan", |one| finite(one).map(f64::tan)),
+        of_one("cot", |one| finite(one).map(|one| 1.0 / one.tan())),
+        of_one("asin", |one| within(one, -1.0, 1.0).map(f64::asin)),
+        of_one("acos", |one| within(one, -1.0, 1.0).map(f64::acos)),
+        of_one("acosh", |one| within(one, 1.0, f64::INFINITY).map(f64::acosh)),
+        of_one("atanh", |one| within(one, -1.0, 1.0).map(f64::atanh)),
+        of_one("degrees", |one| {
+            let made = one.to_degrees();
+            match made.is_infinite() && one.is_finite() {
+                true => Err(SqlError::new("22003", "value out of range: overflow")),
+                false => Ok(made),
+            }
+        }),
+    ]
+}
+
+fn finite(one: f64) -> Made {
+    if one.is_infinite() { Err(out_of_range()) } else { Ok(one) }
+}
+
+fn within(one: f64, least: f64, most: f64) -> Made {
+    if (least..=most).contains(&one) { Ok(one) } else { Err(out_of_range()) }
 }
 
 fn of_one(name: &'static str, work: fn(f64) -> Made) -> ScalarUDF {

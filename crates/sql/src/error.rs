@@ -176,6 +176,16 @@ fn in_its_words(text: &str) -> Option<String> {
     if text.contains("Divide by zero") {
         return Some("division by zero".into());
     }
+    if let Some((_, types)) = text.split_once("Failed to unify argument types of make_array: [") {
+        let types = types.split(']').next().unwrap_or_default();
+        let mut names: Vec<String> = types.split(", ").map(postgres_type).collect();
+        names.dedup();
+        let two = names.iter().take(2).cloned().collect::<Vec<_>>().join(" and ");
+        return Some(format!("ARRAY types {two} cannot be matched"));
+    }
+    if text.contains("negative count not allowed") || text.contains("overlay start position") {
+        return Some("negative substring length not allowed".into());
+    }
     if text.contains(MANY_ROWS) {
         return Some("more than one row returned by a subquery used as an expression".into());
     }
@@ -302,6 +312,7 @@ const MANY_ROWS: &str = "Scalar subquery returned more than one row";
 /// Codes by the planner's words for what is wrong: all of an entry's words are in the message.
 const PLANNED: &[(&[&str], &str)] = &[
     (&["table '", "not found"], "42P01"),
+    (&["Function 'make_array' user-defined coercion failed"], "42804"),
     (&["Function 'coalesce' user-defined coercion failed"], "42804"),
     (&["Function 'greatest' user-defined coercion failed"], "42804"),
     (&["Function 'least' user-defined coercion failed"], "42804"),
@@ -416,7 +427,7 @@ fn of_value(text: &str) -> Option<String> {
         other if other.starts_with("Decimal") => "numeric",
         _ => return None,
     };
-    Some(match is_number(one) {
+    Some(match is_number(one) && name != "date" {
         true => format!("value \"{one}\" is out of range for type {name}"),
         false => format!("invalid input syntax for type {name}: \"{one}\""),
     })
@@ -457,6 +468,10 @@ fn computed(text: &str) -> &'static str {
         "21000"
     } else if says("cannot take square root") || says("raised to a ") {
         "2201F"
+    } else if says("negative count not allowed") || says("overlay start position") {
+        "22011"
+    } else if says("field position must not be zero") {
+        "22023"
     } else if says("cannot take logarithm") {
         "2201E"
     } else if says("Unsupported date_trunc granularity") {
@@ -467,7 +482,7 @@ fn computed(text: &str) -> &'static str {
         "22003"
     } else if says("Invalid input syntax for type interval") {
         "22007"
-    } else if says("Cannot cast") && is_number(quoted(text)) {
+    } else if says("Cannot cast") && is_number(quoted(text)) && !says("Date32") {
         "22003"
     } else if (says("timestamp") || says("Date32")) && is_dated(quoted(text)) {
         "22008"

@@ -2,7 +2,7 @@
 //! float for a `numeric`, which has no place for what is very large, or very small.
 
 use crate::checked_casts::{literals_as_numbers, literals_as_numeric};
-use crate::literal_types::read_literals;
+use crate::literal_types::literals_as_common;
 use crate::numeric::{NUMERIC, TO_NUMERIC, as_float, keyed};
 use crate::special_types::{ResolvedType, column_type};
 use crate::typed::read_literal;
@@ -88,7 +88,7 @@ fn as_numbers(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
 /// # Errors
 /// 22P02 when a literal is no number.
 pub fn one_type(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
-    let literals = read_literals(values, schema)?;
+    let literals = literals_as_common(values, schema)?;
     let read = literals_as_numeric(literals.data, schema)?;
     let open = literals_as_numbers(read.data, schema)?;
     let is_read = literals.transformed || read.transformed || open.transformed;

@@ -7,6 +7,10 @@ use jiff::civil::{Date, DateTime, Time};
 
 /// Microseconds of a second.
 const MICROS: i64 = 1_000_000;
+/// Microseconds of a day.
+const DAY: i64 = 86_400 * MICROS;
+/// Digits of the year of a date, however far away.
+const YEAR_DIGITS_MAX: usize = 8;
 /// Digits behind the point of a second that are kept.
 const DIGITS: usize = 6;
 
@@ -69,21 +73,34 @@ fn moment(text: &str) -> Option<(i64, i64)> {
     Some((clock, offset_of(zone).or_else(|| offset_by_name(zone, clock))?))
 }
 
+/// Whether a text looks like a zone's name: `Nowhere/Town`.
+fn is_zone_name(zone: &str) -> bool {
+    let zone = zone.trim();
+    let is_letter = |one: char| one.is_ascii_alphabetic() || "/_-".contains(one);
+    zone.contains('/')
+        && zone.starts_with(|one: char| one.is_ascii_alphabetic())
+        && zone.chars().all(is_letter)
+}
+
 /// The error of a text that is no time: a field that is too large, or a text that has no such fields.
 pub fn wrong_time(text: &str, type_name: &str) -> SqlError {
-    let is_field = |one: &str| {
+    let is_number = |one: &str, most: usize| {
         let digits = one.split('.').next().unwrap_or_default();
-        (1..=4).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
+        (1..=most).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit())
     };
+    let is_field = |one: &str| is_number(one, 4);
+    let is_part = |one: &str| is_number(one, YEAR_DIGITS_MAX);
     let trimmed = text.trim();
     let end = trimmed.find(['T', 't', ' ']).unwrap_or(trimmed.len());
     let (day, clock) = match trimmed.split_at(end) {
-        (clock, "") if !clock.contains('-') => ("", clock),
+        (clock, "") if !clock.contains(['-', '/']) => ("", clock),
         (day, clock) => (day, clock.trim_start_matches(['T', 't', ' '])),
     };
     let zone_start = clock.find(|one: char| !one.is_ascii_digit() && !":.".contains(one));
     let (clock, zone) = clock.split_at(zone_start.unwrap_or(clock.len()));
-    let is_day = day.is_empty() || day.split('-').count() == 3 && day.split('-').all(is_field);
+    let separator = if day.contains('/') { '/' } else { '-' };
+    let parts = || day.split(separator);
+    let is_day = day.is_empty() || parts().count() == 3 && parts().all(is_part);
     let count = clock.split(':').count();
     let is_clock = clock.is_empty() || (2..=3).contains(&count) && clock.split(':').all(is_field);
     let has_fields = is_day && is_clock && !(day.is_empty() && clock.is_empty());
@@ -94,6 +111,10 @@ pub fn wrong_time(text: &str, type_name: &str) -> SqlError {
         true if has_fields => {
             SqlError::new("22008", format!("date/time field value out of range: \"{text}\""))
         }
+        false if has_fields && is_zone_name(zone) => {
+            let words = format!("time zone \"{}\" not recognized", zone.trim().to_lowercase());
+            SqlError::new("22023", words)
+        }
         false if has_fields && is_shift => {
             SqlError::new("22009", format!("time zone displacement out of range: \"{text}\""))
         }
@@ -103,11 +124,23 @@ pub fn wrong_time(text: &str, type_name: &str) -> SqlError {
     }
 }
 
+/// A date as `year-month-day` or `month/day/year`; there is no year zero.
 fn date_of(text: &str) -> Option<Date> {
-    let mut parts = text.split('-');
-    let year = parts.next().filter(|year| year.len() == 4)?;
-    let date = Date::new(number(year)?, number(parts.next()?)?, number(parts.next()?)?).ok()?;
-    parts.next().is_none().then_some(date)
+    let separator = if text.contains('/') { '/' } else { '-' };
+    let parts: Vec<&str> = text.split(separator).collect();
+    let (year, month, day) = match (separator, parts.as_slice()) {
+        ('-', [year, month, day]) => (year, month, day),
+        ('/', [month, day, year]) => (year, month, day),
+        _ => return None,
+    };
+    let year: i16 = number(year).filter(|number| year.len() == 4 && *number != 0)?;
+    Date::new(year, number(month)?, number(day)?).ok()
+}
+
+/// The day that a text is, counted from 1970, whatever its time of day; none when it is no such text.
+pub fn date_of_text(text: &str) -> Option<i32> {
+    let micros = clock_of(text).filter(|micros| ![i64::MIN, i64::MAX].contains(micros))?;
+    i32::try_from(micros.div_euclid(DAY)).ok()
 }
 
 /// A time of day to the second, and the microseconds that are left.

@@ -397,6 +397,18 @@ pub fn no_json(text: &str) -> DataFusionError {
     DataFusionError::External(Box::new(SqlError::new("22P02", message)))
 }
 
+/// Checks that a text is JSON; a zero character may stand in `json` alone.
+///
+/// # Errors
+/// `22P02` and `22P05`.
+pub fn check_json(text: &str, is_jsonb: bool) -> Result<(), SqlError> {
+    let is_kept = !is_jsonb && jsonb::is_refused_for_zero(text);
+    match is_kept || jsonb::parse(text).is_some() {
+        true => Ok(()),
+        false => Err(no_json(text).into()),
+    }
+}
+
 /// Characters of a text that an error shows.
 const SHOWN_LEN_MAX: usize = 100;
 

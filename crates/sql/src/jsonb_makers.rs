@@ -150,6 +150,9 @@ impl Given {
                 Some(shown) => Given::Time(texts(&shown)?),
                 None => Given::Text(texts(array)?),
             },
+            DataType::Binary | DataType::Interval(_) | DataType::Duration(_) => {
+                Given::Text(texts(&shown::column(array).unwrap_or_else(|| array.clone()))?)
+            }
             DataType::List(inner) => Given::List(array.as_list::<i32>().clone(), inner.clone()),
             _ => Given::Text(texts(array)?),
         })

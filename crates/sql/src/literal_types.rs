@@ -21,7 +21,7 @@ enum Common {
 ///
 /// # Errors
 /// Returns the errors of the casts, as 22P02.
-pub fn read_literals(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
+pub fn literals_as_common(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
     if !values.iter().any(is_open) {
         return Ok(Transformed::no(values));
     }

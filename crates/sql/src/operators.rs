@@ -1,5 +1,6 @@
 //! Operators that are functions here: those of `jsonb`, and `||` of texts.
 
+use crate::array_casts::read_text;
 use crate::array_sets::contains_all;
 use crate::bits;
 use crate::bytea;
@@ -18,7 +19,7 @@ use crate::tables::ZONE;
 use crate::texts;
 use crate::typed::{as_interval, literal_time, text_as_interval};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, TypePlanner};
@@ -71,6 +72,11 @@ impl ExprPlanner for JsonbOperators {
                     Some(planned) => Ok(PlannerResult::Planned(planned)),
                     None => numeric::resolve(expr, schema),
                 };
+            }
+            BinaryOperator::StringConcat
+                if let Some(arrays) = arrays_of_literal(&expr, schema)? =>
+            {
+                return Ok(PlannerResult::Original(arrays));
             }
             BinaryOperator::StringConcat => match joined(&expr, schema)? {
                 Some(Joins::Jsonb) => CONCAT,
@@ -185,6 +191,34 @@ fn as_list(side: &Expr, of: &DataType, schema: &DFSchema) -> Option<Expr> {
         }
         _ => None,
     }
+}
+
+/// `array || 'literal'`, where the literal is an array, too; none without such a literal.
+///
+/// # Errors
+/// `22P02` when the literal is no array.
+fn arrays_of_literal(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<RawBinaryExpr>> {
+    let text = |side: &Expr| match side {
+        Expr::Literal(ScalarValue::Utf8(Some(text)), _) => Some(text.clone()),
+        _ => None,
+    };
+    let element = |side: &Expr| match side.get_type(schema) {
+        Ok(DataType::List(of)) => Some(of.data_type().clone()),
+        _ => None,
+    };
+    let (found, side, of) = match (text(&expr.left), text(&expr.right)) {
+        (Some(found), None) => (found, &expr.left, element(&expr.right)),
+        (None, Some(found)) => (found, &expr.right, element(&expr.left)),
+        _ => return Ok(None),
+    };
+    let Some(of) = of else { return Ok(None) };
+    read_text(&found).map_err(|error| DataFusionError::External(Box::new(error)))?;
+    let Some(array) = as_list(side, &of, schema) else { return Ok(None) };
+    let (left, right) = match std::ptr::eq(side, &expr.left) {
+        true => (array, expr.right.clone()),
+        false => (expr.left.clone(), array),
+    };
+    Ok(Some(RawBinaryExpr { op: expr.op.clone(), left, right }))
 }
 
 /// Reads an untyped literal beside an array as an array: `tags = '{a,b}'`.

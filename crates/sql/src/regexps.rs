@@ -203,12 +203,17 @@ fn compiled(pattern: &str, flags: &str) -> Result<Pattern, SqlError> {
     // A dot is a newline, too, unless somebody says otherwise.
     let (mut is_any, mut has_lines) = (true, false);
     let (mut is_either_case, mut is_spaced, mut is_global) = (false, false, false);
+    let mut is_plain = false;
     for flag in flags.chars() {
         match flag {
             'g' => is_global = true,
             'i' | 'c' => is_either_case = flag == 'i',
-            's' => is_any = true,
+            's' => (is_any, has_lines) = (true, false),
             'n' | 'm' => (is_any, has_lines) = (false, true),
+            'p' => (is_any, has_lines) = (false, false),
+            'w' => (is_any, has_lines) = (true, true),
+            'q' => is_plain = true,
+            't' => is_spaced = false,
             'x' => is_spaced = true,
             other => {
                 let words = format!("invalid regular expression option: \"{other}\"");
@@ -216,8 +221,10 @@ fn compiled(pattern: &str, flags: &str) -> Result<Pattern, SqlError> {
             }
         }
     }
-    let mut builder = RegexBuilder::new(pattern);
-    builder.case_insensitive(is_either_case).multi_line(has_lines).ignore_whitespace(is_spaced);
+    let escaped = is_plain.then(|| regex::escape(pattern));
+    let mut builder = RegexBuilder::new(escaped.as_deref().unwrap_or(pattern));
+    builder.case_insensitive(is_either_case).multi_line(has_lines);
+    builder.ignore_whitespace(is_spaced && !is_plain);
     builder.dot_matches_new_line(is_any);
     let largest = PATTERN_SIZES[PATTERN_SIZES.len() - 1];
     for size in PATTERN_SIZES {
@@ -235,7 +242,7 @@ fn compiled(pattern: &str, flags: &str) -> Result<Pattern, SqlError> {
 
 /// Calls `work` with each text, its pattern and whether all matches are wanted; with none where one is
 /// null.
-fn each(
+pub(crate) fn each(
     args: &[ArrayRef],
     rows: usize,
     flags_at: usize,
@@ -259,6 +266,36 @@ fn each(
     Ok(())
 }
 
+/// All matches of a pattern from a byte on. One of nothing may stand right behind another, which the iterators of the
+/// library leave out.
+struct Matches<'r, 't> {
+    regex: &'r Regex,
+    text: &'t str,
+    /// Where the next match may begin; none behind the end.
+    at: Option<usize>,
+}
+
+impl<'r, 't> Matches<'r, 't> {
+    fn new(regex: &'r Regex, text: &'t str) -> Matches<'r, 't> {
+        Matches { regex, text, at: Some(0) }
+    }
+}
+
+impl<'t> Iterator for Matches<'_, 't> {
+    type Item = regex::Captures<'t>;
+
+    fn next(&mut self) -> Option<regex::Captures<'t>> {
+        let at = self.at.take()?;
+        let found = self.regex.captures_at(self.text, at)?;
+        let whole = found.get(0)?;
+        self.at = match whole.is_empty() {
+            false => Some(whole.end()),
+            true => self.text[whole.end()..].chars().next().map(|one| whole.end() + one.len_utf8()),
+        };
+        Some(found)
+    }
+}
+
 /// The parts of a match, or all of it where the pattern has none.
 fn parts<'a>(found: &regex::Captures<'a>) -> Vec<Option<&'a str>> {
     let from = usize::from(1 < found.len());
@@ -270,7 +307,7 @@ fn matches(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
     each(args, rows, 2, |given| {
         if let Some((text, regex, is_global)) = given {
             let most = if is_global { usize::MAX } else { 1 };
-            for found in regex.captures_iter(text).take(most) {
+            for found in Matches::new(regex, text).take(most) {
                 cancellation::check()?;
                 out.values().append_value(parts(&found));
             }
@@ -344,7 +381,7 @@ fn number(args: &[ArrayRef], at: usize, row: usize, otherwise: i64) -> Result<Op
 
 /// The match of that number, counted from 1; 0 is the first as well.
 fn nth_match<'a>(regex: &Regex, text: &'a str, nth: usize) -> Result<Option<regex::Captures<'a>>> {
-    let mut matches = regex.captures_iter(text);
+    let mut matches = Matches::new(regex, text);
     for _ in 1..nth {
         cancellation::check()?;
         if matches.next().is_none() {
@@ -416,7 +453,7 @@ fn count(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         };
         let begin = text.char_indices().nth(start.max(1) - 1).map_or(text.len(), |(at, _)| at);
         let mut count = 0usize;
-        for _ in regex.find_iter(&text[begin..]) {
+        for _ in Matches::new(regex, &text[begin..]) {
             cancellation::check()?;
             count += 1;
         }

@@ -3,14 +3,16 @@
 //! cutting, and to the even one of two; times and numbers become the text that PostgreSQL shows; NaN
 //! is the largest number.
 
+use crate::array_casts::cast_to_list;
 use crate::array_order::{ARRAY_ORDER, are_arrays, is_array};
 use crate::bounded::{bounded, planned_growth};
 use crate::calendar::move_date;
 use crate::checked_casts::{
-    check_cast, check_literal, check_read_as, literal_clock, literals_as_boolean,
+    check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_boolean,
     literals_as_numeric,
 };
 use crate::checked_floats;
+use crate::clock_casts::clock_cast;
 use crate::common_types::{check_common, check_window};
 use crate::empty_subqueries::nullable;
 use crate::error::SqlError;
@@ -23,7 +25,7 @@ use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_functions::{TYPE_KEY, call};
 use crate::jsonb_order::JSONB_ORDER;
-use crate::literal_types::read_literals;
+use crate::literal_types::literals_as_common;
 use crate::null_arrays::{LIST_KEY, is_numeric_list};
 use crate::numeric::{
     KEY, NEGATED, NUMERIC, TO_FLOAT, TO_NUMERIC, TO_WHOLE, among_by_key, distinct_by_key,
@@ -33,6 +35,7 @@ use crate::operator_types::check_comparison;
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
+use crate::signatures::{check_types, check_window_call};
 use crate::special_types::{restore_type, restore_union, type_name_literal};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
@@ -201,10 +204,12 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::IsNull(_) | Expr::IsNotNull(_) => Ok(of_row(expr, schema)),
         Expr::BinaryExpr(_) => Ok(change_arithmetic(expr, schema)),
         Expr::AggregateFunction(mut called) => {
+            check_types(called.func.name(), &called.params.args, schema)?;
             let is_changed = aggregated(&mut called, schema);
             Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_changed))
         }
         Expr::WindowFunction(mut called) => {
+            check_window_call(called.fun.name(), &called.params.args, schema)?;
             check_window(&called, schema)?;
             let is_changed = windowed(&mut called.params, schema);
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
@@ -331,7 +336,7 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             Transformed::yes(Expr::ScalarFunction(called))
         }
         ("nullif", _) => {
-            let read = read_literals(std::mem::take(&mut called.args), schema)?;
+            let read = literals_as_common(std::mem::take(&mut called.args), schema)?;
             let is_read = read.transformed;
             let made = as_floats(read.data, schema);
             Transformed::new_transformed(made.data, made.transformed || is_read)
@@ -376,7 +381,7 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
         (UUID_IN, [value]) => check_read_as(value, "uuid", schema),
         (JSONB_IN, [value]) => check_read_as(value, "jsonb", schema),
         (bytea::BYTEA_IN, [value]) => check_read_as(value, "bytea", schema),
-        _ => Ok(()),
+        (name, args) => check_types(name, args, schema),
     }
 }
 
@@ -694,6 +699,9 @@ pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<E
     if let Some(read) = literal_clock(inner, field.data_type()) {
         return Ok(Transformed::yes(read));
     }
+    if let Some(read) = literal_date(inner, field.data_type()) {
+        return Ok(Transformed::yes(read));
+    }
     check_cast(inner, field.data_type(), schema)?;
     check_literal(inner, field.data_type())?;
     if is_jsonb(inner, schema).unwrap_or(false)
@@ -704,6 +712,15 @@ pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<E
     }
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
+    if let Some(made) = clock_cast(inner, &from, field.data_type()) {
+        return Ok(Transformed::yes(made));
+    }
+    if let DataType::List(of) = field.data_type()
+        && from != *field.data_type()
+        && let Some(made) = cast_to_list((**inner).clone(), &from, of.data_type())
+    {
+        return Ok(Transformed::yes(made));
+    }
     let function = match (from, field.data_type()) {
         (from, to) if *to == NUMERIC && from != NUMERIC => {
             return Ok(Transformed::yes(TO_NUMERIC.call(vec![(**inner).clone()])));
@@ -722,6 +739,7 @@ pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<E
             | DataType::Timestamp(..)
             | DataType::Interval(_)
             | DataType::Duration(_)
+            | DataType::Binary
             | DataType::List(_),
             to,
         ) if to.is_string() => &TEXT,

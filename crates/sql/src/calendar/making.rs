@@ -1,10 +1,11 @@
 //! `make_date`, `make_time`, `make_timestamp`, `make_timestamptz` and `make_interval`.
 
 use super::{intervals, outside, texts};
+use crate::degrees::as_float8;
 use crate::error::SqlError;
 use crate::function::function;
 use crate::intervals::INTERVAL;
-use crate::shown::Length;
+use crate::shown::{self, Length};
 use crate::tables::ZONE;
 use crate::zones::{Zone, micros_of};
 use datafusion::arrow::array::{
@@ -20,6 +21,15 @@ use std::sync::Arc;
 
 /// The names of the arguments of `make_interval`, in their places.
 pub const INTERVAL_PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];
+
+/// `to_timestamp(seconds)`; with two arguments it reads a text.
+pub const TIMESTAMP_OF_SECONDS: &str = "timestamp_of_seconds";
+/// Seconds from 1970 to 2000.
+const EPOCH_2000: f64 = 946_684_800.0;
+const EPOCH_2000_MICROS: i64 = 946_684_800_000_000;
+/// Seconds from 1970 to 4714 BC and to the year 294277, between which timestamps lie.
+const SECONDS_MIN: f64 = -210_866_803_200.0;
+const SECONDS_MAX: f64 = 9_224_318_016_000.0;
 
 /// All of them.
 pub fn functions() -> impl Iterator<Item = ScalarUDF> {
@@ -43,8 +53,37 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
             make_timestamp(args, rows, Some(&zone))
         }),
         function("make_interval", any(0, 7), |_| INTERVAL, make_interval),
+        function(TIMESTAMP_OF_SECONDS, any(1, 1), instant, timestamp_of_seconds),
     ]
     .into_iter()
+}
+
+/// `to_timestamp(seconds)`, to the nearest microsecond since 2000, from which PostgreSQL counts.
+fn timestamp_of_seconds(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let seconds = as_float8(&args[0])?;
+    let mut out = TimestampMicrosecondBuilder::with_capacity(rows).with_timezone_opt(Some(ZONE));
+    for value in seconds.as_primitive::<Float64Type>() {
+        out.append_option(
+            value.map(|value| instant_of_seconds(value).map_err(outside)).transpose()?,
+        );
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+fn instant_of_seconds(value: f64) -> Result<i64, SqlError> {
+    let error = |words: String| SqlError::new("22008", words);
+    match value {
+        _ if value.is_nan() => return Err(error("timestamp cannot be NaN".into())),
+        f64::INFINITY => return Ok(i64::MAX),
+        f64::NEG_INFINITY => return Ok(i64::MIN),
+        _ => {}
+    }
+    let out_of_range = || error(format!("timestamp out of range: \"{}\"", shown::float(value)));
+    if !(SECONDS_MIN..SECONDS_MAX).contains(&value) {
+        return Err(out_of_range());
+    }
+    let micros = ((value - EPOCH_2000) * 1e6).round_ties_even();
+    (micros as i64).checked_add(EPOCH_2000_MICROS).ok_or_else(out_of_range)
 }
 
 fn numbers(args: &[ArrayRef]) -> Result<Vec<Float64Array>> {

@@ -7,6 +7,7 @@ mod days;
 mod fields;
 mod making;
 mod spans;
+mod truncation;
 
 use crate::error::SqlError;
 use crate::function::function;
@@ -29,13 +30,11 @@ use std::sync::Arc;
 
 pub use days::call as move_date;
 pub use fields::EXTRACT;
-pub use making::INTERVAL_PARTS;
+pub use making::{INTERVAL_PARTS, TIMESTAMP_OF_SECONDS};
 pub use spans::call as time_between;
 
 /// `AT TIME ZONE`, which is this function in PostgreSQL, too.
 pub const TIMEZONE: &str = "timezone";
-/// `date_trunc` of an interval.
-pub const TRUNC_INTERVAL: &str = "date_trunc_interval";
 
 /// All of them.
 pub fn functions() -> impl Iterator<Item = ScalarUDF> {
@@ -52,7 +51,7 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
         function("justify_hours", any(1), interval, |args, _| justified(&args[0], age::hours)),
         function("justify_days", any(1), interval, |args, _| justified(&args[0], age::days)),
         function("justify_interval", any(1), interval, |args, _| justified(&args[0], age::both)),
-        function(TRUNC_INTERVAL, any(2), interval, trunc_interval),
+        truncation::date_trunc(),
     ];
     own.into_iter().chain(fields::functions()).chain(making::functions())
 }
@@ -167,6 +166,12 @@ fn intervals(lengths: impl Iterator<Item = Option<Length>>) -> Result<ArrayRef> 
 fn lengths_of(array: &ArrayRef) -> Result<Vec<Option<Length>>> {
     let read = match array.data_type() {
         text if text.is_string() => Some(cast(array, &INTERVAL)?),
+        // A time of day is what has passed since midnight.
+        DataType::Time64(_) => {
+            let micros = cast(array, &DataType::Time64(TimeUnit::Microsecond))?;
+            let micros = cast(&micros, &DataType::Int64)?;
+            Some(cast(&micros, &DataType::Duration(TimeUnit::Microsecond))?)
+        }
         _ => None,
     };
     let lengths = shown::lengths(read.as_ref().unwrap_or(array));
@@ -178,19 +183,6 @@ fn lengths_of(array: &ArrayRef) -> Result<Vec<Option<Length>>> {
 
 fn justified(array: &ArrayRef, work: fn(Length) -> Length) -> Result<ArrayRef> {
     intervals(lengths_of(array)?.into_iter().map(|one| one.map(work)))
-}
-
-fn trunc_interval(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
-    let (units, lengths) = (texts(&args[0])?, lengths_of(&args[1])?);
-    let mut all = Vec::with_capacity(rows);
-    for (unit, length) in units.iter().zip(lengths) {
-        let truncated = match (unit, length) {
-            (Some(unit), Some(length)) => Some(age::truncated(unit, length).map_err(outside)?),
-            _ => None,
-        };
-        all.push(truncated);
-    }
-    intervals(all.into_iter())
 }
 
 /// `age(later, earlier [, zone])`; with one argument it is said from today's midnight on, by who calls.

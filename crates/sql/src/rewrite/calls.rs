@@ -2,9 +2,10 @@
 
 use super::JSONB_IN;
 use super::expressions::{
-    aggregates, arguments, call, cast, instant, is_named, literal, only_column, text_literal,
+    aggregates, arguments, call, cast, is_named, literal, only_column, text_literal,
 };
 use super::types::interval_text;
+use crate::calendar::TIMESTAMP_OF_SECONDS;
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -103,6 +104,10 @@ pub fn renamed(function: &Function) -> Option<Expr> {
         {
             Some(Expr::Value(Value::Number("2".into(), false).into()))
         }
+        [seconds] if is("to_timestamp") => {
+            Some(call(TIMESTAMP_OF_SECONDS, vec![(*seconds).clone()]))
+        }
+        [number] if is("ceiling") => Some(call("ceil", vec![(*number).clone()])),
         [number] if is("sign") => Some(call("signum", vec![(*number).clone()])),
         [array, dimension] if is("array_upper") => {
             Some(call("array_length", vec![(*array).clone(), (*dimension).clone()]))
@@ -146,15 +151,4 @@ fn ordered(name: &str, value: &Expr, time: &Expr, function: &Function) -> Expr {
     }));
     made.over = function.over.clone();
     Expr::Function(made)
-}
-
-/// `to_timestamp(seconds)`, to the nearest microsecond.
-pub fn instant_of_seconds(seconds: Expr) -> Expr {
-    let micros = Expr::BinaryOp {
-        left: Box::new(cast(seconds, SqlType::DoublePrecision)),
-        op: BinaryOperator::Multiply,
-        right: Box::new(Expr::Value(Value::Number("1000000".into(), false).into())),
-    };
-    let micros = cast(call("round", vec![micros]), SqlType::BigInt(None));
-    cast(call("to_timestamp_micros", vec![micros]), instant())
 }

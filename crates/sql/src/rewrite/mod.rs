@@ -2,6 +2,7 @@
 //!
 //! What DataFusion would take for something else is refused.
 
+mod argument_rules;
 mod arithmetic;
 mod calls;
 mod conditions;
@@ -12,6 +13,7 @@ mod join_columns;
 mod moments;
 mod nothing;
 mod numerals;
+mod open_arguments;
 mod operators;
 mod outer_relations;
 mod phrases;
@@ -28,18 +30,20 @@ mod types;
 mod vectors;
 mod windows;
 
+use crate::array_casts::read_text;
 use crate::bits::BIT_NOT;
 use crate::bytea::BYTEA_IN;
 use crate::error::SqlError;
 use crate::gapfill::GAPFILL;
 use crate::generate_series;
 use crate::intervals::INTERVAL;
+use crate::jsonb_functions::check_json;
 use crate::like_patterns::{ILIKE_PATTERN, LIKE_PATTERN};
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
 use crate::tables::Column;
 use crate::uuids::UUID_IN;
-use calls::{array_of_query, instant_of_seconds, renamed, rounded, width_as_interval};
+use calls::{array_of_query, renamed, rounded, width_as_interval};
 use conditions::{read_conditions, read_parts};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
@@ -48,7 +52,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
     VisitMut, Visitor, VisitorMut,
 };
-use expressions::{array_type, instant, is_now, literal, numeral_of, only_argument};
+use expressions::{array_type, instant, is_now, literal, numeral_of};
 use gapfill::{place_arguments, place_bucket};
 use join_columns::merge_columns;
 use moments::{moment, with_seconds};
@@ -57,6 +61,7 @@ use numerals::{
     parts_with_types, rows_of_set_with_types, selected_with_types, series_with_types,
     without_exponent, without_type,
 };
+use open_arguments::read_literals;
 use operators::{bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, operator_of};
 use phrases::phrase;
 use points::points_as_table;
@@ -73,8 +78,8 @@ use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
 use types::{
-    catalog_cast, is_float, is_numeric, is_oids, makes_json, numeric_limits, text_of_length, texts,
-    without_length,
+    catalog_cast, interval_to_field, is_float, is_numeric, is_oids, limited_interval, makes_json,
+    numeric_limits, text_of_length, texts, without_length,
 };
 use vectors::{array_slice, count_from_1, vector_call, vector_part, vectors_as_tables};
 use windows::{write_out_windows, write_out_windows_of_order};
@@ -216,11 +221,6 @@ fn in_other_words(expr: &mut Expr) -> Result<(), SqlError> {
 
 /// What a call is in DataFusion's words, if it is another one.
 fn other_call(function: &Function) -> Result<Option<Expr>, SqlError> {
-    if is_named(&function.name, "to_timestamp")
-        && let Some(one) = only_argument(function)
-    {
-        return Ok(Some(instant_of_seconds(one.clone())));
-    }
     let own = promscale(function)?.or_else(|| set_in_list(function));
     let own = own.or_else(|| vector_call(function));
     Ok(own.or_else(|| renamed(function)))
@@ -491,7 +491,10 @@ impl Rewriter {
             Expr::AnyOp { .. } | Expr::AllOp { .. } => self.any_of(expr),
             Expr::Case { .. } => case_of_jsonb(expr),
             Expr::IsDistinctFrom(..) | Expr::IsNotDistinctFrom(..) => bind_tightly(expr),
-            Expr::Interval(interval) => read_interval(interval),
+            Expr::Interval(interval) => match interval_of_fields(interval) {
+                Some(limited) => *expr = limited,
+                None => read_interval(interval),
+            },
             // The planner would put the sign before the text, of which it is the first part's alone.
             Expr::UnaryOp { op: UnaryOperator::Minus, expr }
                 if matches!(**expr, Expr::Interval(_)) =>
@@ -581,7 +584,7 @@ impl Rewriter {
         {
             self.hint(width, INTERVAL);
         }
-        Ok(())
+        read_literals(function, |expr| self.cast(expr))
     }
 
     fn cast(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
@@ -613,25 +616,28 @@ impl Rewriter {
             **inner = text_literal(whole);
         }
         match data_type {
-            SqlType::JSONB => *expr = call(JSONB_IN, vec![(**inner).clone()]),
-            SqlType::JSON => {
-                *expr = cast(call(JSONB_IN, vec![(**inner).clone()]), SqlType::JSON);
+            SqlType::JSONB | SqlType::JSON => {
+                let is_jsonb = *data_type == SqlType::JSONB;
+                if let Some(text) = literal(inner) {
+                    check_json(&text, is_jsonb)?;
+                }
+                let read = call(JSONB_IN, vec![(**inner).clone()]);
+                *expr = if is_jsonb { read } else { cast(read, SqlType::JSON) };
             }
             SqlType::Array(_) => {
-                if let Some(texts) = literal(inner).and_then(|text| array_of(&text)) {
-                    let elements = texts.into_iter().map(text_or_null);
+                if let Some(text) = literal(inner) {
+                    let elements = read_text(&text)?.into_iter().map(text_or_null);
                     let array = Array { elem: elements.collect(), named: true };
                     **inner = Expr::Array(array);
-                } else if !matches!(**inner, Expr::Array(_)) && !is_placeholder(inner) {
-                    let words = format!("a cast to {data_type} is not known but of literals");
-                    return Err(SqlError::unsupported(words));
                 }
                 if is_oids(data_type) {
                     *data_type = array_type(SqlType::Int(None));
                 }
             }
             SqlType::Interval { .. } => {
-                if let Some(text) = literal(inner) {
+                if let Some(limited) = limited_interval(inner, data_type) {
+                    *expr = limited;
+                } else if let Some(text) = literal(inner) {
                     **inner = text_literal(interval_text(&text));
                 }
             }
@@ -722,6 +728,16 @@ impl Rewriter {
     }
 }
 
+/// `interval '1 year 3 mons' year to month`; none of others, and of a whole number of one field.
+fn interval_of_fields(interval: &Interval) -> Option<Expr> {
+    let (text, first) = (literal(&interval.value)?, interval.leading_field.as_ref()?);
+    if interval.last_field.is_none() && text.trim().parse::<i64>().is_ok() {
+        return None;
+    }
+    let last = interval.last_field.as_ref().unwrap_or(first).to_string();
+    Some(interval_to_field(&interval.value, Some(&last), interval.fractional_seconds_precision))
+}
+
 /// Writes the text of an interval without a unit as DataFusion reads it.
 fn read_interval(interval: &mut Interval) {
     if let (Some(text), None) = (literal(&interval.value), &interval.leading_field) {
@@ -802,10 +818,7 @@ mod tests {
                 "SELECT polname, array(SELECT 1) FROM pg_catalog.pg_policy p WHERE x = any(y)",
                 "SELECT NULL, NULL FROM pg_catalog.pg_policy p WHERE false",
             ),
-            (
-                "SELECT to_timestamp(5)",
-                "SELECT CAST(to_timestamp_micros(CAST(round(CAST(5 AS DOUBLE PRECISION) * 1000000) AS BIGINT)) AS TIMESTAMP WITH TIME ZONE)",
-            ),
+            ("SELECT to_timestamp(5)", "SELECT timestamp_of_seconds(5)"),
             (
                 "SELECT (SELECT d.adbin FROM pg_attrdef d WHERE d.adnum = a.attnum AND a.atthasdef) FROM pg_attribute a",
                 "SELECT CASE WHEN a.atthasdef THEN (SELECT max(d.adbin) FROM pg_catalog.pg_attrdef d WHERE d.adnum = a.attnum) END FROM pg_catalog.pg_attribute a",

@@ -5,20 +5,24 @@ use super::JSONB_IN;
 use super::arithmetic::calculated;
 use super::expressions::{arguments, call, cast, is_named, literal, text_literal};
 use super::hypothetical::hypothetical;
+use super::open_arguments::not_unique;
 use super::operators::DOT_IS_ANY;
 use super::toolkit;
 use crate::array_sets::OVERLAPS;
 use crate::array_slices::DIMENSIONS;
-use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE, TRUNC_INTERVAL};
+use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE};
 use crate::error::SqlError;
 use crate::identifiers::STRIP_NULLS;
 use crate::json_gathered::{ARRAY_OF, OBJECT_OF};
 use crate::regexps::{SIMILAR, similar};
 use crate::templates::TIMESTAMP_BY;
 use crate::toolkit::MODE;
+use crate::unicode_forms::{FORMS, IS_NORMALIZED, NORMALIZE};
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, TimezoneInfo, TrimWhereField, UnaryOperator, Value, ValueWithSpan,
+    Array, BinaryOperator, CaseWhen, DataType as SqlType, Expr, Function, FunctionArg,
+    FunctionArgExpr, FunctionArguments, TimezoneInfo, TrimWhereField, UnaryOperator, Value,
+    ValueWithSpan,
 };
 
 /// A phrase in other words, if it is one.
@@ -28,6 +32,9 @@ use datafusion::sql::sqlparser::ast::{
 pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
     Ok(match expr {
         Expr::Extract { field, expr, .. } => {
+            if literal(expr).is_some() {
+                return Err(not_unique("pg_catalog.extract", 2));
+            }
             let field = field.to_string().trim_matches(['"', '\'']).to_lowercase();
             Some(call(EXTRACT, vec![text_literal(field), (**expr).clone()]))
         }
@@ -38,8 +45,25 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
         Expr::UnaryOp { op: UnaryOperator::PGAbs, expr } => {
             Some(call("abs", vec![(**expr).clone()]))
         }
+        Expr::UnaryOp { op: UnaryOperator::PGSquareRoot, expr } => {
+            Some(call("sqrt", vec![cast((**expr).clone(), SqlType::DoublePrecision)]))
+        }
+        Expr::UnaryOp { op: UnaryOperator::PGCubeRoot, expr } => {
+            Some(call("cbrt", vec![cast((**expr).clone(), SqlType::DoublePrecision)]))
+        }
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call(TIMEZONE, vec![(**time_zone).clone(), (**timestamp).clone()]))
+        }
+        Expr::IsNormalized { expr, form, negated } => {
+            let form = form.as_ref().map_or_else(|| "NFC".to_string(), |form| form.to_string());
+            let says = call(IS_NORMALIZED, vec![(**expr).clone(), text_literal(form)]);
+            Some(match negated {
+                true => Expr::Nested(Box::new(Expr::UnaryOp {
+                    op: UnaryOperator::Not,
+                    expr: Box::new(says),
+                })),
+                false => says,
+            })
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let op = match negated {
@@ -154,6 +178,26 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
             let pair = call("jsonb_build_array", vec![(*key).clone(), (*value).clone()]);
             Some(call(OBJECT_OF, vec![toolkit::like(function, "array_agg", vec![pair])]))
         }
+        [text] if is(NORMALIZE) => {
+            Some(call(NORMALIZE, vec![(*text).clone(), text_literal("NFC".into())]))
+        }
+        [text, Expr::Identifier(form)] if is(NORMALIZE) => {
+            let form = form.value.to_ascii_uppercase();
+            if !FORMS.contains(&form.as_str()) {
+                return Err(SqlError::invalid(format!("syntax error at or near \"{form}\"")));
+            }
+            Some(call(NORMALIZE, vec![(*text).clone(), text_literal(form)]))
+        }
+        all if is("json_extract_path") || is("json_extract_path_text") => {
+            let name = match is("json_extract_path") {
+                true => "jsonb_extract_path",
+                false => "jsonb_extract_path_text",
+            };
+            Some(call(name, all.iter().map(|one| (*one).clone()).collect()))
+        }
+        all if is("json_object") => {
+            Some(call("jsonb_object", all.iter().map(|one| (*one).clone()).collect()))
+        }
         [value] if is("every") => Some(toolkit::like(function, "bool_and", vec![(*value).clone()])),
         [value] if is("quote_nullable") => {
             let quoted = call("quote_literal", vec![(*value).clone()]);
@@ -222,7 +266,20 @@ fn of_arrays(function: &Function, args: &[&Expr]) -> Option<Expr> {
             Some(call("array_compact", vec![(*array).clone()]))
         }
         [array, value] if is("array_remove") => {
-            Some(call("array_remove_all", vec![(*array).clone(), (*value).clone()]))
+            let removed = call("array_remove_all", vec![(*array).clone(), (*value).clone()]);
+            Some(match value {
+                Expr::Identifier(_) | Expr::CompoundIdentifier(_) => Expr::Case {
+                    case_token: AttachedToken::empty(),
+                    end_token: AttachedToken::empty(),
+                    operand: None,
+                    conditions: vec![CaseWhen {
+                        condition: Expr::IsNull(Box::new((*value).clone())),
+                        result: call("array_compact", vec![(*array).clone()]),
+                    }],
+                    else_result: Some(Box::new(removed)),
+                },
+                _ => removed,
+            })
         }
         [array, from, to] if is("array_replace") => {
             let args = vec![(*array).clone(), (*from).clone(), (*to).clone()];
@@ -234,48 +291,16 @@ fn of_arrays(function: &Function, args: &[&Expr]) -> Option<Expr> {
     }
 }
 
-/// `date_trunc` of intervals, of units above a year and in a zone.
+/// `date_trunc` in a zone.
 fn truncated(function: &Function, args: &[&Expr]) -> Option<Expr> {
-    if !is_named(&function.name, "date_trunc") {
-        return None;
-    }
     match args {
-        [unit, length] if is_interval(length) => {
-            Some(call(TRUNC_INTERVAL, vec![(*unit).clone(), (*length).clone()]))
-        }
-        [unit, time] => years_of(unit).map(|years| start_of_years(time, years)),
-        [unit, time, zone] => {
+        [unit, time, zone] if is_named(&function.name, "date_trunc") => {
             let clock = call(TIMEZONE, vec![(*zone).clone(), (*time).clone()]);
             let truncated = call("date_trunc", vec![(*unit).clone(), clock]);
             Some(call(TIMEZONE, vec![(*zone).clone(), truncated]))
         }
         _ => None,
     }
-}
-
-/// The first year and the length in years of the units of `date_trunc` above a year.
-fn years_of(unit: &Expr) -> Option<(u32, u32)> {
-    match literal(unit)?.to_ascii_lowercase().as_str() {
-        "decade" => Some((0, 10)),
-        "century" => Some((1, 100)),
-        "millennium" => Some((1, 1000)),
-        _ => None,
-    }
-}
-
-/// The start of a decade, century or millennium: that of its year less the years since the unit began.
-fn start_of_years(time: &Expr, (first, length): (u32, u32)) -> Expr {
-    let number = |n: u32| Expr::Value(Value::Number(n.to_string(), false).into());
-    let operation = |left: Expr, op: BinaryOperator, right: Expr| {
-        Expr::Nested(Box::new(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) }))
-    };
-    let year = call(EXTRACT, vec![text_literal("year".into()), time.clone()]);
-    let year = cast(year, SqlType::Int(None));
-    let since = operation(year, BinaryOperator::Minus, number(first));
-    let years = operation(since, BinaryOperator::Modulo, number(length));
-    let years = call("make_interval", vec![years]);
-    let start = call("date_trunc", vec![text_literal("year".into()), time.clone()]);
-    operation(start, BinaryOperator::Minus, years)
 }
 
 fn is_null(expr: &Expr) -> bool {
@@ -300,17 +325,6 @@ fn count_of_nulls(args: &[&Expr], counts_null: bool) -> Expr {
         right: Box::new(right),
     });
     sum.map_or_else(|| Expr::Value(Value::Null.into()), |sum| Expr::Nested(Box::new(sum)))
-}
-
-/// Whether an expression says that it is an interval.
-fn is_interval(expr: &Expr) -> bool {
-    match expr {
-        Expr::Interval(_) => true,
-        Expr::Cast { data_type, .. } => matches!(data_type, SqlType::Interval { .. }),
-        Expr::TypedString(typed) => matches!(typed.data_type, SqlType::Interval { .. }),
-        Expr::Nested(inner) => is_interval(inner),
-        _ => false,
-    }
 }
 
 /// The rows of a list that a function makes.

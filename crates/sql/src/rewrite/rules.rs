@@ -1,15 +1,17 @@
 //! Rules of PostgreSQL about where aggregates and window functions may stand, and what numbers of columns mean. They are
 //! checked before anything is rewritten.
 
-use super::expressions::is_aggregate;
+use super::argument_rules::check_arguments;
+use super::expressions::{is_aggregate, literal};
+use super::open_arguments::not_unique;
 use super::types::name_of_last;
 use crate::error::SqlError;
 use crate::names::folded;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, DuplicateTreatment, Expr, Function, FunctionArguments,
     GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, OrderBy, OrderByKind, Query,
-    Select, SelectItem, SetExpr, Statement, Value, ValueWithSpan, Visit, Visitor, With,
-    visit_relations,
+    Select, SelectItem, SetExpr, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
+    With, visit_relations,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -54,6 +56,17 @@ impl Visitor for Checker {
         match check_select(select) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
+        }
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Self::Break> {
+        match table {
+            TableFactor::UNNEST { array_exprs, .. }
+                if array_exprs.iter().any(|one| literal(one).is_some()) =>
+            {
+                ControlFlow::Break(Box::new(not_unique("unnest", array_exprs.len())))
+            }
+            _ => ControlFlow::Continue(()),
         }
     }
 
@@ -345,6 +358,7 @@ fn condition_of(join: &Join) -> Option<&Expr> {
 
 /// Checks the arguments of an aggregate or a window function.
 fn check_call(function: &Function) -> Result<(), SqlError> {
+    check_arguments(function)?;
     let name = name_of_last(&function.name);
     if function.over.is_none()
         && function.within_group.is_empty()

@@ -3,6 +3,7 @@
 use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
 use super::{JSONB_IN, JSONB_PARAMETER, REGTYPE};
 use crate::error::SqlError;
+use crate::interval_limits::{DIGITS_MAX, FIELDS, INTERVAL_LIMITS};
 use crate::names::folded;
 use crate::numeric::NUMERIC;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
@@ -155,6 +156,34 @@ pub fn text_of_length(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {
     })
 }
 
+/// A cast to an interval of some fields or digits; none of a cast to an interval that may have all.
+pub fn limited_interval(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {
+    let SqlType::Interval { fields, precision } = sql_type else { return None };
+    if fields.is_none() && precision.is_none() {
+        return None;
+    }
+    let words = fields.as_ref().map(ToString::to_string);
+    Some(interval_to_field(inner, words.as_deref(), *precision))
+}
+
+/// An interval that ends with the last of some fields.
+pub fn interval_to_field(inner: &Expr, fields: Option<&str>, precision: Option<u64>) -> Expr {
+    let last = fields.and_then(|words| words.rsplit(' ').next()).unwrap_or("SECOND");
+    let field = FIELDS.iter().position(|field| *field == last).unwrap_or(FIELDS.len() - 1);
+    let whole = SqlType::Interval { fields: None, precision: None };
+    let inner = match literal(inner) {
+        // A number is one of the last field.
+        Some(text) if text.trim().parse::<f64>().is_ok() => {
+            cast(text_literal(format!("{} {}", text.trim(), last.to_ascii_lowercase())), whole)
+        }
+        Some(text) => cast(text_literal(interval_text(&text)), whole),
+        None => cast(inner.clone(), whole),
+    };
+    let number = |one: u64| Expr::Value(Value::Number(one.to_string(), false).into());
+    let digits = precision.unwrap_or(DIGITS_MAX).min(DIGITS_MAX);
+    call(INTERVAL_LIMITS, vec![inner, number(field as u64), number(digits)])
+}
+
 /// Whether it is `oid[]`.
 pub fn is_oids(sql_type: &SqlType) -> bool {
     match sql_type {
@@ -204,6 +233,9 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
 /// An interval as arrow reads it: `1 day 02:03:04.5` is `1 day 2 hours 3 minutes 4.5 seconds`. A number
 /// that no unit follows is one of seconds.
 pub fn interval_text(text: &str) -> String {
+    if text.trim() == "PT" {
+        return "0 seconds".to_string();
+    }
     let mut all: Vec<String> = Vec::new();
     let is_number = |word: &str| {
         word.ends_with(|last: char| last.is_ascii_digit() || last == '.')
@@ -253,32 +285,39 @@ pub fn array_of(text: &str) -> Option<Vec<Option<String>>> {
         all.push(match std::mem::take(was_quoted) {
             true => Some(plain),
             false if plain.trim().eq_ignore_ascii_case("null") => None,
+            // Only quotes make an element of nothing.
+            false if plain.trim().is_empty() => return None,
             false => Some(plain.trim().to_string()),
         });
+        Some(())
     };
     let mut characters = inner.chars();
     while let Some(character) = characters.next() {
         match character {
             '\\' => one.push(characters.next()?),
             '"' => {
-                // What stands before quotes.
-                if !was_quoted && one.trim().is_empty() {
+                // Quotes are all of an element, or none of it.
+                if !is_open && (was_quoted || !one.trim().is_empty()) {
+                    return None;
+                }
+                if !is_open {
                     one.clear();
                 }
                 is_open = !is_open;
                 was_quoted = true;
             }
-            ',' if !is_open => push(&mut one, &mut was_quoted),
+            ',' if !is_open => push(&mut one, &mut was_quoted)?,
             // Arrays of arrays are not known.
             '{' | '}' if !is_open => return None,
             // What stands behind quotes.
             space if was_quoted && !is_open && space.is_whitespace() => {}
+            _ if was_quoted && !is_open => return None,
             plain => one.push(plain),
         }
     }
     if is_open {
         return None;
     }
-    push(&mut one, &mut was_quoted);
+    push(&mut one, &mut was_quoted)?;
     Some(all)
 }

@@ -93,13 +93,14 @@ pub fn values(described: &Described, portal: &Portal<Prepared>) -> PgWireResult<
         let declared = declared.filter(|one| *one != Type::UNKNOWN);
         let bytes = portal.parameters.get(at).and_then(Option::as_deref);
         check_type(at, declared.as_ref(), wanted.as_ref())?;
-        match bytes {
-            None => null(declared.as_ref(), wanted.as_ref()).map_err(wrong(at)),
+        let value = match bytes {
+            None => return null(declared.as_ref(), wanted.as_ref()).map_err(wrong(at)),
             Some(bytes) if is_binary(&portal.parameter_format, at) => {
                 binary(at, bytes, declared.as_ref(), wanted.as_ref())
             }
             Some(bytes) => plain(at, bytes, declared.as_ref(), wanted.as_ref()),
-        }
+        };
+        checked(declared.as_ref(), value?)
     };
     described.parameters.iter().enumerate().map(value).collect()
 }
@@ -150,6 +151,23 @@ fn not_of_type(at: usize) -> impl Fn(DataFusionError) -> PgWireError {
         let code = if known.code == "XX000" { "22P02" } else { known.code };
         error(code, format!("parameter ${}: {}", at + 1, known.message))
     }
+}
+
+/// The error of a text that is no time or date.
+fn wrong_time(at: usize, text: &str, name: &str) -> PgWireError {
+    let failure = sql::wrong_time(text, name);
+    error(failure.code, format!("parameter ${}: {}", at + 1, failure.message))
+}
+
+/// A value that was declared as JSON and is such.
+fn checked(declared: Option<&Type>, value: ScalarValue) -> PgWireResult<ScalarValue> {
+    let is_jsonb = declared == Some(&Type::JSONB);
+    if let Some(Some(text)) = value.try_as_str()
+        && (is_jsonb || declared == Some(&Type::JSON))
+    {
+        sql::check_json(text, is_jsonb).map_err(super::answers::of_sql)?;
+    }
+    Ok(value)
 }
 
 /// A value in text.
@@ -205,15 +223,21 @@ fn plain(
         }
         Some(DataType::Timestamp(_, zone)) => {
             let read = if zone.is_some() { sql::instant_of } else { sql::clock_of };
-            let micros = read(&text).ok_or_else(|| {
-                let words = format!(
-                    "parameter ${}: invalid input syntax for a timestamp: {text:?}",
-                    at + 1
-                );
-                error("22007", words)
-            })?;
+            let name = match zone {
+                Some(_) => "timestamp with time zone",
+                None => "timestamp",
+            };
+            let micros = read(&text).ok_or_else(|| wrong_time(at, &text, name))?;
             Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone))
         }
+        Some(DataType::Date32) => match sql::date_of_text(&text) {
+            Some(days) => Ok(ScalarValue::Date32(Some(days))),
+            None if text.trim().starts_with("0000-") => Err(wrong_time(at, &text, "date")),
+            None => {
+                let read = value.cast_to(&DataType::Date32);
+                read.map_err(|_| wrong_time(at, &text, "date"))
+            }
+        },
         Some(DataType::Time64(_)) => time(at, &text),
         Some(DataType::Binary) => {
             let read = sql::bytea::read(&text).map_err(super::answers::of_sql)?;
@@ -230,9 +254,11 @@ fn limited(
     declared: Option<&Type>,
     target: Option<&DataType>,
 ) -> Option<PgWireResult<ScalarValue>> {
-    let is_float = matches!(target, Some(DataType::Float32 | DataType::Float64));
-    if is_float && sql::is_float_out_of_range(text) {
-        let words = format!("\"{}\" is out of range for type double precision", text.trim());
+    if let Some(to @ (DataType::Float32 | DataType::Float64)) = target
+        && sql::is_float_out_of_range(text, to)
+    {
+        let name = if *to == DataType::Float32 { "real" } else { "double precision" };
+        let words = format!("\"{}\" is out of range for type {name}", text.trim());
         return Some(Err(error("22003", words)));
     }
     if declared != Some(&Type::UUID) {
