@@ -37,7 +37,8 @@ TEMPLATES = {
     "j": "({j}->{small}) || json_build_object('k', {i4}, 'd', {d}) || json_build_array({t}, {f8}, {b}) || array_to_json({ai}) || ({jb}::json) || "
          "to_json({iv}) || json_build_array({nu}, {tz}) || to_json({by})",
     "jb": "to_jsonb({nu}) || ({jb} - {small}) || jsonb_build_object('k', {iv}, 't', {tm}) || jsonb_build_array({i4}, {t}, {b}, {nu}) || to_jsonb({f8})",
-    "at": "({ai}::text[]) || ({t}::text[])",
+    "ai": "array_remove({ai}, {i4})",
+    "at": "array_remove({at}, {t}) || ({ai}::text[]) || ({t}::text[])",
 }
 READ_TEMPLATES = {} if IS_ALL else {kind: set(re.split(r" \|\| (?!\{t\}\))", lines)) for kind, lines in TEMPLATES.items()}
 
