@@ -8,7 +8,7 @@
 
 use crate::common_types::{Category, known_type};
 use crate::error::SqlError;
-use crate::jsonb_functions::JSONB;
+use crate::jsonb_functions::{JSON, JSONB};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::Expr;
 
@@ -274,7 +274,8 @@ pub fn wanted_type(name: &str, args: &[Argument], at: usize) -> Wanted {
 fn takes(letter: char, (known, name): &(Category, String)) -> bool {
     let Some(wanted) = category(letter) else { return true };
     match (wanted, known) {
-        (Category::Special, Category::Special) => name == JSONB,
+        // `json_typeof` and its like are those of `jsonb` here.
+        (Category::Special, Category::Special) => name == JSONB || name == JSON,
         (Category::Special, Category::Text) | (Category::Interval, Category::Time) => true,
         (wanted, known) => wanted == *known,
     }

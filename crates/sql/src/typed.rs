@@ -36,7 +36,7 @@ use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::signatures::{check_types, check_window_call};
-use crate::special_types::{restore_type, restore_union, type_name_literal};
+use crate::special_types::{BPCHAR, restore_type, restore_union, type_name_literal};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
 use crate::{
@@ -48,6 +48,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::functions::string::rtrim;
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunctionParams,
@@ -550,6 +551,24 @@ fn parameter_as_uuid(side: Expr) -> Expr {
     }
 }
 
+/// Takes the spaces off the ends of `char(n)`, which comparisons pass over; a literal beside one is one, too.
+fn without_spaces(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let is_padded = |side: &Expr| {
+        let field = side.to_field(schema).map(|(_, field)| field);
+        field.is_ok_and(|field| field.metadata().get(TYPE_KEY).is_some_and(|one| one == BPCHAR))
+    };
+    if !sides.iter().any(is_padded) {
+        return Transformed::no(sides);
+    }
+    let is_open = |side: &Expr| matches!(side, Expr::Literal(value, None) if value.try_as_str().flatten().is_some());
+    let are_padded = sides.iter().all(|side| is_padded(side) || is_open(side));
+    let made = sides.into_iter().map(|side| match is_padded(&side) || are_padded {
+        true => rtrim().call(vec![side, lit(" ")]),
+        false => side,
+    });
+    Transformed::yes(made.collect())
+}
+
 /// What is compared with each other: intervals by what they are worth, texts with times as times, with
 /// bytes as bytes, with `jsonb` as `jsonb`.
 fn compared(
@@ -561,6 +580,10 @@ fn compared(
         let keys = sides.into_iter().map(|side| ARRAY_ORDER.call(vec![side]));
         return Ok(Transformed::yes(keys.collect()));
     }
+    let sides = match without_spaces(sides, schema) {
+        changed if changed.transformed => return Ok(changed),
+        unchanged => unchanged.data,
+    };
     let is_known = |side: &&Expr| !matches!(side, Expr::Placeholder(_));
     if sides.iter().filter(is_known).any(|side| is_jsonb(side, schema).unwrap_or(false)) {
         let keyed = |side: Expr| match is_ordering {

@@ -7,13 +7,14 @@ use super::refused;
 use crate::correlated::{check, check_rows_of_none, contains_limit, has_rows, is_one_row};
 use crate::first_rows;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
+use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable as _, LogicalPlan,
 };
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
+use std::collections::HashSet;
 
 /// The place of a subquery in its statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +98,7 @@ pub fn has_own_plan(plan: &LogicalPlan, used: Use) -> Result<bool> {
     if outer_columns(plan)?.is_empty() {
         return Ok(true);
     }
-    if used == Use::Other || is_hard(plan)? {
+    if used == Use::Other || has_names_twice(plan)? || is_hard(plan)? {
         return Ok(false);
     }
     Ok(match used {
@@ -122,7 +123,11 @@ pub fn has_own_plan_as_lateral(plan: &LogicalPlan) -> Result<bool> {
     if outer_columns(plan)?.is_empty() {
         return Ok(true);
     }
-    if is_hard(plan)? || has_filter_above_total(plan) || has_groups_of_keys(plan) {
+    if has_names_twice(plan)?
+        || is_hard(plan)?
+        || has_filter_above_total(plan)
+        || has_groups_of_keys(plan)
+    {
         return Ok(false);
     }
     Ok(is_pulled_up(plan, false))
@@ -189,6 +194,22 @@ fn is_pulled_up_value(plan: &LogicalPlan) -> Result<bool> {
         _ => false,
     };
     Ok(is_one && !compares_by_keys(plan)? && is_pulled_up(&without_limits(plan), false))
+}
+
+/// Whether conditions with columns of outside, and the rows shown, have columns of one name from two relations:
+/// DataFusion gives all of them the same relation.
+fn has_names_twice(plan: &LogicalPlan) -> Result<bool> {
+    let mut columns: HashSet<Column> = plan.schema().columns().into_iter().collect();
+    plan.apply(|node| {
+        if let LogicalPlan::Filter(filter) = node {
+            let all = split_conjunction(&filter.predicate);
+            let outer = all.into_iter().filter(|one| one.contains_outer());
+            columns.extend(outer.flat_map(Expr::column_refs).cloned());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let names: HashSet<&str> = columns.iter().map(Column::name).collect();
+    Ok(names.len() < columns.len())
 }
 
 /// Whether a column of outside is compared by a key that a function makes: DataFusion takes columns alone out of an

@@ -78,8 +78,8 @@ use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
 use types::{
-    catalog_cast, interval_to_field, is_float, is_numeric, is_oids, limited_interval, makes_json,
-    numeric_limits, text_of_length, texts, without_length,
+    catalog_cast, check_length, interval_to_field, is_float, is_numeric, is_oids, limited_interval,
+    makes_json, numeric_limits, text_of_length, texts, without_length,
 };
 use vectors::{array_slice, count_from_1, vector_call, vector_part, vectors_as_tables};
 use windows::{write_out_windows, write_out_windows_of_order};
@@ -652,6 +652,7 @@ impl Rewriter {
             }
             SqlType::Regclass => *expr = call("to_regclass", vec![(**inner).clone()]),
             _ => {
+                check_length(data_type)?;
                 if let Some(cut) = text_of_length(inner, data_type) {
                     *expr = cut;
                 }

@@ -135,6 +135,24 @@ pub fn without_length(sql_type: &mut SqlType) {
     }
 }
 
+/// Checks the length of a type of texts.
+///
+/// # Errors
+/// 22023 when it is 0.
+pub fn check_length(sql_type: &SqlType) -> Result<(), SqlError> {
+    let (length, name) = match sql_type {
+        SqlType::Varchar(length) | SqlType::CharacterVarying(length) => (length, "varchar"),
+        SqlType::Char(length) | SqlType::Character(length) => (length, "char"),
+        _ => return Ok(()),
+    };
+    match length {
+        Some(CharacterLength::IntegerLength { length: 0, .. }) => {
+            Err(SqlError::wrong_value(format!("length for type {name} must be at least 1")))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A cast to `varchar(n)` or `char(n)`: the first n characters. A `char(n)` loses the spaces at its end, which
 /// PostgreSQL passes over in comparisons and casts (manual 8.3).
 pub fn text_of_length(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {

@@ -52,4 +52,12 @@ pub const ALL: &[(&str, &str)] = &[
      "1; 1; 1; 1; 1; 1"),
     ("select id, w from fa o where exists (select 'a'::text, 9 intersect select o.z::text, 0)",
      ""),
+    ("select o.id from fa o where o.z not in (select null::int from fb b full join fa a using (w) where a.z >= least(b.z, o.z) and b.id = o.id)",
+     "; ; 2; 5"),
+    ("select o.id from fa o where exists (select b.z from fb b join fa a using (w) where a.z > b.z and a.z > o.z and b.id = o.id)",
+     "1"),
+    ("select id from fa where 'a'::char(3) = 'a  '::char(5) and 'a'::char(3) <> 'a '::text or 'b '::char(2) = 'b'",
+     "; ; 1; 2; 4; 5"),
+    ("select 'x'::varchar(0)",
+     "22023"),
 ];
