@@ -31,6 +31,7 @@ mod coalesce;
 mod clock_casts;
 mod common_functions;
 mod common_types;
+mod comparisons;
 mod context;
 mod correlated;
 mod characters;

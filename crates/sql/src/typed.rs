@@ -4,18 +4,17 @@
 //! is the largest number.
 
 use crate::array_casts::cast_to_list;
-use crate::array_order::{ARRAY_ORDER, are_arrays, is_array};
+use crate::array_order::{ARRAY_ORDER, is_array};
 use crate::bounded::{bounded, planned_growth};
 use crate::calendar::move_date;
 use crate::checked_casts::{
-    check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_boolean,
-    literals_as_numeric,
+    check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_numeric,
 };
 use crate::checked_floats;
 use crate::clock_casts::clock_cast;
 use crate::common_types::{check_common, check_window};
+use crate::comparisons::{check_compared, compared};
 use crate::empty_subqueries::nullable;
-use crate::error::SqlError;
 use crate::floats::{
     OF_FLOAT8, ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined,
     matched_sides, one_type, united, wide_reals,
@@ -23,20 +22,17 @@ use crate::floats::{
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
 use crate::intervals::{INTERVAL, WORTH, is_interval};
-use crate::jsonb_functions::{TYPE_KEY, call};
 use crate::jsonb_order::JSONB_ORDER;
 use crate::literal_types::literals_as_common;
-use crate::null_arrays::{LIST_KEY, is_numeric_list};
 use crate::numeric::{
     KEY, NEGATED, NUMERIC, TO_FLOAT, TO_NUMERIC, TO_WHOLE, among_by_key, distinct_by_key,
-    grouped_by_key, joined_by_key, keyed, null_if_equal, numeric_call,
+    grouped_by_key, joined_by_key, null_if_equal, numeric_call,
 };
-use crate::operator_types::check_comparison;
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
-use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
+use crate::rewrite::JSONB_IN;
 use crate::signatures::{check_types, check_window_call};
-use crate::special_types::{BPCHAR, restore_type, restore_union, type_name_literal};
+use crate::special_types::{restore_type, restore_union, type_name_literal};
 use crate::tables::ZONE;
 use crate::uuids::UUID_IN;
 use crate::{
@@ -47,8 +43,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, 
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::functions::string::rtrim;
+use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunctionParams,
@@ -485,31 +480,6 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// That a parameter, of which a client said that it is a number, is not compared with a time, and none of bytes with a
-/// `jsonb`.
-fn check_compared(sides: &[Expr], op: Operator, schema: &DFSchema) -> Result<()> {
-    check_comparison(sides, &op.to_string(), schema)?;
-    let is_number = |ty: &DataType| ty.is_numeric() || *ty == DataType::Boolean;
-    let is_time =
-        |ty: &DataType| matches!(ty, DataType::Timestamp(..) | DataType::Date32) || is_interval(ty);
-    let parameters = sides.iter().filter_map(|side| match side {
-        Expr::Placeholder(one) => one.field.as_ref().map(|field| field.data_type()),
-        _ => None,
-    });
-    for own in parameters.filter(|one| is_number(one) || **one == DataType::Binary) {
-        let clashes = |side: &&Expr| match own {
-            DataType::Binary => is_jsonb(side, schema).unwrap_or(false),
-            _ => side.get_type(schema).is_ok_and(|ty| is_time(&ty)),
-        };
-        let others = sides.iter().filter(|side| !matches!(side, Expr::Placeholder(_)));
-        if let Some(other) = others.into_iter().find(clashes) {
-            let words = format!("operator does not exist: {other} {op} a parameter of type {own}");
-            return Err(DataFusionError::External(Box::new(SqlError::new("42883", words))));
-        }
-    }
-    Ok(())
-}
-
 /// Gives a parameter that is a list the type of a value that may be in it; says whether it did.
 fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
     let [Expr::Placeholder(list), value] = args else { return false };
@@ -520,125 +490,6 @@ fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
     let of = Field::new_list_field(of, true);
     list.field = Some(Arc::new(Field::new("list", DataType::List(Arc::new(of)), true)));
     true
-}
-
-/// A text between quotes or a parameter that is compared with a `jsonb` is one, too: keys of objects stand
-/// in one order there.
-fn as_jsonb(side: Expr) -> Expr {
-    let is_open = match &side {
-        Expr::Placeholder(_) => true,
-        Expr::Literal(value, _) => value.data_type().is_string(),
-        _ => false,
-    };
-    if is_open { call(JSONB_IN, vec![side]) } else { side }
-}
-
-/// Whether an expression is a column of `uuid`.
-fn is_uuid(side: &Expr, schema: &DFSchema) -> bool {
-    let Ok((_, field)) = side.to_field(schema) else { return false };
-    matches!(side, Expr::Column(_))
-        && field.metadata().get(TYPE_KEY).is_some_and(|name| name == "uuid")
-}
-
-/// A parameter that is compared with a `uuid` is one.
-fn parameter_as_uuid(side: Expr) -> Expr {
-    match side {
-        Expr::Placeholder(Placeholder { id, .. }) => {
-            let field = Some(Arc::new(Field::new("uuid", UUID_PARAMETER, true)));
-            Expr::Placeholder(Placeholder { id, field })
-        }
-        other => other,
-    }
-}
-
-/// Takes the spaces off the ends of `char(n)`, which comparisons pass over; a literal beside one is one, too.
-fn without_spaces(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
-    let is_padded = |side: &Expr| {
-        let field = side.to_field(schema).map(|(_, field)| field);
-        field.is_ok_and(|field| field.metadata().get(TYPE_KEY).is_some_and(|one| one == BPCHAR))
-    };
-    if !sides.iter().any(is_padded) {
-        return Transformed::no(sides);
-    }
-    let is_open = |side: &Expr| matches!(side, Expr::Literal(value, None) if value.try_as_str().flatten().is_some());
-    let are_padded = sides.iter().all(|side| is_padded(side) || is_open(side));
-    let made = sides.into_iter().map(|side| match is_padded(&side) || are_padded {
-        true => rtrim().call(vec![side, lit(" ")]),
-        false => side,
-    });
-    Transformed::yes(made.collect())
-}
-
-/// What is compared with each other: intervals by what they are worth, texts with times as times, with
-/// bytes as bytes, with `jsonb` as `jsonb`.
-fn compared(
-    sides: Vec<Expr>,
-    is_ordering: bool,
-    schema: &DFSchema,
-) -> Result<Transformed<Vec<Expr>>> {
-    if is_ordering && are_arrays(&sides, schema) {
-        let keys = sides.into_iter().map(|side| ARRAY_ORDER.call(vec![side]));
-        return Ok(Transformed::yes(keys.collect()));
-    }
-    let sides = match without_spaces(sides, schema) {
-        changed if changed.transformed => return Ok(changed),
-        unchanged => unchanged.data,
-    };
-    let is_known = |side: &&Expr| !matches!(side, Expr::Placeholder(_));
-    if sides.iter().filter(is_known).any(|side| is_jsonb(side, schema).unwrap_or(false)) {
-        let keyed = |side: Expr| match is_ordering {
-            true => JSONB_ORDER.call(vec![as_jsonb(side)]),
-            false => as_jsonb(side),
-        };
-        return Ok(Transformed::yes(sides.into_iter().map(keyed).collect()));
-    }
-    if sides.iter().filter(is_known).any(|side| is_uuid(side, schema)) {
-        return Ok(Transformed::yes(sides.into_iter().map(parameter_as_uuid).collect()));
-    }
-    let types: Vec<Option<DataType>> =
-        sides.iter().map(|side| side.get_type(schema).ok()).collect();
-    let of = |wanted: fn(&DataType) -> bool| types.iter().flatten().find(|one| wanted(one));
-    if of(is_numeric_list).is_some() {
-        let key = |(side, ty): (Expr, &Option<DataType>)| match ty {
-            Some(ty) if is_numeric_list(ty) => LIST_KEY.call(vec![side]),
-            _ => side,
-        };
-        return Ok(Transformed::yes(sides.into_iter().zip(&types).map(key).collect()));
-    }
-    if of(is_interval).is_some() {
-        let worths = sides.into_iter().map(|side| WORTH.call(vec![as_interval(side)]));
-        return Ok(Transformed::yes(worths.collect()));
-    }
-    if of(|one| matches!(one, DataType::Binary)).is_some() {
-        let read = |(side, ty): (Expr, &Option<DataType>)| match ty {
-            Some(ty) if ty.is_string() => bytea::READ.call(vec![side]),
-            _ => side,
-        };
-        return Ok(Transformed::yes(sides.into_iter().zip(&types).map(read).collect()));
-    }
-    if let Some(time) = of(|one| matches!(one, DataType::Timestamp(..))) {
-        let mut is_changed = false;
-        let read = |side: Expr| match literal_time(&side, time) {
-            Some(read) => {
-                is_changed = true;
-                read
-            }
-            None => side,
-        };
-        let sides: Vec<Expr> = sides.into_iter().map(read).collect();
-        return Ok(Transformed::new_transformed(sides, is_changed));
-    }
-    let truths = literals_as_boolean(sides, schema)?;
-    if truths.transformed {
-        return Ok(truths);
-    }
-    let sides = literals_as_numeric(truths.data, schema)?.data;
-    let is_decimal = sides.iter().any(|side| is_numeric(side, schema));
-    let floats = as_floats(sides, schema);
-    if floats.transformed || !is_decimal {
-        return Ok(floats);
-    }
-    Ok(Transformed::yes(floats.data.into_iter().map(|side| keyed(side, schema)).collect()))
 }
 
 fn interval() -> Arc<Field> {

@@ -512,11 +512,7 @@ impl Rewriter {
                 }
             }
             Expr::Subquery(query) => {
-                let answer = match &*query.body {
-                    SetExpr::Select(select) => answer_of_nothing(select),
-                    _ => None,
-                };
-                if let Some(answer) = answer.or_else(|| one_row(query)) {
+                if let Some(answer) = answer_of_query(query) {
                     *expr = answer;
                 }
             }
@@ -616,14 +612,7 @@ impl Rewriter {
             **inner = text_literal(whole);
         }
         match data_type {
-            SqlType::JSONB | SqlType::JSON => {
-                let is_jsonb = *data_type == SqlType::JSONB;
-                if let Some(text) = literal(inner) {
-                    check_json(&text, is_jsonb)?;
-                }
-                let read = call(JSONB_IN, vec![(**inner).clone()]);
-                *expr = if is_jsonb { read } else { cast(read, SqlType::JSON) };
-            }
+            SqlType::JSONB | SqlType::JSON => *expr = json_cast(inner, data_type)?,
             SqlType::Array(_) => {
                 if let Some(text) = literal(inner) {
                     let elements = read_text(&text)?.into_iter().map(text_or_null);
@@ -744,6 +733,25 @@ fn read_interval(interval: &mut Interval) {
     if let (Some(text), None) = (literal(&interval.value), &interval.leading_field) {
         *interval.value = text_literal(interval_text(&text));
     }
+}
+
+/// A cast to `json` or `jsonb`.
+fn json_cast(inner: &Expr, data_type: &SqlType) -> Result<Expr, SqlError> {
+    let is_jsonb = *data_type == SqlType::JSONB;
+    if let Some(text) = literal(inner) {
+        check_json(&text, is_jsonb)?;
+    }
+    let read = call(JSONB_IN, vec![inner.clone()]);
+    Ok(if is_jsonb { read } else { cast(read, SqlType::JSON) })
+}
+
+/// The value of a query without rows to read, or of one row.
+fn answer_of_query(query: &mut Query) -> Option<Expr> {
+    let answer = match &*query.body {
+        SetExpr::Select(select) => answer_of_nothing(select),
+        _ => None,
+    };
+    answer.or_else(|| one_row(query))
 }
 
 #[cfg(test)]

@@ -42,28 +42,8 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
         Expr::Position { expr, r#in } => {
             Some(call("strpos", vec![(**r#in).clone(), (**expr).clone()]))
         }
-        Expr::UnaryOp { op: UnaryOperator::PGAbs, expr } => {
-            Some(call("abs", vec![(**expr).clone()]))
-        }
-        Expr::UnaryOp { op: UnaryOperator::PGSquareRoot, expr } => {
-            Some(call("sqrt", vec![cast((**expr).clone(), SqlType::DoublePrecision)]))
-        }
-        Expr::UnaryOp { op: UnaryOperator::PGCubeRoot, expr } => {
-            Some(call("cbrt", vec![cast((**expr).clone(), SqlType::DoublePrecision)]))
-        }
         Expr::AtTimeZone { timestamp, time_zone } => {
             Some(call(TIMEZONE, vec![(**time_zone).clone(), (**timestamp).clone()]))
-        }
-        Expr::IsNormalized { expr, form, negated } => {
-            let form = form.as_ref().map_or_else(|| "NFC".to_string(), |form| form.to_string());
-            let says = call(IS_NORMALIZED, vec![(**expr).clone(), text_literal(form)]);
-            Some(match negated {
-                true => Expr::Nested(Box::new(Expr::UnaryOp {
-                    op: UnaryOperator::Not,
-                    expr: Box::new(says),
-                })),
-                false => says,
-            })
         }
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let op = match negated {
@@ -76,13 +56,6 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
                 op,
                 right: Box::new(pattern),
             })))
-        }
-        // Of arrays, and of texts.
-        Expr::BinaryOp { left, op: BinaryOperator::PGOverlap, right } => {
-            Some(call(OVERLAPS, vec![(**left).clone(), (**right).clone()]))
-        }
-        Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
-            Some(call("starts_with", vec![(**left).clone(), (**right).clone()]))
         }
         // The first part in parentheses, or all that matches.
         Expr::Substring { expr, substring_from: Some(pattern), substring_for: None, .. }
@@ -115,8 +88,42 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
         }
         Expr::Identifier(ident) if ident.quote_style.is_none() => word(&ident.value),
         Expr::Function(function) => called(function)?,
-        _ => None,
+        other => operator_phrase(other),
     })
+}
+
+/// An operator as the function that does its work.
+fn operator_phrase(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::UnaryOp { op: UnaryOperator::PGAbs, expr } => {
+            Some(call("abs", vec![(**expr).clone()]))
+        }
+        Expr::UnaryOp { op: UnaryOperator::PGSquareRoot, expr } => {
+            Some(call("sqrt", vec![cast((**expr).clone(), SqlType::DoublePrecision)]))
+        }
+        Expr::UnaryOp { op: UnaryOperator::PGCubeRoot, expr } => {
+            Some(call("cbrt", vec![cast((**expr).clone(), SqlType::DoublePrecision)]))
+        }
+        // Of arrays, and of texts.
+        Expr::BinaryOp { left, op: BinaryOperator::PGOverlap, right } => {
+            Some(call(OVERLAPS, vec![(**left).clone(), (**right).clone()]))
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::PGStartsWith, right } => {
+            Some(call("starts_with", vec![(**left).clone(), (**right).clone()]))
+        }
+        Expr::IsNormalized { expr, form, negated } => {
+            let form = form.as_ref().map_or_else(|| "NFC".to_string(), |form| form.to_string());
+            let says = call(IS_NORMALIZED, vec![(**expr).clone(), text_literal(form)]);
+            Some(match negated {
+                true => Expr::Nested(Box::new(Expr::UnaryOp {
+                    op: UnaryOperator::Not,
+                    expr: Box::new(says),
+                })),
+                false => says,
+            })
+        }
+        _ => None,
+    }
 }
 
 /// Words that are calls of functions without parentheses.
@@ -165,19 +172,12 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
     let Some(args) = arguments(function) else { return Ok(None) };
     let known = calculated(function, &args)
         .or_else(|| of_arrays(function, &args))
-        .or_else(|| truncated(function, &args));
+        .or_else(|| truncated(function, &args))
+        .or_else(|| json_call(function, &args));
     if let Some(known) = known {
         return Ok(Some(known));
     }
     Ok(match args.as_slice() {
-        [value] if is("json_agg") || is("jsonb_agg") => {
-            let json = call("to_jsonb", vec![(*value).clone()]);
-            Some(call(ARRAY_OF, vec![toolkit::like(function, "array_agg", vec![json])]))
-        }
-        [key, value] if is("json_object_agg") || is("jsonb_object_agg") => {
-            let pair = call("jsonb_build_array", vec![(*key).clone(), (*value).clone()]);
-            Some(call(OBJECT_OF, vec![toolkit::like(function, "array_agg", vec![pair])]))
-        }
         [text] if is(NORMALIZE) => {
             Some(call(NORMALIZE, vec![(*text).clone(), text_literal("NFC".into())]))
         }
@@ -188,39 +188,12 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
             }
             Some(call(NORMALIZE, vec![(*text).clone(), text_literal(form)]))
         }
-        all if is("json_extract_path") || is("json_extract_path_text") => {
-            let name = match is("json_extract_path") {
-                true => "jsonb_extract_path",
-                false => "jsonb_extract_path_text",
-            };
-            Some(call(name, all.iter().map(|one| (*one).clone()).collect()))
-        }
-        all if is("json_object") => {
-            Some(call("jsonb_object", all.iter().map(|one| (*one).clone()).collect()))
-        }
         [value] if is("every") => Some(toolkit::like(function, "bool_and", vec![(*value).clone()])),
         [value] if is("quote_nullable") => {
             let quoted = call("quote_literal", vec![(*value).clone()]);
             Some(call("coalesce", vec![quoted, text_literal("NULL".into())]))
         }
-        [value] if is("json_strip_nulls") || is("jsonb_strip_nulls") => {
-            let value = call(JSONB_IN, vec![(*value).clone()]);
-            Some(call(JSONB_IN, vec![call(STRIP_NULLS, vec![value])]))
-        }
-        [Expr::Function(row)] if is("row_to_json") && is_named(&row.name, "row") => {
-            arguments(row).map(|fields| object_of_fields(&fields))
-        }
-        [Expr::Tuple(fields)] if is("row_to_json") => {
-            Some(object_of_fields(&fields.iter().collect::<Vec<_>>()))
-        }
-        [value] if is("row_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
         [value] if is("date") => Some(cast((*value).clone(), SqlType::Date)),
-        [value] if is("to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
-        [value] if is("array_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
-        [value] if is("json_array_length") => {
-            Some(call("jsonb_array_length", vec![(*value).clone()]))
-        }
-        [value] if is("json_typeof") => Some(call("jsonb_typeof", vec![(*value).clone()])),
         [value] if is("age") => {
             let today = call("current_date", Vec::new());
             Some(call("age", vec![today, (*value).clone()]))
@@ -235,6 +208,49 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [] | [_] if is("localtimestamp") => Some(clock_now()),
         _ => None,
     })
+}
+
+/// Functions of `json` as those of `jsonb`.
+fn json_call(function: &Function, args: &[&Expr]) -> Option<Expr> {
+    let is = |name: &str| is_named(&function.name, name);
+    match args {
+        [value] if is("json_agg") || is("jsonb_agg") => {
+            let json = call("to_jsonb", vec![(*value).clone()]);
+            Some(call(ARRAY_OF, vec![toolkit::like(function, "array_agg", vec![json])]))
+        }
+        [key, value] if is("json_object_agg") || is("jsonb_object_agg") => {
+            let pair = call("jsonb_build_array", vec![(*key).clone(), (*value).clone()]);
+            Some(call(OBJECT_OF, vec![toolkit::like(function, "array_agg", vec![pair])]))
+        }
+        all if is("json_extract_path") || is("json_extract_path_text") => {
+            let name = match is("json_extract_path") {
+                true => "jsonb_extract_path",
+                false => "jsonb_extract_path_text",
+            };
+            Some(call(name, all.iter().map(|one| (*one).clone()).collect()))
+        }
+        all if is("json_object") => {
+            Some(call("jsonb_object", all.iter().map(|one| (*one).clone()).collect()))
+        }
+        [value] if is("json_strip_nulls") || is("jsonb_strip_nulls") => {
+            let value = call(JSONB_IN, vec![(*value).clone()]);
+            Some(call(JSONB_IN, vec![call(STRIP_NULLS, vec![value])]))
+        }
+        [Expr::Function(row)] if is("row_to_json") && is_named(&row.name, "row") => {
+            arguments(row).map(|fields| object_of_fields(&fields))
+        }
+        [Expr::Tuple(fields)] if is("row_to_json") => {
+            Some(object_of_fields(&fields.iter().collect::<Vec<_>>()))
+        }
+        [value] if is("row_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
+        [value] if is("to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
+        [value] if is("array_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
+        [value] if is("json_array_length") => {
+            Some(call("jsonb_array_length", vec![(*value).clone()]))
+        }
+        [value] if is("json_typeof") => Some(call("jsonb_typeof", vec![(*value).clone()])),
+        _ => None,
+    }
 }
 
 /// The object of a row, whose fields have no names.

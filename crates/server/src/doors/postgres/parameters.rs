@@ -28,12 +28,12 @@ pub fn declared(types: &[Option<Type>]) -> Declared {
         &Type::NUMERIC => Some(sql::NUMERIC),
         one => arrow_type(one).filter(|one| !one.is_string()),
     }));
-    known.with_specials(types.iter().map(|one| match one.as_ref()? {
-        &Type::UUID => Some(sql::UUID),
-        &Type::JSONB => Some(sql::JSONB),
-        &Type::JSON => Some(sql::JSON),
-        &Type::VARCHAR => Some(sql::VARCHAR),
-        &Type::BPCHAR => Some(sql::BPCHAR),
+    known.with_specials(types.iter().map(|one| match *one.as_ref()? {
+        Type::UUID => Some(sql::UUID),
+        Type::JSONB => Some(sql::JSONB),
+        Type::JSON => Some(sql::JSON),
+        Type::VARCHAR => Some(sql::VARCHAR),
+        Type::BPCHAR => Some(sql::BPCHAR),
         _ => None,
     }))
 }
@@ -211,16 +211,7 @@ fn plain(
     }
     let value = ScalarValue::Utf8(Some(text.clone()));
     match target {
-        Some(DataType::List(of)) => {
-            let elements = sql::array_of(&text).ok_or_else(|| {
-                error("22P02", format!("parameter ${}: malformed array literal", at + 1))
-            })?;
-            let elements = elements
-                .into_iter()
-                .map(|one| ScalarValue::Utf8(one).cast_to(of.data_type()).map_err(wrong(at)));
-            let elements = elements.collect::<PgWireResult<Vec<_>>>()?;
-            Ok(list(&elements, of.data_type()))
-        }
+        Some(DataType::List(of)) => array(at, &text, of.data_type()),
         Some(DataType::Timestamp(_, zone)) => {
             let read = if zone.is_some() { sql::instant_of } else { sql::clock_of };
             let name = match zone {
@@ -246,6 +237,16 @@ fn plain(
         Some(target) => value.cast_to(&target).map_err(not_of_type(at)),
         None => Ok(value),
     }
+}
+
+/// An array in text.
+fn array(at: usize, text: &str, of: &DataType) -> PgWireResult<ScalarValue> {
+    let elements = sql::array_of(text)
+        .ok_or_else(|| error("22P02", format!("parameter ${}: malformed array literal", at + 1)))?;
+    let elements =
+        elements.into_iter().map(|one| ScalarValue::Utf8(one).cast_to(of).map_err(wrong(at)));
+    let elements = elements.collect::<PgWireResult<Vec<_>>>()?;
+    Ok(list(&elements, of))
 }
 
 /// A `uuid` in text, and a float that its type has no room for; none of others.

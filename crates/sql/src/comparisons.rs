@@ -1,0 +1,174 @@
+//! The sides of a comparison, which become values of one type in the order that PostgreSQL has.
+
+use crate::array_order::{ARRAY_ORDER, are_arrays};
+use crate::bytea;
+use crate::checked_casts::{literals_as_boolean, literals_as_numeric};
+use crate::error::SqlError;
+use crate::floats::as_floats;
+use crate::intervals::{WORTH, is_interval};
+use crate::jsonb_functions::{TYPE_KEY, call};
+use crate::jsonb_order::JSONB_ORDER;
+use crate::null_arrays::{LIST_KEY, is_numeric_list};
+use crate::numeric::{NUMERIC, keyed};
+use crate::operator_types::check_comparison;
+use crate::operators::is_jsonb;
+use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
+use crate::special_types::BPCHAR;
+use crate::typed::{as_interval, literal_time};
+use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::functions::string::rtrim;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{Expr, ExprSchemable as _, Operator, lit};
+use std::sync::Arc;
+
+/// Checks that PostgreSQL compares the sides: that a parameter of a number is not compared with a time, and none of bytes
+/// with a `jsonb`.
+///
+/// # Errors
+/// 42883.
+pub fn check_compared(sides: &[Expr], op: Operator, schema: &DFSchema) -> Result<()> {
+    check_comparison(sides, &op.to_string(), schema)?;
+    let is_number = |ty: &DataType| ty.is_numeric() || *ty == DataType::Boolean;
+    let is_time =
+        |ty: &DataType| matches!(ty, DataType::Timestamp(..) | DataType::Date32) || is_interval(ty);
+    let parameters = sides.iter().filter_map(|side| match side {
+        Expr::Placeholder(one) => one.field.as_ref().map(|field| field.data_type()),
+        _ => None,
+    });
+    for own in parameters.filter(|one| is_number(one) || **one == DataType::Binary) {
+        let clashes = |side: &&Expr| match own {
+            DataType::Binary => is_jsonb(side, schema).unwrap_or(false),
+            _ => side.get_type(schema).is_ok_and(|ty| is_time(&ty)),
+        };
+        let others = sides.iter().filter(|side| !matches!(side, Expr::Placeholder(_)));
+        if let Some(other) = others.into_iter().find(clashes) {
+            let words = format!("operator does not exist: {other} {op} a parameter of type {own}");
+            return Err(DataFusionError::External(Box::new(SqlError::new("42883", words))));
+        }
+    }
+    Ok(())
+}
+
+/// A text between quotes or a parameter that is compared with a `jsonb` is one, too: keys of objects stand
+/// in one order there.
+fn as_jsonb(side: Expr) -> Expr {
+    let is_open = match &side {
+        Expr::Placeholder(_) => true,
+        Expr::Literal(value, _) => value.data_type().is_string(),
+        _ => false,
+    };
+    if is_open { call(JSONB_IN, vec![side]) } else { side }
+}
+
+/// Whether an expression is a column of `uuid`.
+fn is_uuid(side: &Expr, schema: &DFSchema) -> bool {
+    let Ok((_, field)) = side.to_field(schema) else { return false };
+    matches!(side, Expr::Column(_))
+        && field.metadata().get(TYPE_KEY).is_some_and(|name| name == "uuid")
+}
+
+/// A parameter that is compared with a `uuid` is one.
+fn parameter_as_uuid(side: Expr) -> Expr {
+    match side {
+        Expr::Placeholder(Placeholder { id, .. }) => {
+            let field = Some(Arc::new(Field::new("uuid", UUID_PARAMETER, true)));
+            Expr::Placeholder(Placeholder { id, field })
+        }
+        other => other,
+    }
+}
+
+/// Takes the spaces off the ends of `char(n)`, which comparisons pass over; a literal beside one is one, too.
+fn without_spaces(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let is_padded = |side: &Expr| {
+        let field = side.to_field(schema).map(|(_, field)| field);
+        field.is_ok_and(|field| field.metadata().get(TYPE_KEY).is_some_and(|one| one == BPCHAR))
+    };
+    if !sides.iter().any(is_padded) {
+        return Transformed::no(sides);
+    }
+    let is_open = |side: &Expr| matches!(side, Expr::Literal(value, None) if value.try_as_str().flatten().is_some());
+    let are_padded = sides.iter().all(|side| is_padded(side) || is_open(side));
+    let made = sides.into_iter().map(|side| match is_padded(&side) || are_padded {
+        true => rtrim().call(vec![side, lit(" ")]),
+        false => side,
+    });
+    Transformed::yes(made.collect())
+}
+
+/// Gives the sides of a comparison one type: intervals by what they are worth, texts beside times as times, beside bytes
+/// as bytes, beside `jsonb` as `jsonb`.
+///
+/// # Errors
+/// 22P02 when a literal is no value of the type.
+pub fn compared(
+    sides: Vec<Expr>,
+    is_ordering: bool,
+    schema: &DFSchema,
+) -> Result<Transformed<Vec<Expr>>> {
+    if is_ordering && are_arrays(&sides, schema) {
+        let keys = sides.into_iter().map(|side| ARRAY_ORDER.call(vec![side]));
+        return Ok(Transformed::yes(keys.collect()));
+    }
+    let sides = match without_spaces(sides, schema) {
+        changed if changed.transformed => return Ok(changed),
+        unchanged => unchanged.data,
+    };
+    let is_known = |side: &&Expr| !matches!(side, Expr::Placeholder(_));
+    if sides.iter().filter(is_known).any(|side| is_jsonb(side, schema).unwrap_or(false)) {
+        let keyed = |side: Expr| match is_ordering {
+            true => JSONB_ORDER.call(vec![as_jsonb(side)]),
+            false => as_jsonb(side),
+        };
+        return Ok(Transformed::yes(sides.into_iter().map(keyed).collect()));
+    }
+    if sides.iter().filter(is_known).any(|side| is_uuid(side, schema)) {
+        return Ok(Transformed::yes(sides.into_iter().map(parameter_as_uuid).collect()));
+    }
+    let types: Vec<Option<DataType>> =
+        sides.iter().map(|side| side.get_type(schema).ok()).collect();
+    let of = |wanted: fn(&DataType) -> bool| types.iter().flatten().find(|one| wanted(one));
+    if of(is_numeric_list).is_some() {
+        let key = |(side, ty): (Expr, &Option<DataType>)| match ty {
+            Some(ty) if is_numeric_list(ty) => LIST_KEY.call(vec![side]),
+            _ => side,
+        };
+        return Ok(Transformed::yes(sides.into_iter().zip(&types).map(key).collect()));
+    }
+    if of(is_interval).is_some() {
+        let worths = sides.into_iter().map(|side| WORTH.call(vec![as_interval(side)]));
+        return Ok(Transformed::yes(worths.collect()));
+    }
+    if of(|one| matches!(one, DataType::Binary)).is_some() {
+        let read = |(side, ty): (Expr, &Option<DataType>)| match ty {
+            Some(ty) if ty.is_string() => bytea::READ.call(vec![side]),
+            _ => side,
+        };
+        return Ok(Transformed::yes(sides.into_iter().zip(&types).map(read).collect()));
+    }
+    if let Some(time) = of(|one| matches!(one, DataType::Timestamp(..))) {
+        let mut is_changed = false;
+        let read = |side: Expr| match literal_time(&side, time) {
+            Some(read) => {
+                is_changed = true;
+                read
+            }
+            None => side,
+        };
+        let sides: Vec<Expr> = sides.into_iter().map(read).collect();
+        return Ok(Transformed::new_transformed(sides, is_changed));
+    }
+    let truths = literals_as_boolean(sides, schema)?;
+    if truths.transformed {
+        return Ok(truths);
+    }
+    let sides = literals_as_numeric(truths.data, schema)?.data;
+    let is_decimal = sides.iter().any(|side| side.get_type(schema).is_ok_and(|ty| ty == NUMERIC));
+    let floats = as_floats(sides, schema);
+    if floats.transformed || !is_decimal {
+        return Ok(floats);
+    }
+    Ok(Transformed::yes(floats.data.into_iter().map(|side| keyed(side, schema)).collect()))
+}
