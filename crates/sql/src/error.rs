@@ -112,6 +112,9 @@ impl From<DataFusionError> for SqlError {
         if let Some(known) = of_summary(&text) {
             return known;
         }
+        if let Some(unknown) = unknown_schema(&text) {
+            return unknown;
+        }
         let code = match root {
             DataFusionError::SQL(..) => "42601",
             DataFusionError::Plan(_) | DataFusionError::SchemaError(..) => planned(&text),
@@ -127,6 +130,14 @@ impl From<DataFusionError> for SqlError {
         };
         SqlError::new(code, in_its_words(&text).unwrap_or(text).replace('\0', ""))
     }
+}
+
+/// The error for a function of a schema that there is not: `nowhere.now()`.
+fn unknown_schema(text: &str) -> Option<SqlError> {
+    let (_, rest) = text.split_once("Invalid function '")?;
+    let (schema, _) = rest.split('\'').next()?.split_once('.')?;
+    let is_known = ["pg_catalog", "public", "information_schema"].contains(&schema);
+    (!is_known).then(|| SqlError::new("3F000", format!("schema \"{schema}\" does not exist")))
 }
 
 /// That a function was given what `stats_agg` and its kin make: the planner shows how that is built,
@@ -350,6 +361,7 @@ const PLANNED: &[(&[&str], &str)] = &[
     (&["must appear in select list"], "42P10"),
     (&["Cannot find column with position"], "42P10"),
     (&["given as column alias"], "42P10"),
+    (&["frame offsets for ROWS / GROUPS must be non negative"], "22013"),
     (&["Invalid window frame"], "42P20"),
     (&["RANGE requires exactly one ORDER BY column"], "42P20"),
     (&["GROUPS requires an ORDER BY clause"], "42P20"),
@@ -362,6 +374,7 @@ const PLANNED: &[(&[&str], &str)] = &[
     (&["No field named"], "42703"),
     (&["Schema error"], "42703"),
     (&["Invalid function"], "42883"),
+    (&["table function '", "not found"], "42883"),
     (&["No function matches"], "42883"),
 ];
 

@@ -2,10 +2,13 @@
 //! (<https://www.postgresql.org/docs/15/typeconv-oper.html>). DataFusion casts an operand to the type of the other:
 //! texts to numbers, and to NULL if they are none.
 
-use crate::common_types::{Category, category_of, known_type, refusal};
+use crate::common_types::{Category, category_of, column_type, known_type, refusal};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
-use datafusion::logical_expr::{BinaryExpr, Case, Expr, ExprSchemable as _, Like, Operator};
+use datafusion::logical_expr::expr::{InSubquery, SetComparison};
+use datafusion::logical_expr::{
+    BinaryExpr, Case, Expr, ExprSchemable as _, Like, LogicalPlan, Operator,
+};
 
 type Known = (Category, String);
 
@@ -27,6 +30,12 @@ pub fn check(expr: &Expr, schema: &DFSchema) -> Result<()> {
             None => Ok(()),
         },
         Expr::Like(like) => check_like(like, schema),
+        Expr::InSubquery(InSubquery { expr, subquery, .. }) => {
+            check_among(expr, "=", &subquery.subquery, schema)
+        }
+        Expr::SetComparison(SetComparison { expr, subquery, op, .. }) => {
+            check_among(expr, &op.to_string(), &subquery.subquery, schema)
+        }
         Expr::Case(case) => check_case(case, schema),
         _ => Ok(()),
     }
@@ -38,6 +47,14 @@ fn check_boolean(expr: &Expr, place: &str, schema: &DFSchema) -> Result<()> {
             let words = format!("argument of {place} must be type boolean, not type {name}");
             Err(refusal("42804", words))
         }
+        _ => Ok(()),
+    }
+}
+
+/// A value is compared with the column of a query.
+fn check_among(expr: &Expr, op: &str, rows: &LogicalPlan, schema: &DFSchema) -> Result<()> {
+    match (known_type(expr, schema), column_type(rows, 0)) {
+        (Some(one), Some(other)) => check_pair(&one, op, &other),
         _ => Ok(()),
     }
 }

@@ -18,6 +18,8 @@ use std::sync::Arc;
 /// Powers of ten from which on a number has an exponent.
 const EXPONENT_MIN: i32 = -4;
 const EXPONENT_MAX: i32 = 15;
+/// The same of a `real`.
+const SHORT_EXPONENT_MAX: i32 = 6;
 /// The same as a number.
 const WHOLE_MAX: f64 = 1e15;
 
@@ -109,7 +111,7 @@ pub fn lengths(array: &ArrayRef) -> Option<Vec<Option<Length>>> {
 
 /// A `real`.
 pub fn short(value: f32) -> String {
-    digits(&format!("{value:e}"))
+    digits(&format!("{value:e}"), SHORT_EXPONENT_MAX)
 }
 
 /// An interval in the style `postgres`: `1 year 2 mons -3 days +04:05:06.7`.
@@ -170,7 +172,7 @@ fn micros(array: &ArrayRef, unit: TimeUnit) -> Vec<Option<i64>> {
 pub fn float(value: f64) -> String {
     match whole(value) {
         Some(whole) => whole.to_string(),
-        None => digits(&format!("{value:e}")),
+        None => digits(&format!("{value:e}"), EXPONENT_MAX),
     }
 }
 
@@ -182,7 +184,7 @@ fn whole(value: f64) -> Option<i64> {
 }
 
 /// The same of what Rust shows with an exponent.
-fn digits(text: &str) -> String {
+fn digits(text: &str, exponent_max: i32) -> String {
     match text {
         "NaN" => return "NaN".to_string(),
         "inf" => return "Infinity".to_string(),
@@ -194,7 +196,7 @@ fn digits(text: &str) -> String {
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let (first, rest) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let all = format!("{first}{rest}");
-    if !(EXPONENT_MIN..EXPONENT_MAX).contains(&exponent) {
+    if !(EXPONENT_MIN..exponent_max).contains(&exponent) {
         let point = if rest.is_empty() { "" } else { "." };
         let (mark, size) = (if exponent < 0 { '-' } else { '+' }, exponent.unsigned_abs());
         return format!("{sign}{first}{point}{rest}e{mark}{size:02}");
@@ -282,6 +284,15 @@ mod tests {
             (f64::NEG_INFINITY, "-Infinity"),
         ] {
             assert_eq!(float(value), expected);
+        }
+        for (value, expected) in [
+            (1e6, "1e+06"),
+            (1_234_567.0, "1.234567e+06"),
+            (123_456.0, "123456"),
+            (-0.5, "-0.5"),
+            (1e-5, "1e-05"),
+        ] {
+            assert_eq!(short(value), expected);
         }
     }
 

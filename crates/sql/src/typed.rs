@@ -46,7 +46,8 @@ use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunctionParams,
+    AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunction,
+    WindowFunctionParams,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
@@ -207,11 +208,25 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::WindowFunction(mut called) => {
             check_window_call(called.fun.name(), &called.params.args, schema)?;
             check_window(&called, schema)?;
+            without_null_offset(&mut called, schema)?;
             let is_changed = windowed(&mut called.params, schema);
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
         _ => Ok(Transformed::no(expr)),
     }
+}
+
+/// Gives `lag` and `lead` with the offset NULL the value NULL; DataFusion takes the offset for 1.
+fn without_null_offset(called: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
+    let is_meant = ["lag", "lead"].contains(&called.fun.name());
+    let args = &mut called.params.args;
+    let is_null =
+        |one: &Expr| matches!(one.clone().unalias(), Expr::Literal(value, _) if value.is_null());
+    if is_meant && args.get(1).is_some_and(is_null) {
+        let null = ScalarValue::try_from(&args[0].get_type(schema)?)?;
+        *args = vec![Expr::Literal(null, None)];
+    }
+    Ok(())
 }
 
 /// Orders and partitions rows by the keys of numerics, which are equal where the numbers are; returns whether a key
@@ -305,6 +320,14 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             let is_changed = list_as_value(&mut called.args, schema);
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
+        // A negative `integer` has eight digits.
+        ("to_hex", [one]) if is_integer(one, schema) => {
+            let field = Arc::new(Field::new("", DataType::Int64, true));
+            let wide = Expr::Cast(Cast { expr: Box::new(one.clone()), field });
+            let low = lit(i64::from(u32::MAX));
+            called.args = vec![datafusion::logical_expr::bitwise_and(wide, low)];
+            Transformed::yes(Expr::ScalarFunction(called))
+        }
         ("round", [one]) if is_float(one, schema) => Transformed::yes(EVEN.call(called.args)),
         ("pg_typeof", [one]) if let Some(name) = type_name_literal(one, schema) => {
             Transformed::yes(name)
@@ -353,6 +376,15 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
         }
         _ => Transformed::no(Expr::ScalarFunction(called)),
     })
+}
+
+/// Whether an expression is an `integer`, or a smaller number.
+fn is_integer(expr: &Expr, schema: &DFSchema) -> bool {
+    match expr {
+        Expr::Negative(inner) => is_integer(inner, schema),
+        Expr::Literal(ScalarValue::Int64(Some(number)), _) => i32::try_from(*number).is_ok(),
+        other => matches!(other.get_type(schema), Ok(DataType::Int16 | DataType::Int32)),
+    }
 }
 
 /// Whether a `numeric` stands beside a literal in quotes.
@@ -611,6 +643,7 @@ pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<E
             | DataType::Float32
             | DataType::Float64
             | DataType::Timestamp(..)
+            | DataType::Time64(_)
             | DataType::Interval(_)
             | DataType::Duration(_)
             | DataType::Binary

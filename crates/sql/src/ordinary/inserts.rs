@@ -62,12 +62,22 @@ pub type Row = Vec<Option<Datum>>;
 /// # Errors
 /// When there is none.
 pub fn column_at(table: &Table, name: &ObjectName) -> Result<usize, SqlError> {
-    let ident = name.0.last().and_then(ObjectNamePart::as_ident);
-    let name = ident.map(folded).unwrap_or_default();
-    table.schema().column(&name).ok_or_else(|| {
-        let words = format!("column \"{name}\" of relation \"{}\" does not exist", table.name());
+    // The first part is the column, the next one a field of it.
+    let ident = name.0.first().and_then(ObjectNamePart::as_ident);
+    let column = ident.map(folded).unwrap_or_default();
+    let at = table.schema().column(&column).ok_or_else(|| {
+        let words = format!("column \"{column}\" of relation \"{}\" does not exist", table.name());
         SqlError::new("42703", words)
-    })
+    })?;
+    match name.0.get(1) {
+        None => Ok(at),
+        Some(field) => {
+            let words = format!(
+                "cannot assign to field {field} of column \"{column}\": its type is not composite"
+            );
+            Err(SqlError::new("42804", words))
+        }
+    }
 }
 
 /// Plans an `INSERT`.

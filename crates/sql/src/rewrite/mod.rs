@@ -62,7 +62,9 @@ use numerals::{
     without_exponent, without_type,
 };
 use open_arguments::read_literals;
-use operators::{bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, operator_of};
+use operators::{
+    bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, operator_of, sign_before_power,
+};
 use phrases::phrase;
 use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
@@ -81,7 +83,9 @@ use types::{
     catalog_cast, check_length, interval_to_field, is_float, is_numeric, is_oids, limited_interval,
     makes_json, numeric_limits, text_of_length, texts, without_length,
 };
-use vectors::{array_slice, count_from_1, vector_call, vector_part, vectors_as_tables};
+use vectors::{
+    array_slice, count_from_1, null_at_negative_places, vector_call, vector_part, vectors_as_tables,
+};
 use windows::{write_out_windows, write_out_windows_of_order};
 
 pub use expressions::{
@@ -397,6 +401,7 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         without_other_types(expr);
+        sign_before_power(expr);
         // Before the function within becomes rows by itself.
         if let Expr::CompoundFieldAccess { root, access_chain } = &*expr
             && let Some(changed) =
@@ -406,6 +411,7 @@ impl VisitorMut for Rewriter {
         }
         if let Expr::CompoundFieldAccess { root, access_chain } = expr {
             count_from_1(root, access_chain);
+            null_at_negative_places(access_chain);
         }
         self.depth += 1;
         self.value_queries += usize::from(is_value_query(expr));

@@ -2,7 +2,7 @@
 
 use super::expressions::{call, literal, text_literal};
 use crate::like_patterns;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value, ValueWithSpan};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, ValueWithSpan};
 
 pub fn operator_of(text: &str) -> Option<BinaryOperator> {
     Some(match text {
@@ -121,4 +121,21 @@ pub fn bind_tightly(expr: &mut Expr) {
     };
     bind_tightly(&mut made);
     *expr = Expr::BinaryOp { left: Box::new(made), op, right: behind };
+}
+
+/// Binds a sign to the first operand of `^`, as PostgreSQL does: `-2 ^ 2` is 4.
+pub fn sign_before_power(expr: &mut Expr) {
+    let is_power = |one: &Expr| matches!(one, Expr::BinaryOp { op: BinaryOperator::PGExp, .. });
+    let Expr::UnaryOp { op: UnaryOperator::Minus, expr: power } = &mut *expr else { return };
+    if !is_power(power) {
+        return;
+    }
+    let mut first = &mut **power;
+    while let Expr::BinaryOp { left, op: BinaryOperator::PGExp, .. } = first {
+        first = &mut **left;
+    }
+    let operand = Box::new(std::mem::replace(first, Expr::Value(Value::Null.into())));
+    let signed = Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand };
+    *first = Expr::Nested(Box::new(signed));
+    *expr = std::mem::replace(power, Expr::Value(Value::Null.into()));
 }

@@ -11,7 +11,7 @@ use crate::names::folded;
 use crate::vectors::{EXPANDED, PLACES, VECTOR_PLACES, WHOLE};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, Ident,
-    JoinConstraint, JoinOperator, Select, Subscript, TableAlias, TableFactor, Value,
+    JoinConstraint, JoinOperator, Select, Subscript, TableAlias, TableFactor, UnaryOperator, Value,
 };
 
 /// Columns whose places are counted from 0.
@@ -89,6 +89,17 @@ pub fn count_from_1(root: &Expr, chain: &mut [AccessExpr]) {
         let one = Expr::Value(Value::Number("1".into(), false).into());
         let (left, right) = (Box::new(Expr::Nested(Box::new(index.clone()))), Box::new(one));
         *index = Expr::BinaryOp { left, op: BinaryOperator::Plus, right };
+    }
+}
+
+/// `(array)[-1]` is NULL; DataFusion counts such places from the end.
+pub fn null_at_negative_places(chain: &mut [AccessExpr]) {
+    for access in chain {
+        if let AccessExpr::Subscript(Subscript::Index { index }) = access
+            && matches!(index, Expr::UnaryOp { op: UnaryOperator::Minus, .. })
+        {
+            *index = Expr::Value(Value::Null.into());
+        }
     }
 }
 
