@@ -46,8 +46,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunction,
-    WindowFunctionParams,
+    AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunctionParams,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
@@ -208,25 +207,11 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::WindowFunction(mut called) => {
             check_window_call(called.fun.name(), &called.params.args, schema)?;
             check_window(&called, schema)?;
-            without_null_offset(&mut called, schema)?;
             let is_changed = windowed(&mut called.params, schema);
             Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
         _ => Ok(Transformed::no(expr)),
     }
-}
-
-/// Gives `lag` and `lead` with the offset NULL the value NULL; DataFusion takes the offset for 1.
-fn without_null_offset(called: &mut WindowFunction, schema: &DFSchema) -> Result<()> {
-    let is_meant = ["lag", "lead"].contains(&called.fun.name());
-    let args = &mut called.params.args;
-    let is_null =
-        |one: &Expr| matches!(one.clone().unalias(), Expr::Literal(value, _) if value.is_null());
-    if is_meant && args.get(1).is_some_and(is_null) {
-        let null = ScalarValue::try_from(&args[0].get_type(schema)?)?;
-        *args = vec![Expr::Literal(null, None)];
-    }
-    Ok(())
 }
 
 /// Orders and partitions rows by the keys of numerics, which are equal where the numbers are; returns whether a key

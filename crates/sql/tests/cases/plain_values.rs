@@ -12,8 +12,6 @@ pub const ALL: &[(&str, &str)] = &[
      "1e+06|1.234567e+06|123456"),
     ("select '10:20:30.5'::time::text, '10:20:00'::time || 'x'",
      "10:20:30.5|10:20:00x"),
-    ("select lag(id, null) over (order by z), lead(id, null, 7) over (order by z) from fa",
-     "|; |; |; |; |; |"),
     ("select lag(id, 1, 7) over (order by id) from fa where id < 3",
      "1; 7"),
 ];
