@@ -52,7 +52,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarUDF, Signature, Volatility, lit,
+    ScalarUDF, Signature, Volatility, bitwise_and, lit,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -307,10 +307,7 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
         }
         // A negative `integer` has eight digits.
         ("to_hex", [one]) if is_integer(one, schema) => {
-            let field = Arc::new(Field::new("", DataType::Int64, true));
-            let wide = Expr::Cast(Cast { expr: Box::new(one.clone()), field });
-            let low = lit(i64::from(u32::MAX));
-            called.args = vec![datafusion::logical_expr::bitwise_and(wide, low)];
+            called.args = vec![low_digits(one)];
             Transformed::yes(Expr::ScalarFunction(called))
         }
         ("round", [one]) if is_float(one, schema) => Transformed::yes(EVEN.call(called.args)),
@@ -361,6 +358,13 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
         }
         _ => Transformed::no(Expr::ScalarFunction(called)),
     })
+}
+
+/// The eight hexadecimal digits of an `integer`, as a `bigint`.
+fn low_digits(number: &Expr) -> Expr {
+    let field = Arc::new(Field::new("", DataType::Int64, true));
+    let wide = Expr::Cast(Cast { expr: Box::new(number.clone()), field });
+    bitwise_and(wide, lit(i64::from(u32::MAX)))
 }
 
 /// Whether an expression is an `integer`, or a smaller number.
