@@ -305,7 +305,6 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             let is_changed = list_as_value(&mut called.args, schema);
             Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
         }
-        // A negative `integer` has eight digits.
         ("to_hex", [one]) if is_integer(one, schema) => {
             called.args = vec![low_digits(one)];
             Transformed::yes(Expr::ScalarFunction(called))
