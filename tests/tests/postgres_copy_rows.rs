@@ -180,7 +180,7 @@ fn jsonb_answers_as_postgresql_does() -> Result<()> {
     let mut raw = Raw::of(&server)?;
     for (asked, oid) in [
         ("labels::text FROM metrics", 25),
-        ("labels::varchar FROM metrics", 25),
+        ("labels::varchar FROM metrics", 1043),
         ("x FROM (SELECT labels::text AS x FROM metrics) AS t", 25),
         ("to_jsonb(1)::text", 25),
         ("'{}'::jsonb::text", 25),

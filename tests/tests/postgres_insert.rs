@@ -70,7 +70,7 @@ fn a_bad_row_changes_nothing() -> Result<()> {
         ("INSERT INTO metrics (name, value) VALUES ('a', true)", "42804", "boolean"),
         ("INSERT INTO metrics (name, value) VALUES (1, 1)", "42804", "integer"),
         ("INSERT INTO metrics (time, name, value) VALUES ('2400-01-01', 'a', 1)", "22008", "range"),
-        ("INSERT INTO metrics (name, value) VALUES ('a' || chr(0), 1)", "22021", "0x00"),
+        ("INSERT INTO metrics (name, value) VALUES ('a' || chr(0), 1)", "54000", "null character"),
     ] {
         let said = psql.say(&["\\set VERBOSITY verbose", asked], "")?;
         let is_told = said.error.contains(code) && said.error.contains(words);

@@ -167,12 +167,15 @@ fn type_name(written: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dialect::Postgres;
+    use crate::dialect::{Postgres, with_matchers};
     use datafusion::sql::sqlparser::ast::{SetExpr, Statement};
     use datafusion::sql::sqlparser::parser::Parser;
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
 
     fn names(text: &str) -> Vec<String> {
-        let mut all = Parser::parse_sql(&Postgres::new(0), text).unwrap();
+        let dialect = Postgres::new(0);
+        let tokens = with_matchers(Tokenizer::new(&dialect, text).tokenize().unwrap());
+        let mut all = Parser::new(&dialect).with_tokens(tokens).parse_statements().unwrap();
         let Some(Statement::Query(query)) = all.pop() else { panic!("{text}") };
         let SetExpr::Select(mut select) = *query.body else { panic!("{text}") };
         name_columns(&mut select.projection, true);

@@ -836,7 +836,7 @@ mod tests {
             ("SELECT to_timestamp(5)", "SELECT timestamp_of_seconds(5)"),
             (
                 "SELECT (SELECT d.adbin FROM pg_attrdef d WHERE d.adnum = a.attnum AND a.atthasdef) FROM pg_attribute a",
-                "SELECT CASE WHEN a.atthasdef THEN (SELECT max(d.adbin) FROM pg_catalog.pg_attrdef d WHERE d.adnum = a.attnum) END FROM pg_catalog.pg_attribute a",
+                "SELECT CASE WHEN a.atthasdef THEN (SELECT first_value(d.adbin) FROM pg_catalog.pg_attrdef d WHERE d.adnum = a.attnum) END FROM pg_catalog.pg_attribute a",
             ),
             (
                 "SELECT a AND NOT EXISTS (SELECT 1 FROM pg_index i WHERE i.b = c.d)",

@@ -418,7 +418,7 @@ mod tests {
             ("SELECT a NOT SIMILAR TO b", "SELECT (a !~ similar_to_escape(b))"),
             (
                 "SELECT json_agg(a ORDER BY b) FILTER (WHERE c)",
-                "SELECT jsonb_array_of_gathered(array_agg(to_jsonb(a) ORDER BY b) FILTER (WHERE c))",
+                "SELECT CAST(jsonb_array_of_gathered(array_agg(to_jsonb(a) ORDER BY b) FILTER (WHERE c)) AS JSON)",
             ),
             (
                 "SELECT make_interval(days => 3, hours => 2)",

@@ -43,7 +43,7 @@ pub fn one_row(query: &mut Query) -> Option<Expr> {
             (outside.into_iter().fold(found, |found, one| both(one, found)), made)
         }
         _ => {
-            *only_column(select)? = call("max", vec![value]);
+            *only_column(select)? = call("first_value", vec![value]);
             (outside?, Expr::Subquery(Box::new(query.clone())))
         }
     };
@@ -97,7 +97,7 @@ fn made_outside(function: &Function, query: &Query, own: &[String]) -> Option<Ex
         }
         let mut query = query.clone();
         let SetExpr::Select(select) = &mut *query.body else { return None };
-        *only_column(select)? = call("max", vec![arg.clone()]);
+        *only_column(select)? = call("first_value", vec![arg.clone()]);
         Some(Expr::Subquery(Box::new(query)))
     };
     let args: Option<Vec<Expr>> = arguments(function)?.into_iter().map(asked).collect();
