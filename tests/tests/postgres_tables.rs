@@ -195,6 +195,9 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
             ("UPDATE hosts SET cpus = 1 / (cpus - 2)", "22012", "zero"),
             ("UPDATE hosts SET cpus = 1, cpus = 2", "42601", "multiple assignments"),
             ("UPDATE hosts SET nothing = 1", "42703", "\"nothing\""),
+            ("UPDATE hosts SET hosts.cpus = 1", "42703", "\"hosts\""),
+            ("UPDATE hosts SET cpus = true", "42804", "boolean"),
+            ("UPDATE hosts SET cpus = '{}'::jsonb WHERE false", "42804", "jsonb"),
             ("DELETE FROM hosts WHERE nothing = 1", "42703", "nothing"),
             ("UPDATE metrics SET value = 1", "0A000", "INSERT it"),
             ("DROP TABLE metrics", "42809", "stays"),
@@ -224,6 +227,31 @@ fn what_is_wrong_is_told_and_changes_nothing() -> Result<()> {
         ],
     )?;
     assert_eq!(psql.ask(&["SELECT id, name, cpus FROM hosts"], "")?, "1|a|1\n2|b|2");
+    server.stop()
+}
+
+#[test]
+fn values_of_other_types_are_assigned_as_in_postgresql() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(directory.path())?;
+    let columns = "j json, b jsonb, u uuid, d date, z timestamptz, t time, i interval, s text";
+    psql.ask(&[&format!("CREATE TABLE x (id int, {columns})")], "")?;
+    let z = "'2024-01-01 10:00+00'::timestamptz";
+    psql.ask(
+        &[
+            "INSERT INTO x (id, j, b) SELECT 1, '{\"a\":1}'::jsonb, '[2]'::json",
+            "UPDATE x SET j = b, b = j",
+            &format!("INSERT INTO x (id, d, z, t, i) SELECT 2, {z}, '2024-01-02'::date, {z}, '10:00'::time"),
+            "INSERT INTO x (id, t, s) SELECT 3, '1 day 11:00'::interval, now()::date - now()::date",
+            "INSERT INTO x (id, b, j) VALUES (4, '1', to_json('a'::text)), (5, to_jsonb(5), NULL)",
+        ],
+        "",
+    )?;
+    let rows = psql.ask(&["SELECT id, j, b, d, z, t, i, s FROM x ORDER BY id"], "")?;
+    let expected = "1|[2]|{\"a\": 1}|||||\n2|||2024-01-01|2024-01-02 00:00:00+00|10:00:00|10:00:00|\n\
+                    3|||||11:00:00||0\n4|\"a\"|1|||||\n5||5|||||";
+    assert_eq!(rows, expected);
+    refuse(&psql, &[("INSERT INTO x (u) SELECT '{}'::jsonb", "42804", "jsonb")])?;
     server.stop()
 }
 

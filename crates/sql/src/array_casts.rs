@@ -14,15 +14,14 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{Expr, ScalarUDF, Signature, Volatility};
 use std::sync::Arc;
 
-/// A cast of a value to an array of elements of a type; none of a value that is neither an array nor a text.
+/// Casts an array or a text to an array with this element type; returns none for other values.
 pub fn cast_to_list(value: Expr, from: &DataType, of: &DataType) -> Option<Expr> {
     let is_known = matches!(from, DataType::List(_)) || from.is_string();
     is_known.then(|| Arc::new(to_list(of.clone())).call(vec![value]))
 }
 
-/// The function of one type of elements. Its name has the type, by which functions are told from each other.
+/// Makes the function for one element type. Its name contains the type: functions are compared by name.
 fn to_list(of: DataType) -> ScalarUDF {
-    // One for each type of elements, of which there are few.
     let name: &'static str = match &of {
         DataType::Boolean => "pg_bool_array",
         DataType::Int16 => "pg_int2_array",
@@ -89,7 +88,7 @@ fn is_nested(text: &str) -> bool {
     inner.is_some_and(|inner| inner.starts_with('{')) || text.starts_with('[')
 }
 
-/// The error of a text that is no literal of an array.
+/// Makes the error for a malformed array literal.
 pub fn malformed(text: &str) -> SqlError {
     SqlError::new("22P02", format!("malformed array literal: \"{text}\""))
 }

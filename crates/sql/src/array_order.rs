@@ -1,5 +1,5 @@
-//! The order of arrays (<https://www.postgresql.org/docs/15/functions-array.html>): by their elements, of which NULL is the
-//! largest, then by their length.
+//! The order of arrays (<https://www.postgresql.org/docs/15/functions-array.html>): by their elements, then
+//! by their length. NULL is the largest element.
 //!
 //! A key of bytes has the order: it is what is sorted and compared.
 

@@ -328,7 +328,7 @@ fn no_byte(place: i64, length: usize) -> DataFusionError {
     outside(SqlError::new("2202E", format!("index {place} out of valid range, 0..{last}")))
 }
 
-/// `set_byte(bytes, place, byte)`, of which the lowest eight bits are taken.
+/// `set_byte(bytes, place, byte)`: sets a byte to the lowest eight bits of a number.
 fn set_byte(args: &[ArrayRef], _: usize) -> Result<ArrayRef> {
     let all = bytes(&args[0])?;
     let (places, numbers) = (cast(&args[1], &DataType::Int64)?, cast(&args[2], &DataType::Int64)?);

@@ -4,15 +4,13 @@
 use crate::catalog::types::{of_arrow, type_name};
 use crate::common_types::{Category, known_type};
 use crate::error::SqlError;
-use crate::floats::one_number;
 use crate::instants::{date_of_text, time_of_day, wrong_time};
 use crate::jsonb_functions::{JSON, JSONB};
 use crate::numeric::numeric_value;
-use datafusion::arrow::datatypes::{DataType, Field, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _};
-use std::sync::Arc;
+use datafusion::logical_expr::{Expr, ExprSchemable as _};
 
 /// Literals in quotes beside a `numeric` are such.
 ///
@@ -25,29 +23,6 @@ pub fn literals_as_numeric(values: Vec<Expr>, schema: &DFSchema) -> Result<Trans
         return Ok(Transformed::no(values));
     }
     read_literals(values, numeric_value)
-}
-
-/// Literals in quotes beside whole numbers or floats are such.
-///
-/// # Errors
-/// 22003 when one is out of range.
-pub fn literals_as_numbers(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
-    let is_open = |one: &Expr| matches!(one, Expr::Literal(value, None) if value.try_as_str().flatten().is_some());
-    if !values.iter().any(is_open) {
-        return Ok(Transformed::no(values));
-    }
-    let known = values.iter().filter(|one| !is_open(one)).map(|one| one.get_type(schema));
-    let Ok(known) = known.collect::<Result<Vec<_>>>() else { return Ok(Transformed::no(values)) };
-    let Some(wanted) = one_number(&known) else { return Ok(Transformed::no(values)) };
-    let read = |one: Expr| -> Result<Expr> {
-        if !is_open(&one) {
-            return Ok(one);
-        }
-        check_literal(&one, &wanted)?;
-        let field = Arc::new(Field::new("", wanted.clone(), true));
-        Ok(Expr::Cast(Cast { expr: Box::new(one), field }))
-    };
-    Ok(Transformed::yes(values.into_iter().map(read).collect::<Result<_>>()?))
 }
 
 /// Literals in quotes beside a boolean are such.

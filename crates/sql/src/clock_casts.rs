@@ -45,7 +45,7 @@ static TO_CLOCK: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
     let work = |args: &[ArrayRef], rows: usize| -> Result<ArrayRef> {
         let lengths = shown::lengths(&args[0]).unwrap_or_else(|| (0..rows).map(|_| None).collect());
-        // What is left of the last day, whatever months and days there are.
+        // PostgreSQL drops months and days, and keeps the time of day.
         let clock = |length: Option<shown::Length>| length.map(|one| one.micros.rem_euclid(DAY));
         let made: Time64MicrosecondArray = lengths.into_iter().map(clock).collect();
         Ok(Arc::new(made))

@@ -59,7 +59,7 @@ pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> 
     }
 }
 
-/// The category of a type; none of NULL and of types that clash with nothing here.
+/// Returns the category of a type, and none for NULL and types without one.
 pub fn category_of(data_type: &DataType) -> Option<Category> {
     Some(match data_type {
         ty if ty.is_numeric() => Category::Number,
@@ -108,7 +108,7 @@ fn check_types(place: &str, types: impl Iterator<Item = Option<(Category, String
 
 /// Whether two categories have no common type. Functions may lose the name of a special type, so texts clash with
 /// none of these.
-pub fn clashes(one: Category, other: Category) -> bool {
+fn clashes(one: Category, other: Category) -> bool {
     let is_text = |one| matches!(one, Category::Text | Category::Special);
     one != other && !(is_text(one) && is_text(other))
 }
@@ -136,6 +136,7 @@ pub fn column_type(plan: &LogicalPlan, at: usize) -> Option<(Category, String)> 
     }
 }
 
+/// Makes an error of the planner with a SQLSTATE.
 pub fn refusal(code: &'static str, words: String) -> DataFusionError {
     DataFusionError::External(Box::new(SqlError::new(code, words)))
 }

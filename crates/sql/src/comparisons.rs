@@ -1,4 +1,4 @@
-//! The sides of a comparison, which become values of one type in the order that PostgreSQL has.
+//! Comparisons: casts both sides to one type whose order is PostgreSQL's.
 
 use crate::array_order::{ARRAY_ORDER, are_arrays};
 use crate::bytea;
@@ -8,6 +8,7 @@ use crate::floats::as_floats;
 use crate::intervals::{WORTH, is_interval};
 use crate::jsonb_functions::{TYPE_KEY, call};
 use crate::jsonb_order::JSONB_ORDER;
+use crate::literal_types::is_open;
 use crate::null_arrays::{LIST_KEY, is_numeric_list};
 use crate::numeric::{NUMERIC, keyed};
 use crate::operator_types::check_comparison;
@@ -80,7 +81,7 @@ fn parameter_as_uuid(side: Expr) -> Expr {
     }
 }
 
-/// Takes the spaces off the ends of `char(n)`, which comparisons pass over; a literal beside one is one, too.
+/// Removes trailing spaces of `char(n)` values, which comparisons ignore. A quoted literal beside one is a `char(n)`.
 fn without_spaces(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     let is_padded = |side: &Expr| {
         let field = side.to_field(schema).map(|(_, field)| field);
@@ -89,7 +90,6 @@ fn without_spaces(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>>
     if !sides.iter().any(is_padded) {
         return Transformed::no(sides);
     }
-    let is_open = |side: &Expr| matches!(side, Expr::Literal(value, None) if value.try_as_str().flatten().is_some());
     let are_padded = sides.iter().all(|side| is_padded(side) || is_open(side));
     let made = sides.into_iter().map(|side| match is_padded(&side) || are_padded {
         true => rtrim().call(vec![side, lit(" ")]),
@@ -102,7 +102,7 @@ fn without_spaces(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>>
 /// as bytes, beside `jsonb` as `jsonb`.
 ///
 /// # Errors
-/// 22P02 when a literal is no value of the type.
+/// 22P02 when a literal is not valid for the type.
 pub fn compared(
     sides: Vec<Expr>,
     is_ordering: bool,

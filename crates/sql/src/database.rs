@@ -20,6 +20,7 @@ use crate::hypertables::{Series, TABLE_LABEL, unfinished_drops};
 use crate::metric_tables::{Kind, MetricSchema, Metrics};
 use crate::nested_rows::check_rows;
 use crate::operators::{JsonbOperators, PostgresTypes};
+use crate::optimizer_rules::skip_changed_rows;
 use crate::ordinary::{
     self, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, PlanningState, RowsInto,
     Runner, Setting, View, Write, Written, settings_of, table_name,
@@ -31,7 +32,6 @@ use crate::ready::{Statement, straight, with_parameters};
 use crate::rewrite::CATALOG_SCHEMA;
 use crate::samples::{ReadLimits, Samples};
 use crate::sleep::pg_sleep;
-use crate::sound_rules::sound;
 use crate::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse_with};
 use crate::tables::{TABLES, ZONE};
 use crate::threads::Threads;
@@ -323,7 +323,9 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
         .with_runtime_env(runtime)
         .with_default_features()
         .with_analyzer_rule(Arc::new(numeric::ImplicitCasts))
-        .with_optimizer_rules(cancellation::cancellable(sound(in_lists::optimizer_rules())))
+        .with_optimizer_rules(cancellation::cancellable(skip_changed_rows(
+            in_lists::optimizer_rules(),
+        )))
         .with_query_planner(Arc::new(steps::Planner))
         .with_type_planner(Arc::new(PostgresTypes))
         .with_physical_optimizer_rule(Arc::new(EveryStepYields))

@@ -1,7 +1,7 @@
 //! Where a float stands beside a `numeric` both are floats to PostgreSQL. The planner would take the
 //! float for a `numeric`, which has no place for what is very large, or very small.
 
-use crate::checked_casts::{literals_as_numbers, literals_as_numeric};
+use crate::checked_casts::literals_as_numeric;
 use crate::literal_types::literals_as_common;
 use crate::numeric::{NUMERIC, TO_NUMERIC, as_float, keyed};
 use crate::special_types::{ResolvedType, column_type};
@@ -48,7 +48,7 @@ pub fn common_number(types: &[DataType]) -> Option<DataType> {
     })
 }
 
-/// The type of several numbers together; none of what is not all numbers.
+/// Returns the common type of numbers, and none if a value is no number.
 pub fn one_number(types: &[DataType]) -> Option<DataType> {
     let first = types.iter().find(|ty| !ty.is_null()).filter(|ty| ty.is_numeric());
     let is_one = types.iter().all(|ty| ty.is_null() || Some(ty) == first);
@@ -90,9 +90,8 @@ fn as_numbers(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
 pub fn one_type(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
     let literals = literals_as_common(values, schema)?;
     let read = literals_as_numeric(literals.data, schema)?;
-    let open = literals_as_numbers(read.data, schema)?;
-    let is_read = literals.transformed || read.transformed || open.transformed;
-    let numbers = as_numbers(open.data, schema);
+    let is_read = literals.transformed || read.transformed;
+    let numbers = as_numbers(read.data, schema);
     Ok(Transformed { transformed: is_read || numbers.transformed, ..numbers })
 }
 
@@ -212,14 +211,14 @@ pub fn united(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(made)))
 }
 
-/// The type that all values have, if it is none of texts.
+/// Returns the type that all values have, and none if it is a text type.
 fn one_type_of(types: &[DataType]) -> Option<DataType> {
     let first = types.iter().find(|ty| !ty.is_null())?;
     let is_one = types.iter().all(|ty| ty.is_null() || ty == first);
     (is_one && !first.is_string()).then(|| first.clone())
 }
 
-/// Rows whose literals in quotes are read as values of the types that the columns have.
+/// Reads the quoted literals of a projection as values of the column types.
 fn read_literals(plan: &LogicalPlan, wanted: &[Option<DataType>]) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(made) = plan else { return Ok(plan.clone()) };
     let mut columns = Vec::with_capacity(made.expr.len());

@@ -271,7 +271,7 @@ pub(crate) fn each(
 struct Matches<'r, 't> {
     regex: &'r Regex,
     text: &'t str,
-    /// Where the next match may begin; none behind the end.
+    /// Byte offset at which the next match may begin; none after the end.
     at: Option<usize>,
 }
 

@@ -3,6 +3,7 @@
 //! A cast to a field with the name restores it (<https://www.postgresql.org/docs/15/typeconv-union-case.html>).
 
 use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY, call};
+use crate::literal_types::is_open;
 use crate::rewrite::{JSONB_IN, TOLD_APART};
 use crate::uuids::uuid_in;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -181,10 +182,7 @@ fn read_results(case: Case, of: &ResolvedType) -> Expr {
 
 /// Reads a literal in quotes as a value of a type; returns other expressions as they are.
 fn read_as(expr: Expr, of: &ResolvedType) -> Expr {
-    let is_text = matches!(
-        &expr,
-        Expr::Literal(value, None) if matches!(value.try_as_str(), Some(Some(_)))
-    );
+    let is_text = is_open(&expr);
     match of {
         Special(name) if is_text && name == JSONB => call(JSONB_IN, vec![expr]),
         Special(name) if is_text && name == JSON => {
@@ -215,7 +213,7 @@ fn typed(expr: Expr, name: &str, schema: &DFSchema) -> Result<Transformed<Expr>>
     Ok(Transformed::yes(Expr::Cast(Cast { expr: Box::new(expr), field: Arc::new(field) })))
 }
 
-/// Restores the special types of a union's columns, of which DataFusion keeps what all inputs have in common.
+/// Restores the special types of a union's columns. DataFusion keeps the metadata that all inputs share.
 ///
 /// # Errors
 /// Returns errors of the planner.
@@ -252,7 +250,7 @@ pub fn restore_union(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlanBuilder::from(node).project(columns)?.build()?))
 }
 
-/// Rows whose columns of literals in quotes are read as values of the types that the columns have.
+/// Reads the quoted literals of a projection as values of the wanted types.
 fn read_columns(plan: &LogicalPlan, wanted: &[Option<ResolvedType>]) -> Result<LogicalPlan> {
     let LogicalPlan::Projection(made) = plan else { return Ok(plan.clone()) };
     let columns = made.expr.iter().zip(wanted).zip(plan.schema().iter());

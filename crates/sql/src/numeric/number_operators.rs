@@ -7,6 +7,7 @@
 use super::conversions::{TO_FLOAT, literal_float, outside};
 use super::number_functions::operator_function;
 use super::value::{NUMERIC, Numeric};
+use crate::literal_types::is_open;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::Placeholder;
@@ -153,10 +154,10 @@ fn short_literal(expr: Expr) -> Expr {
     }
 }
 
-/// A text between quotes as a number of the type of the other side; else what was given.
+/// Casts a quoted literal to the number type of the other side, and returns other expressions as they are.
 fn literal_as(expr: Expr, other: &Expr, schema: &DFSchema) -> Expr {
     match (&expr, other.get_type(schema)) {
-        (Expr::Literal(value, None), Ok(ty)) if value.try_as_str().flatten().is_some() => {
+        (literal, Ok(ty)) if is_open(literal) => {
             Expr::Cast(Cast { expr: Box::new(expr), field: Arc::new(Field::new("", ty, true)) })
         }
         _ => expr,

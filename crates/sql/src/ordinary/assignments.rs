@@ -5,9 +5,14 @@ use super::columns::{cast_type, field_of};
 use super::values::shown_type;
 use crate::common_types::{Category, category_of};
 use crate::error::SqlError;
-use crate::jsonb_functions::TYPE_KEY;
+use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY};
 use crate::ready::Statement;
 use tables::{Column, ColumnType, Scalar};
+
+/// Returns true for `json` and `jsonb`, which are assigned to each other.
+fn is_json(name: &str) -> bool {
+    [JSON, JSONB].contains(&name)
+}
 
 /// Checks that PostgreSQL assigns a value of a known type to a column without a cast.
 ///
@@ -23,9 +28,11 @@ pub fn check(planned: &Statement, place: usize, column: &Column) -> Result<(), S
     let is_refused = match (wanted, given) {
         // Every type is assigned to a text.
         (Category::Text, _) => false,
-        // Values of other types than these are read from texts, as those of parameters are.
+        // Columns of the other types read texts: parameters come as such.
         (_, Category::Text) => cast_type(column.ty).is_some(),
-        (Category::Special, Category::Special) => special != name,
+        (Category::Special, Category::Special) => {
+            special != name && !(is_json(special) && is_json(&name))
+        }
         (Category::Time, Category::Date) => !name.starts_with("timestamp"),
         (Category::Time, Category::Interval) | (Category::Interval, Category::Time) => false,
         (wanted, given) => wanted != given,

@@ -346,6 +346,10 @@ fn assign_one(
         (Scalar::Time, Datum::Timestamp(at) | Datum::Timestamptz(at)) => {
             Datum::Time(at.rem_euclid(DAY_MICROS))
         }
+        (Scalar::Time, Datum::Interval(one)) => Datum::Time(one.micros.rem_euclid(DAY_MICROS)),
+        (Scalar::Interval, Datum::Time(micros)) => {
+            Datum::Interval(Interval { months: 0, days: 0, micros })
+        }
         (_, value) if value.scalar() == Some(scalar) => value,
         (_, value) => return Err(wrong_type(column, &value)),
     })

@@ -1,21 +1,11 @@
 //! Texts between quotes where a condition stands: `WHERE 'yes'`. PostgreSQL reads them as booleans.
 
 use super::expressions::literal;
+use crate::checked_casts::boolean_of;
 use crate::error::SqlError;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, JoinConstraint, JoinOperator, Select, UnaryOperator, Value, ValueWithSpan,
 };
-
-/// Reads a boolean as PostgreSQL does: a word or the beginning of one, if that is of one word alone.
-fn boolean_of(text: &str) -> Option<bool> {
-    let word = text.trim_matches(|one: char| one.is_ascii_whitespace()).to_ascii_lowercase();
-    let begins = |whole: &str, least: usize| least <= word.len() && whole.starts_with(&word);
-    if begins("true", 1) || begins("yes", 1) || begins("on", 2) || word == "1" {
-        return Some(true);
-    }
-    let is_false = begins("false", 1) || begins("no", 1) || begins("off", 2) || word == "0";
-    is_false.then_some(false)
-}
 
 /// Reads a text in the place of a condition; leaves all else.
 fn as_boolean(expr: &mut Expr) -> Result<(), SqlError> {

@@ -118,7 +118,7 @@ fn texts_with_types(values: &mut Values) {
     }
 }
 
-/// Casts a column of rows of which some are a `varchar` or `char` to the type of the first: DataFusion wants one of all.
+/// Casts the cells of a VALUES column to the text type of the first cell: DataFusion wants one type for all.
 fn texts_with_one_type(values: &mut Values, at: usize) {
     let types = || values.rows.iter().filter_map(|row| row.content.get(at)).map(kind_of_text);
     let Some(wanted) = types().flatten().next() else { return };

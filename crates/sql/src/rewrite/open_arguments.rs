@@ -20,7 +20,7 @@ const ACCESSORS: &[&str] = &["stddev", "variance"];
 /// Gives literals in quotes the type that a function wants; `change_cast` changes the casts that this makes.
 ///
 /// # Errors
-/// `22P02`, `22003` and others when a literal is no value of the type, `42725` when no type is better than another.
+/// `22P02`, `22003` and others when a literal is not valid for the type, `42725` when several functions match.
 pub fn read_literals(
     function: &mut Function,
     mut change_cast: impl FnMut(&mut Expr) -> Result<(), SqlError>,

@@ -104,7 +104,7 @@ fn operator_phrase(expr: &Expr) -> Option<Expr> {
         Expr::UnaryOp { op: UnaryOperator::PGCubeRoot, expr } => {
             Some(call("cbrt", vec![cast((**expr).clone(), SqlType::DoublePrecision)]))
         }
-        // Of arrays, and of texts.
+        // `&&` of arrays and of texts.
         Expr::BinaryOp { left, op: BinaryOperator::PGOverlap, right } => {
             Some(call(OVERLAPS, vec![(**left).clone(), (**right).clone()]))
         }

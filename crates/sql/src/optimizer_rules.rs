@@ -1,10 +1,10 @@
-//! DataFusion's optimizer rules, kept away from plans of which they make other rows.
+//! DataFusion's optimizer rules. Three of them skip the plans whose rows they would change.
 //!
 //! | rule | plan | fault |
 //! |---|---|---|
 //! | `extract_equijoin_predicate` | a join whose keys may be NULL, with `a = b` in its filter | `a = b` becomes such a key: NULL equals NULL |
 //! | `eliminate_cross_join` | inner joins of both kinds above each other | all keys become those of one kind |
-//! | `push_down_filter` | a condition without columns above an aggregate of all rows | the condition moves below: the aggregate of no rows is a row |
+//! | `push_down_filter` | a condition without columns above an aggregate of all rows | the condition moves below, and the aggregate returns a row for no rows |
 
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{NullEquality, Result};
@@ -14,28 +14,28 @@ use std::sync::Arc;
 
 type Rule = Arc<dyn OptimizerRule + Send + Sync>;
 
-/// Replaces the rules that make other rows by those that leave such plans alone.
-pub fn sound(rules: Vec<Rule>) -> Vec<Rule> {
-    let sound = |rule: Rule| -> Rule {
+/// Makes these rules skip such plans.
+pub fn skip_changed_rows(rules: Vec<Rule>) -> Vec<Rule> {
+    let skipping = |rule: Rule| -> Rule {
         let skips: fn(&LogicalPlan) -> bool = match rule.name() {
             "extract_equijoin_predicate" => has_null_keys,
             "eliminate_cross_join" => contains_null_keys,
             "push_down_filter" => is_above_total,
             _ => return rule,
         };
-        Arc::new(SoundRule { rule, skips })
+        Arc::new(SkippingRule { rule, skips })
     };
-    rules.into_iter().map(sound).collect()
+    rules.into_iter().map(skipping).collect()
 }
 
 #[derive(Debug)]
-struct SoundRule {
+struct SkippingRule {
     rule: Rule,
     /// Returns true for the plans that the rule must not change.
     skips: fn(&LogicalPlan) -> bool,
 }
 
-impl OptimizerRule for SoundRule {
+impl OptimizerRule for SkippingRule {
     fn name(&self) -> &str {
         self.rule.name()
     }
@@ -69,7 +69,7 @@ fn contains_null_keys(plan: &LogicalPlan) -> bool {
     plan.exists(|node| Ok(has_null_keys(node))).unwrap_or(true)
 }
 
-/// Whether a filter stands above an aggregate that has a row even of no rows.
+/// Whether a filter stands above an aggregate that returns a row for no rows.
 fn is_above_total(plan: &LogicalPlan) -> bool {
     let has_total = |aggregate: &Aggregate| {
         aggregate.group_expr.is_empty()
