@@ -256,6 +256,20 @@ fn values_of_other_types_are_assigned_as_in_postgresql() -> Result<()> {
 }
 
 #[test]
+fn casts_of_varchar_have_the_type_of_the_cast() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, psql) = start(directory.path())?;
+    psql.ask(&["CREATE TABLE x (v varchar(20), c char(12))"], "")?;
+    psql.ask(&["INSERT INTO x VALUES ('2020-01-01', '2020-01-02')"], "")?;
+    let rows =
+        psql.ask(&["SELECT v::date, v::timestamp, c::date, '5'::varchar::int FROM x"], "")?;
+    assert_eq!(rows, "2020-01-01|2020-01-01 00:00:00|2020-01-02|5");
+    let types = "SELECT pg_typeof('5'::varchar::int), pg_typeof(v::date) FROM x";
+    assert_eq!(psql.ask(&[types], "")?, "integer|date");
+    server.stop()
+}
+
+#[test]
 fn statements_of_one_text_are_one_transaction() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (server, psql) = start(directory.path())?;

@@ -12,9 +12,9 @@ use crate::rewrite::told_apart;
 use crate::uuids::uuid_in;
 use crate::width_bucket::width_bucket;
 use crate::{
-    array_sets, array_slices, bits, bytea, bytea_parts, calendar, coalesce, degrees, formatted,
-    gapfill, generate_series, identifiers, json_gathered, jsonb_changed, jsonb_functions,
-    jsonb_makers, jsonb_parts, like_patterns, markers, null_arrays, numeric, prom, regexps,
+    array_sets, array_slices, bits, bytea, bytea_parts, calendar, degrees, formatted, gapfill,
+    generate_series, identifiers, json_gathered, jsonb_changed, jsonb_functions, jsonb_makers,
+    jsonb_parts, like_patterns, literal_arguments, markers, null_arrays, numeric, prom, regexps,
     templates, text_search, ties, unicode_forms, vectors,
 };
 use datafusion::logical_expr::ScalarUDF;
@@ -37,7 +37,7 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(unicode_forms::functions());
     let all = all.chain(numeric::scalar_functions());
     all.for_each(|function| context.register_udf(function));
-    coalesce::register(context);
+    literal_arguments::register(context);
     null_arrays::register(context);
     bytea_parts::register(context);
 }

@@ -48,6 +48,22 @@ pub fn common_number(types: &[DataType]) -> Option<DataType> {
     })
 }
 
+/// Returns the common type of dates and timestamps of several types; none of other types.
+pub fn common_time(types: &[DataType]) -> Option<DataType> {
+    // The later of these has all values of the earlier ones.
+    let rank = |ty: &DataType| match ty {
+        DataType::Date32 => Some(0),
+        DataType::Timestamp(_, None) => Some(1),
+        DataType::Timestamp(_, Some(_)) => Some(2),
+        _ => None,
+    };
+    let known = types.iter().filter(|ty| !ty.is_null());
+    let ranks = known.clone().map(rank).collect::<Option<Vec<_>>>()?;
+    let largest = ranks.iter().max()?;
+    let is_one = ranks.iter().all(|one| one == largest);
+    if is_one { None } else { known.max_by_key(|ty| rank(ty)).cloned() }
+}
+
 /// Returns the common type of numbers, and none if a value is no number.
 pub fn one_number(types: &[DataType]) -> Option<DataType> {
     let first = types.iter().find(|ty| !ty.is_null()).filter(|ty| ty.is_numeric());
@@ -74,11 +90,12 @@ fn as_number(expr: Expr, of: &DataType, wanted: &DataType) -> Expr {
     }
 }
 
-/// Numbers of several types as those of one.
-fn as_numbers(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+/// Casts numbers, or times, of several types to one.
+fn as_common(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     let types = sides.iter().map(|one| one.get_type(schema)).collect::<Result<Vec<_>>>();
     let Ok(types) = types else { return Transformed::no(sides) };
-    let Some(wanted) = common_number(&types) else { return Transformed::no(sides) };
+    let common = common_number(&types).or_else(|| common_time(&types));
+    let Some(wanted) = common else { return Transformed::no(sides) };
     let both = sides.into_iter().zip(&types);
     Transformed::yes(both.map(|(side, ty)| as_number(side, ty, &wanted)).collect())
 }
@@ -91,8 +108,8 @@ pub fn one_type(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<
     let literals = literals_as_common(values, schema)?;
     let read = literals_as_numeric(literals.data, schema)?;
     let is_read = literals.transformed || read.transformed;
-    let numbers = as_numbers(read.data, schema);
-    Ok(Transformed { transformed: is_read || numbers.transformed, ..numbers })
+    let values = as_common(read.data, schema);
+    Ok(Transformed { transformed: is_read || values.transformed, ..values })
 }
 
 /// Functions of `double precision` that DataFusion has for `real`, too.
@@ -191,13 +208,13 @@ pub fn united(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let types: Vec<DataType> = types(at).collect();
         let is_open = |one: &Arc<LogicalPlan>| column_type(one, at) == ResolvedType::Unknown;
         if !union.inputs.iter().any(is_open) {
-            return common_number(&types);
+            return common_number(&types).or_else(|| common_time(&types));
         }
         // Literals in quotes have the type of the others.
         let both = types.into_iter().zip(&union.inputs);
         let known: Vec<DataType> =
             both.filter(|(_, input)| !is_open(input)).map(|(ty, _)| ty).collect();
-        one_number(&known).or_else(|| one_type_of(&known))
+        one_number(&known).or_else(|| common_time(&known)).or_else(|| one_type_of(&known))
     });
     let wanted: Vec<Option<DataType>> = wanted.collect();
     if wanted.iter().all(Option::is_none) {
@@ -262,7 +279,8 @@ pub fn matched_sides(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(node));
     }
     let common = |(one, other): (&FieldRef, &FieldRef)| {
-        common_number(&[one.data_type().clone(), other.data_type().clone()])
+        let types = [one.data_type().clone(), other.data_type().clone()];
+        common_number(&types).or_else(|| common_time(&types))
     };
     let wanted: Vec<Option<DataType>> = left.iter().zip(right).map(common).collect();
     if wanted.iter().all(Option::is_none) {

@@ -1,9 +1,10 @@
 //! Statements from outside, for the fuzzers.
 
+use crate::array_of;
+use crate::interval_texts::interval_text;
 use crate::names::shown_name;
 use crate::parquet::{FileReader, MAGIC, RowsWriter, Sample, SampleRows, Source};
 use crate::statements::{Parsed, parse};
-use crate::{array_of, interval_text};
 use model::Labels;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{LazyLock, Mutex, PoisonError};

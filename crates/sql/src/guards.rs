@@ -138,7 +138,7 @@ fn is_fallible(expr: &Expr, schema: &DFSchema) -> Result<bool> {
         }
         Expr::ScalarFunction(called) => {
             let name = called.func.name();
-            name.starts_with("pg_int") || FALLIBLE.contains(&name)
+            name.starts_with("pg_int") || name.starts_with("pg_text_") || FALLIBLE.contains(&name)
         }
         _ => false,
     };

@@ -71,7 +71,11 @@ fn times(interval: IntervalMonthDayNano, number: f64) -> Result<IntervalMonthDay
     scaled(interval, |part| part * number)
 }
 
-fn over(interval: IntervalMonthDayNano, number: f64) -> Result<IntervalMonthDayNano> {
+/// An interval divided by a number.
+///
+/// # Errors
+/// 22012 for zero, and 22008 for a quotient out of range.
+pub fn over(interval: IntervalMonthDayNano, number: f64) -> Result<IntervalMonthDayNano> {
     if number == 0.0 {
         let error = SqlError::new("22012", "division by zero");
         return Err(DataFusionError::External(Box::new(error)));

@@ -2,30 +2,31 @@
 //! (<https://www.postgresql.org/docs/15/typeconv-union-case.html>). DataFusion makes texts of all of them.
 
 use crate::common_types::{Category, known_type};
-use crate::floats::one_number;
-use crate::typed::change_cast;
+use crate::floats::{common_time, one_number};
+use crate::typed::read_literal;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _};
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{Expr, ExprSchemable as _};
 use std::sync::Arc;
 
-/// Reads quoted literals as the type of the other values.
+/// Reads quoted literals as the type of the other values, and gives that type to parameters without one.
 ///
 /// # Errors
 /// Returns the errors of the casts: 22P02, 22003, 22007 and 22008.
 pub fn literals_as_common(values: Vec<Expr>, schema: &DFSchema) -> Result<Transformed<Vec<Expr>>> {
-    if !values.iter().any(is_open) {
+    if !values.iter().any(|one| is_open(one) || is_open_parameter(one)) {
         return Ok(Transformed::no(values));
     }
     let Some(common) = common_type(&values, schema) else { return Ok(Transformed::no(values)) };
-    let read = |value: Expr| {
-        if !is_open(&value) {
-            return Ok(value);
+    let read = |value: Expr| match value {
+        Expr::Placeholder(Placeholder { id, field: None }) => {
+            let field = Some(Arc::new(Field::new("parameter", common.clone(), true)));
+            Ok(Expr::Placeholder(Placeholder { id, field }))
         }
-        let field = Arc::new(Field::new("", common.clone(), true));
-        let cast = Expr::Cast(Cast { expr: Box::new(value), field });
-        change_cast(cast, schema).map(|changed| changed.data)
+        literal if is_open(&literal) => read_literal(literal, &common, schema),
+        other => Ok(other),
     };
     values.into_iter().map(read).collect::<Result<_>>().map(Transformed::yes)
 }
@@ -35,17 +36,29 @@ pub fn is_open(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(value, None) if value.try_as_str().flatten().is_some())
 }
 
+/// Returns true for a parameter without a type.
+fn is_open_parameter(expr: &Expr) -> bool {
+    matches!(expr, Expr::Placeholder(Placeholder { field: None, .. }))
+}
+
 /// Returns none if no value has a type, and for types that `special_types` and the planner read literals as.
 fn common_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {
     let is_known = |one: &&Expr| !is_open(one) && known_type(one, schema).is_some();
     let first = values.iter().find(is_known)?;
     match known_type(first, schema)?.0 {
         Category::Number => common_number_type(values, schema),
-        Category::Boolean | Category::Date | Category::Interval | Category::Time => {
+        Category::Date => common_time_type(values, schema),
+        Category::Boolean | Category::Bytea | Category::Interval | Category::Time => {
             first.get_type(schema).ok()
         }
-        Category::Text | Category::Special | Category::Bytea | Category::Array => None,
+        Category::Text | Category::Special | Category::Array => None,
     }
+}
+
+fn common_time_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {
+    let known = values.iter().filter(|one| !is_open(one) && !is_open_parameter(one));
+    let known = known.map(|one| one.get_type(schema)).collect::<Result<Vec<_>>>().ok()?;
+    common_time(&known).or_else(|| known.into_iter().find(|ty| !ty.is_null()))
 }
 
 /// Returns none if one is a `numeric`.
@@ -56,7 +69,8 @@ fn common_number_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {
         }
         other => other.get_type(schema),
     };
-    let known = values.iter().filter(|one| !is_open(one)).map(type_of);
+    let is_known = |one: &&Expr| !is_open(one) && !is_open_parameter(one);
+    let known = values.iter().filter(is_known).map(type_of);
     let known = known.collect::<Result<Vec<_>>>().ok()?;
     one_number(&known).filter(|ty| !ty.is_decimal())
 }

@@ -4,20 +4,22 @@ use crate::array_casts::read_text;
 use crate::array_sets::contains_all;
 use crate::bits;
 use crate::bytea;
-use crate::calendar::time_between;
+use crate::calendar::{days_between, time_between};
 use crate::floats::common_number;
 use crate::interval_products::{product, quotient};
+use crate::intervals::INTERVAL;
 use crate::jsonb_changed::delete_path;
 use crate::jsonb_functions::{
     CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, JSON, JSONB, PATH,
     PATH_TEXT, call,
 };
+use crate::literal_types::is_open;
 use crate::numeric::{self, NUMERIC};
-use crate::rewrite::array_of;
+use crate::rewrite::{array_of, arrow_type};
 use crate::special_types::{BPCHAR, ResolvedType, UUID, VARCHAR, resolve_type, special_field};
 use crate::tables::ZONE;
 use crate::texts;
-use crate::typed::{as_interval, literal_time, text_as_interval};
+use crate::typed::{as_interval, literal_time, read_literal, text_as_interval};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_nested::expr_fn::make_array;
@@ -59,11 +61,16 @@ impl ExprPlanner for JsonbOperators {
             }
             BinaryOperator::Minus if is_jsonb(&expr.left, schema)? => DELETE,
             BinaryOperator::Minus | BinaryOperator::Plus => {
-                let expr = with_time(expr, schema);
-                let is_minus = expr.op == BinaryOperator::Minus;
-                return match is_minus.then(|| time_between(&expr.left, &expr.right, schema)) {
-                    Some(Some(planned)) => Ok(PlannerResult::Planned(planned)),
-                    _ => numeric::resolve(expr, schema),
+                let expr = with_time(with_same_type(expr, schema)?, schema);
+                let (left, right) = (&expr.left, &expr.right);
+                let difference = match expr.op {
+                    BinaryOperator::Minus => time_between(left, right, schema)
+                        .or_else(|| days_between(left, right, schema)),
+                    _ => None,
+                };
+                return match difference {
+                    Some(planned) => Ok(PlannerResult::Planned(planned)),
+                    None => numeric::resolve(expr, schema),
                 };
             }
             BinaryOperator::Multiply | BinaryOperator::Divide => {
@@ -91,6 +98,7 @@ impl ExprPlanner for JsonbOperators {
                 None => return Ok(PlannerResult::Original(with_one_number(expr, schema))),
             },
             _ => {
+                let expr = with_compared_type(expr, schema)?;
                 return match bits::resolve(&expr, schema)? {
                     Some(planned) => Ok(PlannerResult::Planned(planned)),
                     None => numeric::resolve(with_arrays(expr, schema), schema),
@@ -104,6 +112,59 @@ impl ExprPlanner for JsonbOperators {
         }
         Ok(PlannerResult::Planned(call(name, args)))
     }
+}
+
+/// Reads a quoted literal as the type of the other side, where PostgreSQL has `+` or `-` of two such values, and as an
+/// interval beside a time of day (<https://www.postgresql.org/docs/15/typeconv-oper.html>).
+///
+/// # Errors
+/// 22007 and 22008 for a literal that is no such value.
+fn with_same_type(expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExpr> {
+    let is_minus = expr.op == BinaryOperator::Minus;
+    with_literal_type(expr, schema, |ty| match ty {
+        DataType::Interval(_) => Some(ty.clone()),
+        DataType::Date32 | DataType::Time64(_) if is_minus => Some(ty.clone()),
+        DataType::Time64(_) => Some(INTERVAL),
+        _ => None,
+    })
+}
+
+/// Reads a quoted literal that is compared with a value of a type that DataFusion does not compare with texts.
+///
+/// # Errors
+/// 22007, 22008 and 22P02 for a literal that is no such value.
+fn with_compared_type(expr: RawBinaryExpr, schema: &DFSchema) -> Result<RawBinaryExpr> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+        return Ok(expr);
+    }
+    with_literal_type(expr, schema, |ty| match ty {
+        DataType::Interval(_) | DataType::Time64(_) => Some(ty.clone()),
+        DataType::Boolean | DataType::Binary => Some(ty.clone()),
+        _ => None,
+    })
+}
+
+/// Reads a quoted literal as the type that the type of the other side asks for.
+///
+/// # Errors
+/// Returns the errors of the cast.
+fn with_literal_type(
+    mut expr: RawBinaryExpr,
+    schema: &DFSchema,
+    wanted: impl Fn(&DataType) -> Option<DataType>,
+) -> Result<RawBinaryExpr> {
+    let wanted = |side: &Expr| side.get_type(schema).ok().and_then(|ty| wanted(&ty));
+    match (is_open(&expr.left), is_open(&expr.right)) {
+        (false, true) if let Some(ty) = wanted(&expr.left) => {
+            expr.right = read_literal(expr.right, &ty, schema)?;
+        }
+        (true, false) if let Some(ty) = wanted(&expr.right) => {
+            expr.left = read_literal(expr.left, &ty, schema)?;
+        }
+        _ => {}
+    }
+    Ok(expr)
 }
 
 /// A text that is taken from a time, or from which one is taken, is a time, too; one that is added is
@@ -370,7 +431,8 @@ impl TypePlanner for PostgresTypes {
                     _ => None,
                 }
             }
-            _ => None,
+            // A field without a name would get the metadata of the value: `'1'::varchar::int` is no `varchar`.
+            other => arrow_type(other).map(|ty| Arc::new(Field::new("cast", ty, true))),
         })
     }
 }

@@ -8,7 +8,8 @@ use crate::array_order::{ARRAY_ORDER, is_array};
 use crate::bounded::{bounded, planned_growth};
 use crate::calendar::move_date;
 use crate::checked_casts::{
-    check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_numeric,
+    check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_boolean,
+    literals_as_numeric,
 };
 use crate::checked_floats;
 use crate::clock_casts::clock_cast;
@@ -21,6 +22,8 @@ use crate::floats::{
 };
 use crate::function::function;
 use crate::instants::{clock_of, instant_of};
+use crate::interval_extremes::{GREATEST, LEAST};
+use crate::interval_texts::interval_text;
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_order::JSONB_ORDER;
 use crate::literal_types::literals_as_common;
@@ -34,10 +37,11 @@ use crate::rewrite::JSONB_IN;
 use crate::signatures::{check_types, check_window_call};
 use crate::special_types::{restore_type, restore_union, type_name_literal};
 use crate::tables::ZONE;
+use crate::text_casts::text_cast;
 use crate::uuids::UUID_IN;
 use crate::{
-    bytea, checked, common_types, extremes, grouping_expressions, interval_text, jsonb_casts,
-    operator_types, patterns, shown,
+    bytea, checked, common_types, extremes, grouping_expressions, jsonb_casts, operator_types,
+    patterns, shown,
 };
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
@@ -46,13 +50,14 @@ use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunctionParams,
+    AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunction,
+    WindowFunctionParams,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarUDF, Signature, Volatility, bitwise_and, lit,
+    ScalarUDF, Signature, Volatility, WindowFrameUnits, bitwise_and, lit,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -208,7 +213,9 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             check_window_call(called.fun.name(), &called.params.args, schema)?;
             check_window(&called, schema)?;
             let is_changed = windowed(&mut called.params, schema);
-            Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
+            let is_typed = change_window_arguments(&mut called, schema)?;
+            let made = Expr::WindowFunction(called);
+            Ok(Transformed::new_transformed(made, is_changed || is_typed))
         }
         _ => Ok(Transformed::no(expr)),
     }
@@ -222,17 +229,51 @@ fn windowed(params: &mut WindowFunctionParams, schema: &DFSchema) -> bool {
         *key = KEY.call(vec![std::mem::take(key)]);
         is_changed = true;
     }
+    let frame = &mut params.window_frame;
+    if frame.units == WindowFrameUnits::Range
+        && params.order_by.iter().any(|sort| is_without_range(&sort.expr, schema))
+    {
+        // `common_types::check_window` refuses bounds with an offset: the others mean the same in both.
+        frame.units = WindowFrameUnits::Groups;
+        is_changed = true;
+    }
     is_changed
+}
+
+/// Returns true for types that DataFusion has no frames of RANGE for.
+fn is_without_range(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.get_type(schema).is_ok_and(|ty| {
+        matches!(
+            ty,
+            DataType::Time64(_) | DataType::List(_) | DataType::Binary | DataType::LargeBinary
+        )
+    })
+}
+
+/// Gives the value and the default of `lag` and `lead` one type; an offset of NULL makes the value NULL. Returns
+/// whether an argument changed.
+fn change_window_arguments(called: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
+    if !["lag", "lead"].contains(&called.fun.name()) {
+        return Ok(false);
+    }
+    let args = &mut called.params.args;
+    if let [value, Expr::Literal(offset, _), ..] = args.as_slice()
+        && offset.is_null()
+    {
+        let null = ScalarValue::try_from(&value.get_type(schema)?)?;
+        *args = vec![Expr::Literal(null, None)];
+        return Ok(true);
+    }
+    let [value, _, default] = args.as_mut_slice() else { return Ok(false) };
+    let both = one_type(vec![std::mem::take(value), std::mem::take(default)], schema)?;
+    let is_changed = both.transformed;
+    [*value, *default] = <[Expr; 2]>::try_from(both.data).expect("two went in");
+    Ok(is_changed)
 }
 
 /// Operators of numbers and dates.
 fn change_arithmetic(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::BinaryExpr(binary) = &expr else { return Transformed::no(expr) };
-    // Days are an `integer`.
-    if is_days(binary, schema) {
-        let field = Arc::new(Field::new("", DataType::Int32, true));
-        return Transformed::yes(Expr::Cast(Cast { expr: Box::new(expr), field }));
-    }
     let call = checked::call(binary, schema)
         .or_else(|| numeric_call(binary, schema))
         .or_else(|| move_date(binary, schema));
@@ -244,12 +285,6 @@ fn change_arithmetic(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         return Transformed::yes(call.unwrap_or_else(|| NUMBER.call(vec![expr])));
     }
     Transformed::no(expr)
-}
-
-/// Whether it is what lies between two dates.
-fn is_days(binary: &BinaryExpr, schema: &DFSchema) -> bool {
-    let is_date = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Date32));
-    binary.op == Operator::Minus && is_date(&binary.left) && is_date(&binary.right)
 }
 
 /// Gives both sides of a comparison one type.
@@ -346,10 +381,8 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             Expr::ScalarFunction(called)
         }),
         (name, _) if ONE_OF_SEVERAL.contains(&name) || name == "make_array" => {
-            one_type(std::mem::take(&mut called.args), schema)?.update_data(|args| {
-                called.args = args;
-                Expr::ScalarFunction(called)
-            })
+            let args = one_type(std::mem::take(&mut called.args), schema)?;
+            one_of_several(called, args, schema)
         }
         // What the planner makes of brackets and `||` by itself.
         (name, [_, ..]) if let Some(growth) = planned_growth(name) => {
@@ -357,6 +390,23 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
         }
         _ => Transformed::no(Expr::ScalarFunction(called)),
     })
+}
+
+/// A call of arguments of one type; intervals have functions of their own.
+fn one_of_several(
+    mut called: ScalarFunction,
+    args: Transformed<Vec<Expr>>,
+    schema: &DFSchema,
+) -> Transformed<Expr> {
+    let are_intervals = args.data.iter().any(|one| is_parted(one, schema));
+    match called.func.name() {
+        "greatest" if are_intervals => Transformed::yes(GREATEST.call(args.data)),
+        "least" if are_intervals => Transformed::yes(LEAST.call(args.data)),
+        _ => args.update_data(|args| {
+            called.args = args;
+            Expr::ScalarFunction(called)
+        }),
+    }
 }
 
 /// The eight hexadecimal digits of an `integer`, as a `bigint`.
@@ -558,6 +608,7 @@ pub fn literal_time(expr: &Expr, wanted: &DataType) -> Option<Expr> {
 pub fn read_literal(literal: Expr, wanted: &DataType, schema: &DFSchema) -> Result<Expr> {
     Ok(match wanted {
         DataType::Binary => bytea::READ.call(vec![literal]),
+        DataType::Boolean => literals_as_boolean(vec![literal, lit(true)], schema)?.data.remove(0),
         wanted if is_interval(wanted) => text_as_interval(literal),
         wanted => {
             let field = Arc::new(Field::new("", wanted.clone(), true));
@@ -606,7 +657,9 @@ pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<E
     }
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
-    if let Some(made) = clock_cast(inner, &from, field.data_type()) {
+    let read = clock_cast(inner, &from, field.data_type())
+        .or_else(|| text_cast(inner, &from, field.data_type()));
+    if let Some(made) = read {
         return Ok(Transformed::yes(made));
     }
     if let DataType::List(of) = field.data_type()

@@ -1,10 +1,11 @@
 //! A date and a number of days (<https://www.postgresql.org/docs/15/functions-datetime.html>): DataFusion adds an
-//! interval, which its analysis of ranges fails to compare.
+//! interval, which its analysis of ranges fails to compare. The days between two dates are an `integer`; DataFusion
+//! has a `bigint`.
 
 use super::outside;
 use crate::error::SqlError;
 use crate::function::function;
-use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Date32Builder};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Date32Builder, Int32Builder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Date32Type, Int64Type};
 use datafusion::common::{DFSchema, Result};
@@ -18,6 +19,35 @@ const DAYS_MAX: i64 = 95_000_000;
 
 static PLUS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| moved("pg_date_plus", 1));
 static MINUS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| moved("pg_date_minus", -1));
+
+static BETWEEN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(2, Volatility::Immutable);
+    Arc::new(function("pg_date_difference", signature, |_| DataType::Int32, subtract_dates))
+});
+
+/// The call that takes one date from another; none for other operands.
+pub fn days_between(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_date = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Date32));
+    (is_date(left) && is_date(right)).then(|| BETWEEN.call(vec![left.clone(), right.clone()]))
+}
+
+/// # Errors
+/// 22008 for dates so far away from each other that no `integer` has the number of days.
+fn subtract_dates(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let (left, right) = (cast(&args[0], &DataType::Date32)?, cast(&args[1], &DataType::Date32)?);
+    let left = left.as_primitive::<Date32Type>();
+    let right = right.as_primitive::<Date32Type>();
+    let mut out = Int32Builder::with_capacity(rows);
+    for row in 0..rows {
+        if left.is_null(row) || right.is_null(row) {
+            out.append_null();
+            continue;
+        }
+        let days = left.value(row).checked_sub(right.value(row));
+        out.append_value(days.ok_or_else(|| outside(SqlError::new("22008", "date out of range")))?);
+    }
+    Ok(Arc::new(out.finish()))
+}
 
 /// The call that does the work of `+` or `-` between a date and a whole number; none for other operands.
 pub fn call(binary: &BinaryExpr, schema: &DFSchema) -> Option<Expr> {
@@ -70,6 +100,18 @@ mod tests {
         let args: [ArrayRef; 2] =
             [Arc::new(Date32Array::from(vec![date])), Arc::new(Int64Array::from(vec![days]))];
         Ok(move_dates(&args, 1, sign)?.as_primitive::<Date32Type>().value(0))
+    }
+
+    #[test]
+    fn days_between_dates_are_counted() {
+        let between = |left: i32, right: i32| {
+            let one = |date| Arc::new(Date32Array::from(vec![date])) as ArrayRef;
+            let made = subtract_dates(&[one(left), one(right)], 1);
+            made.map(|made| made.as_primitive::<datafusion::arrow::datatypes::Int32Type>().value(0))
+        };
+        assert_eq!(between(19_700, 19_731).unwrap(), -31);
+        assert_eq!(between(95_000_000, -95_000_000).unwrap(), 190_000_000);
+        assert!(between(i32::MAX, -1).is_err());
     }
 
     #[test]

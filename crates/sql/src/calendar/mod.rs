@@ -28,7 +28,7 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use std::sync::Arc;
 
-pub use days::call as move_date;
+pub use days::{call as move_date, days_between};
 pub use fields::EXTRACT;
 pub use making::{INTERVAL_PARTS, TIMESTAMP_OF_SECONDS};
 pub use spans::call as time_between;

@@ -11,6 +11,7 @@
 mod arithmetic;
 mod conversions;
 mod implicit_casts;
+mod interval_averages;
 mod number_aggregates;
 mod number_functions;
 mod number_operators;

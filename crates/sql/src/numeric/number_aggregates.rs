@@ -3,15 +3,17 @@
 
 use super::arithmetic::{divide, divided, quotient_scale, root_of};
 use super::conversions::{decimals, outside};
+use super::interval_averages::{self, IntervalAverage};
 use super::value::{Decimal, NUMERIC, Numeric, PRECISION, SCALE, too_long};
 use crate::error::SqlError;
+use crate::intervals::INTERVAL;
 use crate::taken::each_taken;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, BooleanArray, Decimal256Array, Int64Array, ListArray,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Decimal256Type, Field, FieldRef, Int64Type, i256};
-use datafusion::common::{Result, ScalarValue};
+use datafusion::common::{Result, ScalarValue, not_impl_err};
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::function::{
     AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
@@ -90,6 +92,22 @@ impl Overloaded {
     fn is_meant(&self, args: &AccumulatorArgs<'_>) -> bool {
         args.expr_fields.first().is_some_and(|field| is_exact(field.data_type()))
     }
+
+    fn is_average_of_intervals(&self, types: &[&DataType]) -> bool {
+        self.kind == Kind::Avg && matches!(types, [DataType::Interval(_)])
+    }
+
+    /// The accumulator of an average of intervals; none for other arguments.
+    fn interval_average(&self, args: &AccumulatorArgs<'_>) -> Result<Option<Box<dyn Accumulator>>> {
+        let types: Vec<_> = args.expr_fields.iter().map(|field| field.data_type()).collect();
+        if !self.is_average_of_intervals(&types) {
+            return Ok(None);
+        }
+        match args.is_distinct {
+            true => not_impl_err!("avg(DISTINCT interval)"),
+            false => Ok(Some(Box::new(IntervalAverage::default()))),
+        }
+    }
 }
 
 impl AggregateUDFImpl for Overloaded {
@@ -118,9 +136,8 @@ impl AggregateUDFImpl for Overloaded {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        if let [one] = types
-            && is_exact(one)
-        {
+        let one: Vec<&DataType> = types.iter().collect();
+        if matches!(types, [one] if is_exact(one)) || self.is_average_of_intervals(&one) {
             return Ok(types.to_vec());
         }
         let fields: Vec<FieldRef> =
@@ -132,6 +149,7 @@ impl AggregateUDFImpl for Overloaded {
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
             [one] if is_exact(one) => Ok(self.returns(one)),
+            [one] if self.is_average_of_intervals(&[one]) => Ok(INTERVAL),
             _ => self.inner.return_type(types),
         }
     }
@@ -140,6 +158,9 @@ impl AggregateUDFImpl for Overloaded {
         match fields {
             [one] if is_exact(one.data_type()) => {
                 Ok(Arc::new(Field::new(self.name(), self.returns(one.data_type()), true)))
+            }
+            [one] if self.is_average_of_intervals(&[one.data_type()]) => {
+                Ok(Arc::new(Field::new(self.name(), INTERVAL, true)))
             }
             _ => self.inner.return_field(fields),
         }
@@ -150,6 +171,9 @@ impl AggregateUDFImpl for Overloaded {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
+        if let Some(average) = self.interval_average(&args)? {
+            return Ok(average);
+        }
         if !self.is_meant(&args) {
             return self.inner.accumulator(args);
         }
@@ -161,6 +185,10 @@ impl AggregateUDFImpl for Overloaded {
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {
+        let types: Vec<_> = args.input_fields.iter().map(|field| field.data_type()).collect();
+        if self.is_average_of_intervals(&types) {
+            return Ok(interval_averages::state_fields(args.name));
+        }
         if !args.input_fields.first().is_some_and(|field| is_exact(field.data_type())) {
             return self.inner.state_fields(args);
         }
@@ -180,7 +208,11 @@ impl AggregateUDFImpl for Overloaded {
     fn groups_accumulator_supported(&self, args: AccumulatorArgs<'_>) -> bool {
         match self.is_meant(&args) {
             true => !args.is_distinct,
-            false => self.inner.groups_accumulator_supported(args),
+            false => {
+                let types: Vec<_> = args.expr_fields.iter().map(|one| one.data_type()).collect();
+                !self.is_average_of_intervals(&types)
+                    && self.inner.groups_accumulator_supported(args)
+            }
         }
     }
 
@@ -201,6 +233,9 @@ impl AggregateUDFImpl for Overloaded {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
+        if let Some(average) = self.interval_average(&args)? {
+            return Ok(average);
+        }
         if !self.is_meant(&args) {
             return self.inner.create_sliding_accumulator(args);
         }

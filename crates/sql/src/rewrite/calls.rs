@@ -4,9 +4,9 @@ use super::JSONB_IN;
 use super::expressions::{
     aggregates, arguments, call, cast, is_named, literal, only_column, text_literal,
 };
-use super::types::interval_text;
 use crate::calendar::TIMESTAMP_OF_SECONDS;
 use crate::error::SqlError;
+use crate::interval_texts::interval_text;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, OrderByExpr, OrderByKind,

@@ -1,10 +1,10 @@
 //! Calls of TimescaleDB's functions that make buckets and fill gaps, with all arguments in their places.
 
 use super::expressions::{cast, instant, is_named, literal, text_literal};
-use super::types::interval_text;
 use crate::error::SqlError;
 use crate::gapfill::{GAPFILL, INTERPOLATE, LOCF};
 use crate::instants::instant_of;
+use crate::interval_texts::interval_text;
 use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
     ValueWithSpan,

@@ -57,6 +57,7 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
     }
     let changed = all.iter().flat_map(|joined| &joined.merged).filter(|one| one.is_changed);
     let changed: Vec<Merged> = changed.cloned().collect();
+    let named = shown_names(select);
     write_out_wildcards(select, &all)?;
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(Expr::Identifier(name)) = item
@@ -74,8 +75,12 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
     select.from = from;
     if let Some(order) = order {
         let shown = shown_names(select);
-        let hidden: Vec<Merged> =
-            changed.into_iter().filter(|one| !shown.contains(&one.name)).collect();
+        // DataFusion takes the name of a column that `*` stands for as ambiguous.
+        let is_hidden = |one: &Merged| match &one.value {
+            Some(Expr::CompoundIdentifier(_)) => !named.contains(&one.name),
+            _ => !shown.contains(&one.name),
+        };
+        let hidden: Vec<Merged> = changed.into_iter().filter(is_hidden).collect();
         let _: ControlFlow<()> =
             VisitMut::visit(order, &mut Replacer { merged: &hidden, queries: 0 });
     }
@@ -167,7 +172,8 @@ impl Joined {
             let name = folded(name);
             let old = self.merged.iter().position(|one| one.name == name);
             let left = match old.map(|at| self.merged.remove(at)) {
-                Some(merged) => merged,
+                // DataFusion takes the name for ambiguous where three tables have it.
+                Some(merged) => Merged { is_changed: true, ..merged },
                 None => self.own(&name),
             };
             made.push(merge_two(left, &name, right, is_right, is_full)?);

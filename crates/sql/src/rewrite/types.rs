@@ -4,6 +4,7 @@ use super::expressions::{call, cast, instant, is_named, literal, only_argument, 
 use super::{JSONB_IN, JSONB_PARAMETER, REGTYPE};
 use crate::error::SqlError;
 use crate::interval_limits::{DIGITS_MAX, FIELDS, INTERVAL_LIMITS};
+use crate::interval_texts::interval_text;
 use crate::names::folded;
 use crate::numeric::NUMERIC;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
@@ -246,48 +247,6 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => list(arrow_type(of)?),
         _ => return None,
     })
-}
-
-/// An interval as arrow reads it: `1 day 02:03:04.5` is `1 day 2 hours 3 minutes 4.5 seconds`. A number
-/// that no unit follows is one of seconds.
-pub fn interval_text(text: &str) -> String {
-    if text.trim() == "PT" {
-        return "0 seconds".to_string();
-    }
-    let mut all: Vec<String> = Vec::new();
-    let is_number = |word: &str| {
-        word.ends_with(|last: char| last.is_ascii_digit() || last == '.')
-            && word.parse::<f64>().is_ok()
-    };
-    let words: Vec<&str> = text.split_whitespace().collect();
-    for (at, word) in words.iter().enumerate() {
-        all.push(clock_text(word));
-        let has_unit = words
-            .get(at + 1)
-            .is_some_and(|next| next.starts_with(|first: char| first.is_ascii_alphabetic()));
-        if is_number(word) && !has_unit {
-            all.push("seconds".to_string());
-        }
-    }
-    all.join(" ")
-}
-
-/// A word that is a time of day as parts with units; others as they are.
-fn clock_text(word: &str) -> String {
-    let (sign, clock) = match (word.strip_prefix('-'), word.strip_prefix('+')) {
-        (Some(rest), _) => ("-", rest),
-        (None, Some(rest)) => ("", rest),
-        (None, None) => ("", word),
-    };
-    let parts: Vec<&str> = clock.split(':').collect();
-    let units = ["hours", "minutes", "seconds"];
-    let is_clock = (2..=units.len()).contains(&parts.len())
-        && parts.iter().all(|part| part.parse::<f64>().is_ok());
-    if !is_clock {
-        return word.to_string();
-    }
-    let all = parts.iter().zip(units).map(|(part, unit)| format!("{sign}{part} {unit}"));
-    all.collect::<Vec<_>>().join(" ")
 }
 
 /// PostgreSQL's literal of an array: `{a,"b c",NULL}`; none when it is no such literal.

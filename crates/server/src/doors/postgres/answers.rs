@@ -80,7 +80,13 @@ pub fn of_copy(failure: CopyError) -> PgWireError {
 /// How PostgreSQL describes columns.
 pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> {
     let field = |(at, field): (usize, &Arc<Field>)| {
-        let pg_type = match field.metadata().get(sql::TYPE_KEY).map(String::as_str) {
+        // The metadata of a text may be left in a field of another type.
+        let is_named = |name: &&str| match field.data_type() {
+            DataType::Int32 => *name == "oid",
+            ty => ty.is_string() || ty.is_null() || matches!(ty, DataType::List(_)),
+        };
+        let named = field.metadata().get(sql::TYPE_KEY).map(String::as_str).filter(is_named);
+        let pg_type = match named {
             Some(sql::JSONB) => Type::JSONB,
             Some(sql::JSON) => Type::JSON,
             Some("jsonb[]") => Type::JSONB_ARRAY,
@@ -247,12 +253,28 @@ fn rows_of(
         let batch = RecordBatch::try_new_with_options(schema, columns, &options)
             .map_err(|failure| error("XX000", failure.to_string()))?;
         let fields = as_encoded(fields, batch.columns());
-        Ok(arrow_pg::encode_recordbatch(fields, batch).collect())
+        Ok(until_error(arrow_pg::encode_recordbatch(fields, batch), count))
     });
     match encoded {
         Ok(rows) => rows,
         Err(failure) => vec![Err(failure)],
     }
+}
+
+/// Collects at most `count` rows, up to the first error: the encoder stays at a row that it cannot encode.
+fn until_error(
+    rows: impl Iterator<Item = PgWireResult<DataRow>>,
+    count: usize,
+) -> Vec<PgWireResult<DataRow>> {
+    let mut collected = Vec::with_capacity(count);
+    for row in rows.take(count) {
+        let is_error = row.is_err();
+        collected.push(row);
+        if is_error {
+            break;
+        }
+    }
+    collected
 }
 
 /// Lists are texts by now where they are wanted in text, if they are vectors or nested.

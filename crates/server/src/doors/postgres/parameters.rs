@@ -202,40 +202,51 @@ fn plain(
         _ => None,
     };
     let target = target.or_else(|| wanted.cloned());
-    let text = match target {
-        Some(DataType::Interval(_)) => sql::interval_text(text),
-        _ => text.to_string(),
-    };
-    if let Some(read) = limited(&text, declared, target.as_ref()) {
+    if let Some(read) = limited(text, declared, target.as_ref()) {
         return read;
     }
-    let value = ScalarValue::Utf8(Some(text.clone()));
     match target {
-        Some(DataType::List(of)) => array(at, &text, of.data_type()),
-        Some(DataType::Timestamp(_, zone)) => {
+        Some(target) => plain_of_type(at, text, &target),
+        None => Ok(ScalarValue::from(text)),
+    }
+}
+
+/// A text as a value of a type.
+fn plain_of_type(at: usize, text: &str, target: &DataType) -> PgWireResult<ScalarValue> {
+    match target {
+        DataType::List(of) => array(at, text, of.data_type()),
+        DataType::Timestamp(_, zone) => {
             let read = if zone.is_some() { sql::instant_of } else { sql::clock_of };
             let name = match zone {
                 Some(_) => "timestamp with time zone",
                 None => "timestamp",
             };
-            let micros = read(&text).ok_or_else(|| wrong_time(at, &text, name))?;
-            Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone))
+            let micros = read(text).ok_or_else(|| wrong_time(at, text, name))?;
+            Ok(ScalarValue::TimestampMicrosecond(Some(micros), zone.clone()))
         }
-        Some(DataType::Date32) => match sql::date_of_text(&text) {
+        DataType::Date32 => match sql::date_of_text(text) {
             Some(days) => Ok(ScalarValue::Date32(Some(days))),
-            None if text.trim().starts_with("0000-") => Err(wrong_time(at, &text, "date")),
+            None if text.trim().starts_with("0000-") => Err(wrong_time(at, text, "date")),
             None => {
-                let read = value.cast_to(&DataType::Date32);
-                read.map_err(|_| wrong_time(at, &text, "date"))
+                let read = ScalarValue::from(text).cast_to(&DataType::Date32);
+                read.map_err(|_| wrong_time(at, text, "date"))
             }
         },
-        Some(DataType::Time64(_)) => time(at, &text),
-        Some(DataType::Binary) => {
-            let read = sql::bytea::read(&text).map_err(super::answers::of_sql)?;
+        DataType::Time64(_) => time(at, text),
+        DataType::Binary => {
+            let read = sql::bytea::read(text).map_err(super::answers::of_sql)?;
             Ok(ScalarValue::Binary(Some(read)))
         }
-        Some(target) => value.cast_to(&target).map_err(not_of_type(at)),
-        None => Ok(value),
+        target if *target == sql::NUMERIC => {
+            sql::numeric_value(text).map_err(super::answers::of_sql)
+        }
+        target => {
+            let text = match target {
+                DataType::Interval(_) => sql::interval_text(text),
+                _ => text.to_string(),
+            };
+            ScalarValue::from(text).cast_to(target).map_err(not_of_type(at))
+        }
     }
 }
 
@@ -243,9 +254,11 @@ fn plain(
 fn array(at: usize, text: &str, of: &DataType) -> PgWireResult<ScalarValue> {
     let elements = sql::array_of(text)
         .ok_or_else(|| error("22P02", format!("parameter ${}: malformed array literal", at + 1)))?;
-    let elements =
-        elements.into_iter().map(|one| ScalarValue::Utf8(one).cast_to(of).map_err(wrong(at)));
-    let elements = elements.collect::<PgWireResult<Vec<_>>>()?;
+    let read = |one: Option<String>| match (one, of) {
+        (Some(text), of) => plain_of_type(at, &text, of),
+        (None, of) => ScalarValue::try_from(of).map_err(wrong(at)),
+    };
+    let elements = elements.into_iter().map(read).collect::<PgWireResult<Vec<_>>>()?;
     Ok(list(&elements, of))
 }
 
@@ -336,8 +349,11 @@ fn binary(
             exact.or_else(|| scalar(&pg_type, bytes))
         }
         Some(of) => elements(bytes).and_then(|all| {
-            let target = arrow_type(&of)?;
+            let target = arrow_element_type(&of)?;
             let read = |one: &Option<&[u8]>| match one {
+                Some(bytes) if of == Type::NUMERIC => {
+                    sql::numeric_value(&sql::ordinary::numeric_text(bytes)?).ok()
+                }
                 Some(bytes) => scalar(&of, bytes)?.cast_to(&target).ok(),
                 None => ScalarValue::try_from(&target).ok(),
             };
@@ -373,10 +389,15 @@ fn arrow_type(pg_type: &Type) -> Option<DataType> {
         Type::UUID => DataType::Utf8View,
         Type::BYTEA => DataType::Binary,
         _ => {
-            let of = arrow_type(&element_of(pg_type)?)?;
+            let of = arrow_element_type(&element_of(pg_type)?)?;
             DataType::List(Arc::new(Field::new_list_field(of, true)))
         }
     })
+}
+
+/// The arrow type of the elements of an array.
+fn arrow_element_type(pg_type: &Type) -> Option<DataType> {
+    if *pg_type == Type::NUMERIC { Some(sql::NUMERIC) } else { arrow_type(pg_type) }
 }
 
 /// What an array is made of.
@@ -394,6 +415,11 @@ pub fn element_of(pg_type: &Type) -> Option<Type> {
         Type::TIMESTAMP_ARRAY => Type::TIMESTAMP,
         Type::TIMESTAMPTZ_ARRAY => Type::TIMESTAMPTZ,
         Type::BYTEA_ARRAY => Type::BYTEA,
+        Type::INTERVAL_ARRAY => Type::INTERVAL,
+        Type::JSON_ARRAY => Type::JSON,
+        Type::JSONB_ARRAY => Type::JSONB,
+        Type::TIME_ARRAY => Type::TIME,
+        Type::UUID_ARRAY => Type::UUID,
         Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::NAME_ARRAY | Type::BPCHAR_ARRAY => {
             Type::TEXT
         }
@@ -422,10 +448,9 @@ fn scalar(pg_type: &Type, bytes: &[u8]) -> Option<ScalarValue> {
             ScalarValue::TimestampMicrosecond(Some(micros), zone)
         }
         Type::TIME => {
-            let micros = i64::from_be_bytes(bytes.try_into().ok()?);
-            ScalarValue::Time64Microsecond(
-                Some(micros).filter(|micros| (0..=DAY_US).contains(micros)),
-            )
+            let micros = Some(i64::from_be_bytes(bytes.try_into().ok()?));
+            let micros = micros.filter(|micros| (0..=DAY_US).contains(micros))?;
+            ScalarValue::Time64Microsecond(Some(micros))
         }
         Type::INTERVAL => {
             let (micros, rest) = bytes.split_first_chunk()?;
