@@ -15,6 +15,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
 use datafusion::logical_expr::function::{
     AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
@@ -27,7 +28,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Aggregates that keep values, or may: of texts and arrays, or of those that are not equal.
 const KEEPING: &[&str] = &[
@@ -61,12 +62,20 @@ pub fn register(context: &SessionContext) {
 
 /// An aggregate whose memory is charged.
 pub fn charged(inner: Arc<AggregateUDF>) -> AggregateUDF {
-    AggregateUDF::from(Charged { inner })
+    AggregateUDF::from(Charged { inner, sorts: false })
 }
+
+/// `array_agg(DISTINCT ..)`, which sorts the values by itself. DataFusion gives it the order of another aggregate of the
+/// query where both have an ORDER BY.
+pub static DISTINCT_ARRAY_AGG: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
+    Arc::new(AggregateUDF::from(Charged { inner: array_agg_udaf(), sorts: true }))
+});
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Charged {
     inner: Arc<AggregateUDF>,
+    /// Whether it sorts the values by itself, and takes them in any order.
+    sorts: bool,
 }
 
 /// Kind of data in the state of an aggregate.
@@ -177,13 +186,18 @@ impl AggregateUDFImpl for Charged {
         is_beneficial: bool,
     ) -> Result<Option<Arc<dyn AggregateUDFImpl>>> {
         let ordered = self.inner.inner().clone().with_beneficial_ordering(is_beneficial)?;
-        let charged =
-            |inner| Charged { inner: Arc::new(AggregateUDF::new_from_shared_impl(inner)) };
+        let charged = |inner| Charged {
+            inner: Arc::new(AggregateUDF::new_from_shared_impl(inner)),
+            sorts: self.sorts,
+        };
         Ok(ordered.map(|inner| Arc::new(charged(inner)) as Arc<dyn AggregateUDFImpl>))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.inner.order_sensitivity()
+        match self.sorts {
+            true => AggregateOrderSensitivity::Insensitive,
+            false => self.inner.order_sensitivity(),
+        }
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
@@ -203,6 +217,7 @@ impl AggregateUDFImpl for Charged {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.inner.reverse_udf() {
+            _ if self.sorts => ReversedUDAF::NotSupported,
             ReversedUDAF::Reversed(inner) => ReversedUDAF::Reversed(Arc::new(charged(inner))),
             other => other,
         }

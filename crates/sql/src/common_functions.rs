@@ -3,6 +3,7 @@
 use crate::array_fill::array_fill;
 use crate::arrays::no_null_array;
 use crate::characters::chr;
+use crate::clock_precision::clock_precision;
 use crate::interval_limits::interval_limits;
 use crate::intervals::time_bucket;
 use crate::levenshtein::levenshtein;
@@ -15,7 +16,7 @@ use crate::{
     array_sets, array_slices, bits, bytea, bytea_parts, calendar, degrees, formatted, gapfill,
     generate_series, identifiers, json_gathered, jsonb_changed, jsonb_functions, jsonb_makers,
     jsonb_parts, like_patterns, literal_arguments, markers, null_arrays, numeric, prom, regexps,
-    templates, text_search, ties, unicode_forms, vectors,
+    templates, text_search, ties, unicode_forms, vectors, whole_rows,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -34,7 +35,7 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(jsonb_changed::functions());
     let all = all.chain(regexps::functions()).chain(of_few());
     let all = all.chain(like_patterns::functions()).chain(text_search::functions());
-    let all = all.chain(unicode_forms::functions());
+    let all = all.chain(unicode_forms::functions()).chain(whole_rows::functions());
     let all = all.chain(numeric::scalar_functions());
     all.for_each(|function| context.register_udf(function));
     literal_arguments::register(context);
@@ -43,11 +44,12 @@ pub fn register(context: &SessionContext) {
 }
 
 /// Those that have no family.
-fn of_few() -> [ScalarUDF; 15] {
+fn of_few() -> [ScalarUDF; 16] {
     [
         chr(),
         regexp_replace(),
         array_fill(),
+        clock_precision(),
         interval_limits(),
         bits::bit_not(),
         array_sets::overlaps(),

@@ -18,11 +18,14 @@ use crate::special_types::BPCHAR;
 use crate::typed::{as_interval, literal_time};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, DataFusionError, Result};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions::string::rtrim;
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{Expr, ExprSchemable as _, Operator, lit};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable as _, Operator, lit};
 use std::sync::Arc;
+
+/// Whole numbers that a `real` says exactly.
+const REAL_WHOLE_MAX: u64 = 1 << 24;
 
 /// Checks that PostgreSQL compares the sides: that a parameter of a number is not compared with a time, and none of bytes
 /// with a `jsonb`.
@@ -98,6 +101,31 @@ fn without_spaces(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>>
     Transformed::yes(made.collect())
 }
 
+/// Casts whole numbers beside a `real` to `double precision`, which PostgreSQL compares them as. DataFusion compares as
+/// `real`, in which some whole numbers are another one.
+fn wholes_beside_reals(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let types: Vec<Option<DataType>> =
+        sides.iter().map(|side| side.get_type(schema).ok()).collect();
+    let is_exact = |side: &Expr| match side {
+        Expr::Literal(value, _) => match value.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(Some(whole))) => whole.unsigned_abs() <= REAL_WHOLE_MAX,
+            _ => true,
+        },
+        _ => false,
+    };
+    let is_wide = |(side, ty): (&Expr, &Option<DataType>)| {
+        ty.as_ref().is_some_and(DataType::is_integer) && !is_exact(side)
+    };
+    if !types.iter().flatten().any(|ty| *ty == DataType::Float32)
+        || !sides.iter().zip(&types).any(is_wide)
+    {
+        return Transformed::no(sides);
+    }
+    let field = Arc::new(Field::new("", DataType::Float64, true));
+    let wide = |side: Expr| Expr::Cast(Cast { expr: Box::new(side), field: field.clone() });
+    Transformed::yes(sides.into_iter().map(wide).collect())
+}
+
 /// Gives the sides of a comparison one type: intervals by what they are worth, texts beside times as times, beside bytes
 /// as bytes, beside `jsonb` as `jsonb`.
 ///
@@ -167,8 +195,11 @@ pub fn compared(
     let sides = literals_as_numeric(truths.data, schema)?.data;
     let is_decimal = sides.iter().any(|side| side.get_type(schema).is_ok_and(|ty| ty == NUMERIC));
     let floats = as_floats(sides, schema);
-    if floats.transformed || !is_decimal {
+    if floats.transformed {
         return Ok(floats);
+    }
+    if !is_decimal {
+        return Ok(wholes_beside_reals(floats.data, schema));
     }
     Ok(Transformed::yes(floats.data.into_iter().map(|side| keyed(side, schema)).collect()))
 }

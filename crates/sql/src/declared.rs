@@ -9,11 +9,12 @@ use crate::hidden::Hidden;
 use crate::rewrite::{rename_outer_relations, text_array, values_as_unions};
 use crate::special_parameters::Specials;
 use crate::statements::Query;
+use crate::whole_rows::name_rows;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
 };
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, SchemaError};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -109,6 +110,9 @@ pub(crate) async fn planned(context: &Hidden<Context>, query: &Query) -> Result<
     match planned_once(context, query, Change::None).await {
         Ok(plan) if !names_part(&plan)? => Ok(plan),
         Err(error) if is_of_values(&error) => planned_once(context, query, Change::Values).await,
+        Err(error) if let Some(name) = missing_column(&error) => {
+            with_rows(context, query, name, error).await
+        }
         Err(error) if !error.find_root().strip_backtrace().contains("Cannot access field") => {
             Err(error)
         }
@@ -116,14 +120,55 @@ pub(crate) async fn planned(context: &Hidden<Context>, query: &Query) -> Result<
     }
 }
 
+/// Names of relations that stand for rows in one statement.
+const ROWS_MAX: usize = 8;
+
+/// Plans a query in which a name without a column may be a relation's row.
+async fn with_rows(
+    context: &Hidden<Context>,
+    query: &Query,
+    name: String,
+    error: DataFusionError,
+) -> Result<LogicalPlan> {
+    let (mut names, mut error) = (vec![name], error);
+    while names.len() <= ROWS_MAX {
+        let mut statement = query.rephrased().statement.clone();
+        if !names.iter().all(|name| name_rows(&mut statement, name)) {
+            return Err(error);
+        }
+        error = match planned_once(context, query, Change::Rows(names.clone())).await {
+            Ok(plan) => return Ok(plan),
+            Err(error) => error,
+        };
+        match missing_column(&error) {
+            Some(name) if !names.contains(&name) => names.push(name),
+            _ => break,
+        }
+    }
+    Err(error)
+}
+
+/// The name of a column without a table that the planner does not find.
+fn missing_column(error: &DataFusionError) -> Option<String> {
+    let DataFusionError::SchemaError(error, _) = error.find_root() else { return None };
+    match &**error {
+        SchemaError::FieldNotFound { field, .. } if field.relation.is_none() => {
+            Some(field.name.clone())
+        }
+        _ => None,
+    }
+}
+
 /// How a statement is changed that the planner does not take as it is.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Change {
     None,
     /// Relations of outer queries get names that no column has.
     OuterRelations,
     /// `VALUES` becomes a union: the planner wants the same special type of all cells of a column.
     Values,
+    /// Names of relations are their rows.
+    Rows(Vec<String>),
 }
 
 fn is_of_values(error: &DataFusionError) -> bool {
@@ -139,8 +184,10 @@ fn names_part(plan: &LogicalPlan) -> Result<bool> {
             let is_part = |one: &Expr| match one {
                 Expr::ScalarFunction(called) if called.name() == "get_field" => {
                     called.args.first().is_some_and(|of| {
-                        let ty = of.get_type(&schema);
-                        ty.is_ok_and(|ty| !ty.is_nested() && !ty.is_null())
+                        let has_parts = |ty: &DataType| {
+                            matches!(ty, DataType::Struct(_) | DataType::Map(..) | DataType::Null)
+                        };
+                        of.get_type(&schema).is_ok_and(|ty| !has_parts(&ty))
                     })
                 }
                 _ => false,
@@ -168,6 +215,9 @@ async fn planned_once(
             renamed.map_err(|error| DataFusionError::External(Box::new(error)))?;
         }
         Change::Values => values_as_unions(&mut statement),
+        Change::Rows(names) => names.iter().for_each(|name| {
+            name_rows(&mut statement, name);
+        }),
     }
     let statement = parser::Statement::Statement(Box::new(statement));
     let plan = match rephrased.is_reusable {

@@ -123,6 +123,9 @@ impl From<DataFusionError> for SqlError {
             DataFusionError::Internal(_) if text.contains("Failed to coerce types") => "42883",
             DataFusionError::Execution(_) if text.contains("Cannot access field") => "42809",
             DataFusionError::Execution(_) if text.contains("common type for arguments") => "42804",
+            DataFusionError::Execution(_) if text.contains("must appear in argument list") => {
+                "0A000"
+            }
             DataFusionError::ResourcesExhausted(_) => "53200",
             DataFusionError::ArrowError(inner, _) => computed(&inner.to_string()),
             DataFusionError::Execution(_) => computed(&text),

@@ -80,6 +80,9 @@ impl ExprPlanner for JsonbOperators {
                     None => numeric::resolve(expr, schema),
                 };
             }
+            BinaryOperator::StringConcat if let Some(array) = array_beside_null(&expr, schema) => {
+                return Ok(PlannerResult::Planned(array));
+            }
             BinaryOperator::StringConcat
                 if let Some(arrays) = arrays_of_literal(&expr, schema)? =>
             {
@@ -250,6 +253,17 @@ fn as_list(side: &Expr, of: &DataType, schema: &DFSchema) -> Option<Expr> {
             let elements: Option<Vec<Expr>> = texts.into_iter().map(each).collect();
             Some(make_array(elements?))
         }
+        _ => None,
+    }
+}
+
+/// `array || NULL`, where the NULL without a type is an array: the array as it is.
+fn array_beside_null(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let is_null = |side: &Expr| matches!(side, Expr::Literal(ScalarValue::Null, _));
+    let is_array = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::List(_)));
+    match (&expr.left, &expr.right) {
+        (array, null) if is_array(array) && is_null(null) => Some(array.clone()),
+        (null, array) if is_array(array) && is_null(null) => Some(array.clone()),
         _ => None,
     }
 }

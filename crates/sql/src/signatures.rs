@@ -176,7 +176,7 @@ const SIGNATURES: &[(&str, &str)] = &[
     ("tand", "f"),
     ("tanh", "f"),
     ("timezone", "tp tz vp vz"),
-    ("to_char", "ft it lt nt pt rt vt zt"),
+    ("to_char", "ct ft it lt nt pt rt vt zt"),
     ("to_date", "tt"),
     ("to_hex", "i l"),
     ("to_number", "tt"),

@@ -7,6 +7,7 @@ use crate::array_casts::cast_to_list;
 use crate::array_order::{ARRAY_ORDER, is_array};
 use crate::bounded::{bounded, planned_growth};
 use crate::calendar::move_date;
+use crate::charged_aggregates::DISTINCT_ARRAY_AGG;
 use crate::checked_casts::{
     check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_boolean,
     literals_as_numeric,
@@ -39,6 +40,7 @@ use crate::special_types::{restore_type, restore_union, type_name_literal};
 use crate::tables::ZONE;
 use crate::text_casts::text_cast;
 use crate::uuids::UUID_IN;
+use crate::whole_rows::row_of_columns;
 use crate::{
     bytea, checked, common_types, extremes, grouping_expressions, jsonb_casts, operator_types,
     patterns, shown,
@@ -180,6 +182,9 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             patterns::as_call(expr)
         }
         Expr::InList(_) | Expr::Between(_) => change_several(expr, schema),
+        Expr::ScalarFunction(ref called) if let Some(row) = row_of_columns(called, schema) => {
+            Ok(Transformed::yes(row))
+        }
         Expr::ScalarFunction(called) => {
             check_call(&called, schema)?;
             change_call(called, schema)
@@ -300,7 +305,7 @@ fn change_comparison(binary: BinaryExpr, schema: &DFSchema) -> Result<Transforme
 
 /// The columns of a table that `table.*` names as a value.
 #[expect(deprecated, reason = "the planner makes it of a row of a table")]
-fn columns_of(expr: &Expr, schema: &DFSchema) -> Option<Vec<Expr>> {
+pub(crate) fn columns_of(expr: &Expr, schema: &DFSchema) -> Option<Vec<Expr>> {
     let Expr::Wildcard { qualifier: Some(table), .. } = expr else { return None };
     let columns =
         schema.columns().into_iter().filter(|column| column.relation.as_ref() == Some(table));
@@ -455,8 +460,15 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
 fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
     let is_ordered = ordered(&mut called.params.order_by, schema);
     let [value] = called.params.args.as_mut_slice() else { return is_ordered };
-    if called.params.distinct && is_numeric(value, schema) {
+    let is_keyed = called.params.distinct && is_numeric(value, schema);
+    if is_keyed {
         *value = KEY.call(vec![std::mem::take(value)]);
+    }
+    if called.params.distinct && called.func.name() == "array_agg" {
+        order_distinct(called, schema);
+        return true;
+    }
+    if is_keyed {
         return true;
     }
     let (own, is_least) = match called.func.name() {
@@ -475,6 +487,19 @@ fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
         return is_ordered;
     }
     true
+}
+
+/// Sorts the values of `array_agg(DISTINCT x)`, as PostgreSQL does to find those that are equal.
+fn order_distinct(called: &mut AggregateFunction, schema: &DFSchema) {
+    called.func = DISTINCT_ARRAY_AGG.clone();
+    let params = &mut called.params;
+    if let ([value], true) = (params.args.as_slice(), params.order_by.is_empty()) {
+        let mut sorts = vec![value.clone().sort(true, false)];
+        let is_key = is_numeric(value, schema);
+        if is_key || !ordered(&mut sorts, schema) {
+            params.order_by = vec![value.clone().sort(true, false)];
+        }
+    }
 }
 
 /// Intervals are in the order of what they are worth, numbers in that of their values.
@@ -758,7 +783,7 @@ static SHOWN_LIST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     )
 });
 
-fn client_texts(array: &ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn client_texts(array: &ArrayRef) -> Result<ArrayRef> {
     if let Some(all) = array.as_boolean_opt() {
         let word = |one: bool| if one { "t" } else { "f" };
         let texts = all.iter().map(|one| one.map(word)).collect::<StringViewArray>();

@@ -54,10 +54,24 @@ const JOINS_MAX: usize = 64;
 pub fn decorrelate(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_correlated = false;
     plan.apply_with_subqueries(|node| {
-        is_correlated |= node.contains_outer_reference();
+        is_correlated |= node.contains_outer_reference() || compares_one_row(node)?;
         Ok(if is_correlated { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     if is_correlated { Decorrelator { names: 0, joins: 0 }.walk(plan) } else { Ok(plan) }
+}
+
+/// Whether a query without FROM compares a value with the rows of a subquery by ANY or ALL: DataFusion makes EXISTS of it,
+/// for which it has no plan above a single row.
+fn compares_one_row(node: &LogicalPlan) -> Result<bool> {
+    if !matches!(node.inputs().as_slice(), [LogicalPlan::EmptyRelation(_)]) {
+        return Ok(false);
+    }
+    let mut is_found = false;
+    node.apply_expressions(|expr| {
+        is_found |= expr.exists(|one| Ok(matches!(one, Expr::SetComparison(_))))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(is_found)
 }
 
 /// A refusal of a subquery, as an error of DataFusion.
@@ -227,6 +241,9 @@ impl Decorrelator {
         let shown = renamed.chain([Expr::Column(Column::from_name(value))]);
         let rows = LogicalPlanBuilder::from(rows).project(shown)?.build()?;
         let keys: Vec<Column> = names.into_iter().map(Column::from_name).collect();
+        if outer.is_empty() {
+            return LogicalPlanBuilder::from(input).cross_join(rows)?.build();
+        }
         LogicalPlanBuilder::from(input)
             .join_detailed(
                 rows,
@@ -367,6 +384,9 @@ fn is_joined(expr: &Expr, node: &LogicalPlan, conjuncts: &[&Expr]) -> Result<boo
 
 /// Whether DataFusion has a plan for a subquery, or an expression is none.
 fn has_own_use(expr: &Expr, node: &LogicalPlan, is_condition: bool) -> Result<bool> {
+    if matches!(expr, Expr::SetComparison(_)) && compares_one_row(node)? {
+        return Ok(false);
+    }
     match Use::of(expr, node, is_condition) {
         Some((used, plan)) => has_own_plan(plan, used),
         None => Ok(true),

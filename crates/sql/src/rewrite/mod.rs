@@ -44,6 +44,7 @@ use crate::names;
 use crate::promql_tables::FUNCTIONS;
 use crate::tables::Column;
 use crate::uuids::UUID_IN;
+use crate::whole_rows::count_row_texts;
 use calls::{array_of_query, renamed, rounded, width_as_interval};
 use conditions::{read_conditions, read_parts};
 use datafusion::arrow::datatypes::DataType;
@@ -73,8 +74,8 @@ use query_forms::{change_forms, check_order_of_set, fetch_as_limit, values_as_qu
 pub(crate) use row_values::{LOOKED_AT, check_columns, column_of_row, row_of};
 use row_values::{check_counted_rows, find_rows};
 use sets::{
-    check_numbered, name_series, numbered_array, part_of_set, set_as_table, set_in_list,
-    words_as_table,
+    check_numbered, name_elements, name_series, numbered_array, part_of_set, set_as_table,
+    set_in_list, words_as_table,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -82,7 +83,7 @@ use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
 use types::{
     catalog_cast, check_length, interval_to_field, is_float, is_numeric, is_oids, limited_interval,
-    makes_json, numeric_limits, text_of_length, texts, without_length,
+    makes_json, numeric_limits, rounded_time, text_of_length, texts, without_length,
 };
 use vectors::{
     array_slice, count_from_1, null_at_negative_places, vector_call, vector_part, vectors_as_tables,
@@ -384,6 +385,7 @@ impl VisitorMut for Rewriter {
         self.is_reusable &= called.filter(asks).is_none();
         let made = name_series(table).and_then(|()| set_as_table(table));
         let made = made.and_then(|()| numbered_array(table));
+        name_elements(table);
         match made.and_then(|()| check_numbered(table)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
@@ -568,6 +570,7 @@ impl Rewriter {
         toolkit::unordered(function);
         place_bucket(function)?;
         width_as_interval(function);
+        count_row_texts(function);
         place_arguments(function)?;
         if is_named(&function.name, GAPFILL)
             && let Some([width, _, start, finish]) = arguments(function).as_deref()
@@ -617,6 +620,10 @@ impl Rewriter {
         }
         if let Some(whole) = literal(inner).and_then(|text| with_seconds(&text, data_type)) {
             **inner = text_literal(whole);
+        }
+        if let Some(rounded) = rounded_time(inner, data_type) {
+            *expr = rounded;
+            return Ok(());
         }
         match data_type {
             SqlType::JSONB | SqlType::JSON => *expr = json_cast(inner, data_type)?,
@@ -732,7 +739,9 @@ fn interval_of_fields(interval: &Interval) -> Option<Expr> {
         return None;
     }
     let last = interval.last_field.as_ref().unwrap_or(first).to_string();
-    Some(interval_to_field(&interval.value, Some(&last), interval.fractional_seconds_precision))
+    // The parser has the digits of `second(1)` in the place of those of a leading field.
+    let digits = interval.fractional_seconds_precision.or(interval.leading_precision);
+    Some(interval_to_field(&interval.value, Some(&last), digits))
 }
 
 /// Writes the text of an interval without a unit as DataFusion reads it.

@@ -8,6 +8,8 @@ use super::hypothetical::hypothetical;
 use super::open_arguments::not_unique;
 use super::operators::DOT_IS_ANY;
 use super::toolkit;
+use super::types::name_of_last;
+use super::windows::computed_default;
 use crate::array_sets::OVERLAPS;
 use crate::array_slices::DIMENSIONS;
 use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE};
@@ -87,6 +89,9 @@ pub fn phrase(expr: &Expr) -> Result<Option<Expr>, SqlError> {
             Some(call("overlay", args.into_iter().chain(count).collect()))
         }
         Expr::Identifier(ident) if ident.quote_style.is_none() => word(&ident.value),
+        Expr::Function(Function { name, args: FunctionArguments::None, .. }) => {
+            word(&name_of_last(name))
+        }
         Expr::Function(function) => called(function)?,
         other => operator_phrase(other),
     })
@@ -129,6 +134,7 @@ fn operator_phrase(expr: &Expr) -> Option<Expr> {
 /// Words that are calls of functions without parentheses.
 fn word(name: &str) -> Option<Expr> {
     match name.to_ascii_lowercase().as_str() {
+        "localtime" => Some(cast(clock_now(), SqlType::Time(None, TimezoneInfo::None))),
         "localtimestamp" => Some(clock_now()),
         "current_schema" => Some(call("current_schema", Vec::new())),
         _ => None,
@@ -205,7 +211,10 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [] if is("clock_timestamp") || is("statement_timestamp") || is("transaction_timestamp") => {
             Some(super::now())
         }
-        [] | [_] if is("localtimestamp") => Some(clock_now()),
+        [] | [_] if is("localtimestamp") || is("localtime") => word(&name_of_last(&function.name)),
+        [value, offset, default] if is("lag") || is("lead") => {
+            computed_default(function, value, offset, default)
+        }
         _ => None,
     })
 }

@@ -147,6 +147,17 @@ pub fn name_series(table: &mut TableFactor) -> Result<(), SqlError> {
     derive(table, columns.collect(), alias, true)
 }
 
+/// Gives the one column of `unnest(array) AS name` the table's name.
+pub fn name_elements(table: &mut TableFactor) {
+    let TableFactor::UNNEST { alias: Some(alias), array_exprs, with_ordinality, .. } = table else {
+        return;
+    };
+    if array_exprs.len() == 1 && !*with_ordinality && alias.columns.is_empty() {
+        let name = alias.name.clone();
+        name_columns(alias, [name].into_iter());
+    }
+}
+
 /// Names the columns of a table that its alias does not name.
 fn name_columns(alias: &mut TableAlias, names: impl Iterator<Item = Ident>) {
     let named = alias.columns.len();

@@ -2,6 +2,7 @@
 
 use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
 use super::{JSONB_IN, JSONB_PARAMETER, REGTYPE};
+use crate::clock_precision::CLOCK_PRECISION;
 use crate::error::SqlError;
 use crate::interval_limits::{DIGITS_MAX, FIELDS, INTERVAL_LIMITS};
 use crate::interval_texts::interval_text;
@@ -183,6 +184,17 @@ pub fn limited_interval(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {
     }
     let words = fields.as_ref().map(ToString::to_string);
     Some(interval_to_field(inner, words.as_deref(), *precision))
+}
+
+/// A cast to times of so many digits of a second; none of a cast to other types.
+pub fn rounded_time(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {
+    let (digits, whole) = match sql_type {
+        SqlType::Timestamp(Some(digits), zone) => (*digits, SqlType::Timestamp(None, *zone)),
+        SqlType::Time(Some(digits), zone) => (*digits, SqlType::Time(None, *zone)),
+        _ => return None,
+    };
+    let digits = Expr::Value(Value::Number(digits.to_string(), false).into());
+    Some(call(CLOCK_PRECISION, vec![cast(inner.clone(), whole), digits]))
 }
 
 /// An interval that ends with the last of some fields.

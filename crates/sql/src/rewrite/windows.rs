@@ -1,10 +1,13 @@
-//! Named windows. DataFusion knows `OVER w` in the select list; of `OVER (w ORDER BY ..)` it loses what `w` says.
+//! Windows in words that DataFusion knows. Named ones: it knows `OVER w` in the select list; of `OVER (w ORDER BY ..)` it
+//! loses what `w` says. And calls of window functions that it has no plan for.
 
+use super::toolkit;
 use crate::error::SqlError;
 use crate::names::folded;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, NamedWindowDefinition, NamedWindowExpr, OrderBy, Query, Select, VisitMut,
-    VisitorMut, WindowSpec, WindowType,
+    CaseWhen, Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, OrderBy, Query,
+    Select, Value, VisitMut, VisitorMut, WindowSpec, WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -130,6 +133,44 @@ impl VisitorMut for Writer<'_> {
             }
             Err(error) => ControlFlow::Break(Box::new(error)),
         }
+    }
+}
+
+/// `lag(value, offset, default)` and `lead` with a default that is no constant, for which DataFusion has no plan:
+///
+/// ```text
+/// CASE WHEN lag(1, offset) OVER w IS NULL THEN default ELSE lag(value, offset) OVER w END
+/// ```
+pub fn computed_default(
+    function: &Function,
+    value: &Expr,
+    offset: &Expr,
+    default: &Expr,
+) -> Option<Expr> {
+    if is_constant(default) || function.over.is_none() {
+        return None;
+    }
+    let name = function.name.to_string();
+    let of = |value: Expr| toolkit::like(function, &name, vec![value, offset.clone()]);
+    let one = Expr::Value(Value::Number("1".into(), false).into());
+    Some(Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen {
+            condition: Expr::IsNull(Box::new(of(one))),
+            result: default.clone(),
+        }],
+        else_result: Some(Box::new(of(value.clone()))),
+    })
+}
+
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) | Expr::TypedString(_) | Expr::Interval(_) => true,
+        Expr::Nested(inner) | Expr::UnaryOp { expr: inner, .. } => is_constant(inner),
+        Expr::Cast { expr, .. } => is_constant(expr),
+        _ => false,
     }
 }
 

@@ -141,8 +141,14 @@ fn shown_by<'a>(values: &ArrayRef, zone: &'a Zone) -> Result<Shown<'a>> {
                 length.map(|length| written::interval(length, template)).transpose()
             })
         }
-        DataType::Time64(_) | DataType::Time32(_) => {
-            return Err(outside(unknown(values.data_type())));
+        // A time of day is an interval to `to_char`.
+        DataType::Time64(_) => {
+            let micros = cast(values, &DataType::Time64(TimeUnit::Microsecond))?;
+            let micros = cast(&micros, &DataType::Int64)?.as_primitive::<Int64Type>().clone();
+            Box::new(move |row, template| {
+                let length = shown::Length { months: 0, days: 0, micros: micros.value(row) };
+                written::interval(length, template).map(Some)
+            })
         }
         kind if kind.is_integer() => {
             let all = cast(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone();

@@ -1,0 +1,269 @@
+//! Rows of tables as values: `row_to_json(t)`, `count(DISTINCT t.*)`, `SELECT t FROM t`
+//! (<https://www.postgresql.org/docs/15/rowtypes.html#ROWTYPES-USAGE>). A name that is no column and that a relation has
+//! stands for the relation's row: a `jsonb` for functions of JSON, a text elsewhere.
+
+use crate::function::{function, special_function};
+use crate::jsonb_functions::JSONB;
+use crate::jsonb_makers;
+use crate::names::folded;
+use crate::ordinary::array_texts;
+use crate::rewrite::{call, name_of_last};
+use crate::typed::{client_texts, columns_of};
+use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringViewBuilder};
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, DataFusionError, Result, internal_err};
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::{Expr, ScalarUDF, Signature, TypeSignature, Volatility, lit};
+use datafusion::sql::sqlparser::ast::{
+    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+    Query, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
+};
+use std::ops::ControlFlow;
+use std::sync::{Arc, LazyLock};
+
+/// A row as an object of JSON.
+const ROW_AS_JSONB: &str = "pg_row_jsonb";
+/// A row as a text: `(1,"two words",)`.
+const ROW_AS_TEXT: &str = "pg_row_text";
+/// Functions that make JSON of a row.
+const JSON_FUNCTIONS: &[&str] =
+    &["json_agg", "jsonb_agg", "row_to_json", "to_json", "to_jsonb", "jsonb_object_agg"];
+
+static OBJECT: LazyLock<Option<Arc<ScalarUDF>>> = LazyLock::new(|| {
+    jsonb_makers::functions().find(|one| one.name() == "jsonb_build_object").map(Arc::new)
+});
+static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let texts = |args: &[ArrayRef], rows: usize| row_texts(args, rows);
+    Arc::new(function(ROW_AS_TEXT, any_number(), |_| DataType::Utf8View, texts))
+});
+
+fn any_number() -> Signature {
+    let signatures = vec![TypeSignature::VariadicAny, TypeSignature::Nullary];
+    Signature::one_of(signatures, Volatility::Immutable)
+}
+
+/// Both functions.
+pub fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let object = special_function(ROW_AS_JSONB, JSONB, any_number(), |_, _| {
+        internal_err!("a row was not written out")
+    });
+    [object, TEXT.as_ref().clone()].into_iter()
+}
+
+/// Writes out the columns of a row that a function takes; none for other functions.
+pub fn row_of_columns(called: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let [row] = called.args.as_slice() else { return None };
+    let columns = columns_of(row, schema)?;
+    match called.func.name() {
+        ROW_AS_TEXT => Some(TEXT.call(columns)),
+        ROW_AS_JSONB => {
+            let pairs = columns.into_iter().flat_map(|column| {
+                let name = column.qualified_name().1;
+                [lit(name), column]
+            });
+            Some(OBJECT.as_ref()?.call(pairs.collect()))
+        }
+        _ => None,
+    }
+}
+
+/// # Errors
+/// When a column has no text.
+fn row_texts(args: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let text = |column: &ArrayRef| match column.data_type() {
+        DataType::List(_) => {
+            array_texts(column).map_err(|error| DataFusionError::External(Box::new(error)))
+        }
+        _ => client_texts(column),
+    };
+    let columns = args.iter().map(text).collect::<Result<Vec<_>>>()?;
+    let mut out = StringViewBuilder::with_capacity(rows);
+    for row in 0..rows {
+        let fields = columns.iter().map(|column| {
+            let column = column.as_string_view();
+            if column.is_null(row) { String::new() } else { quoted(column.value(row)) }
+        });
+        out.append_value(format!("({})", fields.collect::<Vec<_>>().join(",")));
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+/// A field of a row, in quotes where it has a separator, or nothing.
+fn quoted(text: &str) -> String {
+    let is_special = |one: char| "\"\\(),".contains(one) || one.is_ascii_whitespace();
+    match text.is_empty() || text.contains(is_special) {
+        true => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\"")),
+        false => text.to_string(),
+    }
+}
+
+fn row_call(function: &str, relation: &Ident) -> SqlExpr {
+    let mut made = call(function, Vec::new());
+    if let SqlExpr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut made {
+        let relation = ObjectName::from(vec![relation.clone()]);
+        list.args.push(FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(relation)));
+    }
+    made
+}
+
+/// Counts the texts of rows for `count(DISTINCT t.*)`: the planner would count one.
+pub fn count_row_texts(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    if list.duplicate_treatment.is_none() || name_of_last(&function.name) != "count" {
+        return;
+    }
+    if let [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(relation))] =
+        list.args.as_mut_slice()
+        && let Some(name) = relation.0.last().and_then(|part| part.as_ident())
+    {
+        let row = row_call(ROW_AS_TEXT, name);
+        list.args = vec![FunctionArg::Unnamed(FunctionArgExpr::Expr(row))];
+    }
+}
+
+/// Reads a name that the planner knows no column of as the row of a relation; says whether there is such a relation.
+pub fn name_rows(statement: &mut Statement, name: &str) -> bool {
+    let mut reader = RowReader { name: name.to_string(), scopes: Vec::new(), is_changed: false };
+    let _: ControlFlow<()> = VisitMut::visit(statement, &mut reader);
+    reader.is_changed
+}
+
+/// What a name stands for in a query.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Relation {
+    /// Another thing.
+    None,
+    Rows,
+    /// A function of one column: its row is the value.
+    Values(&'static str),
+}
+
+struct RowReader {
+    name: String,
+    scopes: Vec<Relation>,
+    is_changed: bool,
+}
+
+impl RowReader {
+    fn relation(&self) -> Relation {
+        let known = self.scopes.iter().rev().find(|one| **one != Relation::None);
+        known.copied().unwrap_or(Relation::None)
+    }
+
+    fn relation_in(&self, body: &SetExpr) -> Relation {
+        match body {
+            SetExpr::Select(select) => {
+                let joined = select.from.iter().flat_map(|from| {
+                    let others = from.joins.iter().map(|join| &join.relation);
+                    [&from.relation].into_iter().chain(others)
+                });
+                let mut relations = joined.map(|table| self.relation_of(table));
+                relations.find(|one| *one != Relation::None).unwrap_or(Relation::None)
+            }
+            SetExpr::SetOperation { left, right, .. } => match self.relation_in(left) {
+                Relation::None => self.relation_in(right),
+                known => known,
+            },
+            _ => Relation::None,
+        }
+    }
+
+    fn relation_of(&self, table: &TableFactor) -> Relation {
+        let (alias, name) = match table {
+            TableFactor::Table { alias, name, args: None, .. } => (alias, name.0.last()),
+            TableFactor::Derived { alias, .. } | TableFactor::Function { alias, .. } => {
+                (alias, None)
+            }
+            _ => return Relation::None,
+        };
+        let own = name.and_then(|part| part.as_ident()).map(folded);
+        let own = alias.as_ref().map(|alias| folded(&alias.name)).or(own);
+        match table {
+            _ if own.as_deref() != Some(self.name.as_str()) => Relation::None,
+            TableFactor::Derived { subquery, .. } if makes_values(subquery) => {
+                Relation::Values("value")
+            }
+            _ => Relation::Rows,
+        }
+    }
+
+    fn row(&mut self, expr: &SqlExpr, function: &str) -> Option<SqlExpr> {
+        let SqlExpr::Identifier(name) = expr else { return None };
+        if folded(name) != self.name {
+            return None;
+        }
+        let made = match self.relation() {
+            Relation::None => return None,
+            Relation::Rows => row_call(function, name),
+            Relation::Values(column) => {
+                SqlExpr::CompoundIdentifier(vec![name.clone(), Ident::with_quote('"', column)])
+            }
+        };
+        self.is_changed = true;
+        Some(made)
+    }
+}
+
+/// Returns true for the query that `jsonb_array_elements` and its like become in FROM.
+fn makes_values(query: &Query) -> bool {
+    let SetExpr::Select(select) = &*query.body else { return false };
+    match select.projection.as_slice() {
+        [SelectItem::ExprWithAlias { expr: SqlExpr::Function(_), alias }] => {
+            select.from.is_empty() && alias.value == "value"
+        }
+        _ => false,
+    }
+}
+
+impl VisitorMut for RowReader {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let relation = self.relation_in(&query.body);
+        self.scopes.push(relation);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
+        if let Some(row) = self.row(expr, ROW_AS_TEXT) {
+            *expr = row;
+            return ControlFlow::Continue(());
+        }
+        let SqlExpr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        let name = name_of_last(&function.name);
+        let of_json = JSON_FUNCTIONS.contains(&name.as_str());
+        let FunctionArguments::List(list) = &mut function.args else {
+            return ControlFlow::Continue(());
+        };
+        for arg in &mut list.args {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg else { continue };
+            if of_json && let Some(row) = self.row(value, ROW_AS_JSONB) {
+                *value = row;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_quoted_as_in_postgresql() {
+        for (text, expected) in [
+            ("a", "a"),
+            ("", "\"\""),
+            ("a b", "\"a b\""),
+            ("a\"\\", "\"a\"\"\\\\\""),
+            ("{1}", "{1}"),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
+    }
+}
