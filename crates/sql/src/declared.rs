@@ -165,14 +165,16 @@ enum Change {
     None,
     /// Relations of outer queries get names that no column has.
     OuterRelations,
-    /// `VALUES` becomes a union: the planner wants the same special type of all cells of a column.
+    /// `VALUES` becomes a union: the planner wants the same type of all cells of a column, literals in quotes among them.
     Values,
     /// Names of relations are their rows.
     Rows(Vec<String>),
 }
 
 fn is_of_values(error: &DataFusionError) -> bool {
-    error.find_root().strip_backtrace().contains("Inconsistent metadata across values list")
+    let text = error.find_root().strip_backtrace();
+    let is_one = |words: &str| text.contains(words) && text.contains("across values list");
+    is_one("Inconsistent metadata") || is_one("Inconsistent data type")
 }
 
 /// Whether the planner took `x.y` for a part of a column that has none.

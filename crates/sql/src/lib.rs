@@ -155,6 +155,7 @@ mod uuids;
 mod vectors;
 mod whole_rows;
 mod width_bucket;
+mod window_calls;
 mod written;
 mod views;
 mod volatile;

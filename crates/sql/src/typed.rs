@@ -41,6 +41,7 @@ use crate::tables::ZONE;
 use crate::text_casts::text_cast;
 use crate::uuids::UUID_IN;
 use crate::whole_rows::row_of_columns;
+use crate::window_calls::{change_window_call, without_equal_calls};
 use crate::{
     bytea, checked, common_types, extremes, grouping_expressions, jsonb_casts, operator_types,
     patterns, shown,
@@ -52,14 +53,13 @@ use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
-    AggregateFunction, InList, Placeholder, ScalarFunction, Sort, WindowFunction,
-    WindowFunctionParams,
+    AggregateFunction, InList, Placeholder, ScalarFunction, Sort,
 };
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarUDF, Signature, Volatility, WindowFrameUnits, bitwise_and, lit,
+    ScalarUDF, Signature, Volatility, bitwise_and, lit,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -113,6 +113,7 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
             })
         })?;
         let is_changed = changed.transformed || is_joined || is_united;
+        let changed = changed.map_data(without_equal_calls)?;
         // Nodes above look at the types of its columns.
         let node = if is_restored { changed.data.recompute_schema()? } else { changed.data };
         Ok(Transformed::new_transformed(node, is_changed))
@@ -217,63 +218,11 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::WindowFunction(mut called) => {
             check_window_call(called.fun.name(), &called.params.args, schema)?;
             check_window(&called, schema)?;
-            let is_changed = windowed(&mut called.params, schema);
-            let is_typed = change_window_arguments(&mut called, schema)?;
-            let made = Expr::WindowFunction(called);
-            Ok(Transformed::new_transformed(made, is_changed || is_typed))
+            let is_changed = change_window_call(&mut called, schema)?;
+            Ok(Transformed::new_transformed(Expr::WindowFunction(called), is_changed))
         }
         _ => Ok(Transformed::no(expr)),
     }
-}
-
-/// Orders and partitions rows by the keys of numerics, which are equal where the numbers are; returns whether a key
-/// stands for another expression now.
-fn windowed(params: &mut WindowFunctionParams, schema: &DFSchema) -> bool {
-    let mut is_changed = ordered(&mut params.order_by, schema);
-    for key in params.partition_by.iter_mut().filter(|key| is_numeric(key, schema)) {
-        *key = KEY.call(vec![std::mem::take(key)]);
-        is_changed = true;
-    }
-    let frame = &mut params.window_frame;
-    if frame.units == WindowFrameUnits::Range
-        && params.order_by.iter().any(|sort| is_without_range(&sort.expr, schema))
-    {
-        // `common_types::check_window` refuses bounds with an offset: the others mean the same in both.
-        frame.units = WindowFrameUnits::Groups;
-        is_changed = true;
-    }
-    is_changed
-}
-
-/// Returns true for types that DataFusion has no frames of RANGE for.
-fn is_without_range(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.get_type(schema).is_ok_and(|ty| {
-        matches!(
-            ty,
-            DataType::Time64(_) | DataType::List(_) | DataType::Binary | DataType::LargeBinary
-        )
-    })
-}
-
-/// Gives the value and the default of `lag` and `lead` one type; an offset of NULL makes the value NULL. Returns
-/// whether an argument changed.
-fn change_window_arguments(called: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
-    if !["lag", "lead"].contains(&called.fun.name()) {
-        return Ok(false);
-    }
-    let args = &mut called.params.args;
-    if let [value, Expr::Literal(offset, _), ..] = args.as_slice()
-        && offset.is_null()
-    {
-        let null = ScalarValue::try_from(&value.get_type(schema)?)?;
-        *args = vec![Expr::Literal(null, None)];
-        return Ok(true);
-    }
-    let [value, _, default] = args.as_mut_slice() else { return Ok(false) };
-    let both = one_type(vec![std::mem::take(value), std::mem::take(default)], schema)?;
-    let is_changed = both.transformed;
-    [*value, *default] = <[Expr; 2]>::try_from(both.data).expect("two went in");
-    Ok(is_changed)
 }
 
 /// Operators of numbers and dates.
@@ -503,7 +452,7 @@ fn order_distinct(called: &mut AggregateFunction, schema: &DFSchema) {
 }
 
 /// Intervals are in the order of what they are worth, numbers in that of their values.
-fn ordered(sorts: &mut [Sort], schema: &DFSchema) -> bool {
+pub(crate) fn ordered(sorts: &mut [Sort], schema: &DFSchema) -> bool {
     let mut is_changed = false;
     for sort in sorts.iter_mut() {
         let key = match &sort.expr {
@@ -531,7 +480,7 @@ fn is_shown_type(ty: &DataType) -> bool {
     ty.is_decimal() || ty.is_floating() || *ty == DataType::Boolean || ty.is_temporal()
 }
 
-fn is_numeric(expr: &Expr, schema: &DFSchema) -> bool {
+pub(crate) fn is_numeric(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(ty) if ty == NUMERIC)
 }
 

@@ -27,6 +27,7 @@ mod subqueries;
 mod told_apart;
 mod toolkit;
 mod types;
+mod value_cells;
 mod vectors;
 mod windows;
 
@@ -814,11 +815,11 @@ mod tests {
             ("SELECT a = ANY('{}')", "SELECT false"),
             (
                 "SELECT time_bucket(ts => t, bucket_width => '1 day', origin => o)",
-                "SELECT time_bucket(CAST('1 day' AS INTERVAL), t, o)",
+                "SELECT time_bucket(CAST('1 days' AS INTERVAL), t, o)",
             ),
             (
                 "SELECT time_bucket('1 day', t, timezone => 'UTC', \"offset\" => '6 hours')",
-                "SELECT time_bucket(CAST('1 day' AS INTERVAL), t, CAST('6 hours' AS INTERVAL))",
+                "SELECT time_bucket(CAST('1 days' AS INTERVAL), t, CAST('21600 secs' AS INTERVAL))",
             ),
             ("SELECT time_bucket(5, t, 'utc', NULL, 2)", "SELECT time_bucket(5, t, 2)"),
             (
@@ -923,7 +924,7 @@ mod tests {
         for (text, expected) in [
             (
                 "SELECT time_bucket('1 hour', t)",
-                "SELECT time_bucket(CAST('1 hour' AS INTERVAL), t)",
+                "SELECT time_bucket(CAST('3600 secs' AS INTERVAL), t)",
             ),
             (
                 "SELECT last(v, t) FROM m",

@@ -6,6 +6,7 @@
 use super::JSONB_IN;
 use super::expressions::{call, cast, is_named, literal, numeral_of, plain_digits, text_literal};
 use super::types::{is_float, is_numeric};
+use super::value_cells::cells_with_types;
 use crate::generate_series::NAME as SERIES;
 use datafusion::sql::sqlparser::ast::{
     Array, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -179,6 +180,7 @@ pub fn rows_of_set_with_types(body: &mut SetExpr) {
 /// Gives those of rows that are written down their types.
 fn rows_with_types(values: &mut Values) {
     texts_with_types(values);
+    cells_with_types(values);
     let count = values.rows.first().map_or(0, |row| row.content.len());
     let has_float = |at: usize| {
         values.rows.iter().any(|row| row.content.get(at).is_some_and(|one| is_cast(one, is_float)))

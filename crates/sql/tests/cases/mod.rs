@@ -6,6 +6,7 @@ pub mod bits;
 pub mod function_calls;
 pub mod implicit_casts;
 pub mod joined_rows;
+pub mod literal_values;
 pub mod plain_values;
 pub mod operator_types;
 pub mod common_types;
