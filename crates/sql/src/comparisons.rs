@@ -67,7 +67,7 @@ fn as_jsonb(side: Expr) -> Expr {
 }
 
 /// Whether an expression is a column of `uuid`.
-fn is_uuid(side: &Expr, schema: &DFSchema) -> bool {
+pub fn is_uuid(side: &Expr, schema: &DFSchema) -> bool {
     let Ok((_, field)) = side.to_field(schema) else { return false };
     matches!(side, Expr::Column(_))
         && field.metadata().get(TYPE_KEY).is_some_and(|name| name == "uuid")

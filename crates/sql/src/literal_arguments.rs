@@ -53,8 +53,8 @@ impl ScalarUDFImpl for LiteralArguments {
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let coerced = self.common_types(types);
-        // Columns of texts are views: this type is a literal's.
-        let is_literal = |ty: &DataType| *ty == DataType::Utf8;
+        // Columns of texts are views: this type is a literal's. A parameter without a type has none.
+        let is_literal = |ty: &DataType| *ty == DataType::Utf8 || ty.is_null();
         if coerced.is_ok() || !types.iter().any(is_literal) || types.iter().all(is_literal) {
             return coerced;
         }

@@ -3,6 +3,7 @@
 
 use crate::common_types::{Category, known_type};
 use crate::floats::{common_time, one_number};
+use crate::numeric::NUMERIC;
 use crate::typed::read_literal;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
@@ -25,7 +26,10 @@ pub fn literals_as_common(values: Vec<Expr>, schema: &DFSchema) -> Result<Transf
             let field = Some(Arc::new(Field::new("parameter", common.clone(), true)));
             Ok(Expr::Placeholder(Placeholder { id, field }))
         }
-        literal if is_open(&literal) => read_literal(literal, &common, schema),
+        // `literals_as_numeric` reads these.
+        literal if is_open(&literal) && !common.is_decimal() => {
+            read_literal(literal, &common, schema)
+        }
         other => Ok(other),
     };
     values.into_iter().map(read).collect::<Result<_>>().map(Transformed::yes)
@@ -61,7 +65,6 @@ fn common_time_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {
     common_time(&known).or_else(|| known.into_iter().find(|ty| !ty.is_null()))
 }
 
-/// Returns none if one is a `numeric`.
 fn common_number_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {
     let type_of = |value: &Expr| match value {
         Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
@@ -72,5 +75,5 @@ fn common_number_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {
     let is_known = |one: &&Expr| !is_open(one) && !is_open_parameter(one);
     let known = values.iter().filter(is_known).map(type_of);
     let known = known.collect::<Result<Vec<_>>>().ok()?;
-    one_number(&known).filter(|ty| !ty.is_decimal())
+    one_number(&known).map(|ty| if ty.is_decimal() { NUMERIC } else { ty })
 }

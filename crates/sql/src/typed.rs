@@ -15,7 +15,7 @@ use crate::checked_casts::{
 use crate::checked_floats;
 use crate::clock_casts::clock_cast;
 use crate::common_types::{check_common, check_window};
-use crate::comparisons::{check_compared, compared};
+use crate::comparisons::{check_compared, compared, is_uuid};
 use crate::empty_subqueries::nullable;
 use crate::floats::{
     OF_FLOAT8, ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined,
@@ -34,7 +34,7 @@ use crate::numeric::{
 };
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
-use crate::rewrite::JSONB_IN;
+use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::signatures::{check_types, check_window_call};
 use crate::special_types::{restore_type, restore_union, type_name_literal};
 use crate::tables::ZONE;
@@ -531,6 +531,7 @@ fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
     if list.field.is_some() || matches!(of, DataType::Null) {
         return false;
     }
+    let of = if is_uuid(value, schema) { UUID_PARAMETER } else { of };
     let of = Field::new_list_field(of, true);
     list.field = Some(Arc::new(Field::new("list", DataType::List(Arc::new(of)), true)));
     true

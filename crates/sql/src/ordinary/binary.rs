@@ -98,9 +98,14 @@ fn micros(bytes: &[u8]) -> Option<i64> {
 /// Digits on either side of the point of a number that is written without an exponent.
 const PLAIN_DIGITS_MAX: usize = 400;
 
+/// A decimal number with as many digits behind the point as its scale says; the longest ones with an exponent.
+pub fn numeric_text(bytes: &[u8]) -> Option<String> {
+    plain_numeric_text(bytes).or_else(|| exponent_text(bytes))
+}
+
 /// A decimal number with all its digits: `[digits i16][weight i16][sign u16][scale u16]`, then as many
 /// digits to the base of 10,000, the first of them worth `10,000 ^ weight`.
-pub fn numeric_text(bytes: &[u8]) -> Option<String> {
+fn exponent_text(bytes: &[u8]) -> Option<String> {
     let mut fields = bytes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
     let (count, weight, sign) = (fields.next()?, fields.next()?.cast_signed(), fields.next()?);
     fields.next()?;
@@ -121,11 +126,10 @@ pub fn numeric_text(bytes: &[u8]) -> Option<String> {
     Some(format!("{negative}{}e{exponent}", if text.is_empty() { "0" } else { &text }))
 }
 
-/// The same without an exponent, with as many digits behind the point as its scale says; none of what is no
-/// number, and of the longest ones.
+/// The same without an exponent; none of what is no number, and of the longest ones.
 pub fn plain_numeric_text(bytes: &[u8]) -> Option<String> {
     let scale = usize::from(u16::from_be_bytes(bytes.get(6..8)?.try_into().ok()?));
-    let text = numeric_text(bytes)?;
+    let text = exponent_text(bytes)?;
     let (mantissa, exponent) = text.split_once('e')?;
     let (sign, digits) = match mantissa.strip_prefix('-') {
         Some(digits) => ("-", digits),
@@ -198,9 +202,10 @@ mod tests {
         for field in [3u16, 1, 0, 3, 1, 2345, 6780] {
             bytes.extend_from_slice(&field.to_be_bytes());
         }
-        assert_eq!(numeric_text(&bytes).as_deref(), Some("000123456780e-4"));
+        assert_eq!(exponent_text(&bytes).as_deref(), Some("000123456780e-4"));
+        assert_eq!(numeric_text(&bytes).as_deref(), Some("12345.678"));
         assert_eq!(numeric_text(&bytes[..12]), None);
-        assert_eq!(numeric_text(&[0; 8]).as_deref(), Some("0e4"));
+        assert_eq!(exponent_text(&[0; 8]).as_deref(), Some("0e4"));
     }
 
     #[test]

@@ -50,10 +50,10 @@ use calls::{array_of_query, renamed, rounded, width_as_interval};
 use conditions::{read_conditions, read_parts};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr, Function,
-    FunctionArguments, Ident, Interval, LimitClause, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
-    VisitMut, Visitor, VisitorMut,
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr,
+    Function, FunctionArguments, Ident, Interval, LimitClause, ObjectName, ObjectNamePart, Query,
+    Select, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan,
+    Visit, VisitMut, Visitor, VisitorMut,
 };
 use expressions::{array_type, instant, is_now, literal, numeral_of};
 use gapfill::{place_arguments, place_bucket};
@@ -64,7 +64,7 @@ use numerals::{
     parts_with_types, rows_of_set_with_types, selected_with_types, series_with_types,
     without_exponent, without_type,
 };
-use open_arguments::read_literals;
+use open_arguments::{parameter_types, read_literals};
 use operators::{
     bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, operator_of, sign_before_power,
 };
@@ -591,6 +591,9 @@ impl Rewriter {
         {
             self.hint(width, INTERVAL);
         }
+        for (parameter, ty) in parameter_types(function) {
+            self.hints.entry(parameter).or_insert(ty);
+        }
         read_literals(function, |expr| self.cast(expr))
     }
 
@@ -599,7 +602,7 @@ impl Rewriter {
         without_length(data_type);
         if let Some(known) = arrow_type(data_type) {
             let is_whole = known.is_integer();
-            self.hint(inner, known);
+            self.hint(inner, array_parameter_type(data_type).unwrap_or(known));
             if let Some(whole) = rounded(inner).filter(|_| is_whole) {
                 **inner = whole;
             }
@@ -731,6 +734,17 @@ impl Rewriter {
         }
         *expr = Expr::InList { expr: left.clone(), list, negated };
     }
+}
+
+/// The type of a parameter that is cast to `uuid[]` or `jsonb[]`, whose elements arrow has as texts; none of others.
+fn array_parameter_type(data_type: &SqlType) -> Option<DataType> {
+    let SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) = data_type else { return None };
+    let element = match **of {
+        SqlType::Uuid => UUID_PARAMETER,
+        SqlType::JSONB => JSONB_PARAMETER,
+        _ => return None,
+    };
+    Some(DataType::new_list(element, true))
 }
 
 /// `interval '1 year 3 mons' year to month`; none of others, and of a whole number of one field.

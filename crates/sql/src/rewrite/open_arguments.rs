@@ -6,9 +6,11 @@ use super::types::name_of_last;
 use super::{BYTEA_IN, JSONB_IN};
 use crate::checked_casts::{boolean_of, is_float_out_of_range};
 use crate::error::SqlError;
+use crate::intervals::INTERVAL;
 use crate::numeric::numeric_value;
 use crate::signatures::{Argument, Wanted, wanted_type};
-use datafusion::arrow::datatypes::DataType;
+use crate::tables::ZONE;
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, TimezoneInfo, UnaryOperator, Value,
@@ -30,16 +32,7 @@ pub fn read_literals(
     if !function.within_group.is_empty() || ACCESSORS.contains(&name.as_str()) {
         return Ok(());
     }
-    let argument = |arg: &FunctionArg| match arg {
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(match is_open(expr) {
-            true => Argument::Open,
-            false => Argument::Typed,
-        }),
-        _ => None,
-    };
-    let Some(args) = list.args.iter().map(argument).collect::<Option<Vec<_>>>() else {
-        return Ok(());
-    };
+    let Some(args) = kinds_of(&list.args) else { return Ok(()) };
     for (at, arg) in list.args.iter_mut().enumerate() {
         let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = arg else { continue };
         let Some(text) = literal(expr) else { continue };
@@ -59,6 +52,50 @@ pub fn read_literals(
         }
     }
     Ok(())
+}
+
+/// Whether the type of each argument is known; none where one has a name.
+fn kinds_of(args: &[FunctionArg]) -> Option<Vec<Argument>> {
+    let kind = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(match is_open(expr) {
+            true => Argument::Open,
+            false => Argument::Typed,
+        }),
+        _ => None,
+    };
+    args.iter().map(kind).collect()
+}
+
+/// The names of parameters that are arguments of a function, with the types that the function takes there.
+pub fn parameter_types(function: &Function) -> Vec<(String, DataType)> {
+    let name = name_of_last(&function.name);
+    let FunctionArguments::List(list) = &function.args else { return Vec::new() };
+    let Some(args) = kinds_of(&list.args) else { return Vec::new() };
+    let known = list.args.iter().enumerate().filter_map(|(at, arg)| {
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value))) = arg else {
+            return None;
+        };
+        let Value::Placeholder(parameter) = &value.value else { return None };
+        let Wanted::One(letter) = wanted_type(&name, &args, at) else { return None };
+        Some((parameter.clone(), type_of_letter(letter)?))
+    });
+    known.collect()
+}
+
+/// The type of a letter; none of types that parameters come as texts for.
+fn type_of_letter(letter: char) -> Option<DataType> {
+    Some(match letter {
+        's' => DataType::Int16,
+        'i' => DataType::Int32,
+        'l' => DataType::Int64,
+        'f' => DataType::Float64,
+        'b' => DataType::Boolean,
+        'd' => DataType::Date32,
+        'p' => DataType::Timestamp(TimeUnit::Microsecond, None),
+        'z' => DataType::Timestamp(TimeUnit::Microsecond, Some(ZONE.into())),
+        'v' => INTERVAL,
+        _ => return None,
+    })
 }
 
 /// Whether a function decides the type of an expression.

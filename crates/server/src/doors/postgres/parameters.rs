@@ -40,15 +40,25 @@ pub fn declared(types: &[Option<Type>]) -> Declared {
 
 /// The types of a statement's parameters, in order.
 pub fn types(described: &Described) -> PgWireResult<Vec<Type>> {
-    let pg_type = |known: &Option<DataType>| match known {
-        Some(sql::JSONB_PARAMETER) => Ok(Type::JSONB),
-        Some(sql::NUMERIC_PARAMETER | sql::NUMERIC) => Ok(Type::NUMERIC),
-        Some(sql::UUID_PARAMETER) => Ok(Type::UUID),
-        Some(known) if sql::is_oids_parameter(known) => Ok(Type::OID_ARRAY),
-        Some(known) => arrow_pg::datatypes::into_pg_type(known),
-        None => Ok(Type::TEXT),
-    };
+    let pg_type = |known: &Option<DataType>| known.as_ref().map_or(Ok(Type::TEXT), type_of);
     described.parameters.iter().map(pg_type).collect()
+}
+
+/// The type of a parameter for which a statement wants an arrow type.
+fn type_of(wanted: &DataType) -> PgWireResult<Type> {
+    Ok(match wanted {
+        &sql::JSONB_PARAMETER => Type::JSONB,
+        &(sql::NUMERIC_PARAMETER | sql::NUMERIC) => Type::NUMERIC,
+        &sql::UUID_PARAMETER => Type::UUID,
+        known if sql::is_oids_parameter(known) => Type::OID_ARRAY,
+        DataType::List(of) => match of.data_type() {
+            &sql::JSONB_PARAMETER => Type::JSONB_ARRAY,
+            &sql::UUID_PARAMETER => Type::UUID_ARRAY,
+            of if of.is_decimal() => Type::NUMERIC_ARRAY,
+            _ => arrow_pg::datatypes::into_pg_type(wanted)?,
+        },
+        known => arrow_pg::datatypes::into_pg_type(known)?,
+    })
 }
 
 /// Whether what was bound is as many values as the statement wants, in formats for each of them.
@@ -128,6 +138,16 @@ fn is_text(wanted: &DataType) -> bool {
     [sql::JSONB_PARAMETER, sql::NUMERIC_PARAMETER, sql::UUID_PARAMETER].contains(wanted)
 }
 
+/// The type that a value is bound as: elements of arrays that come as text are such.
+fn bound_type(wanted: &DataType) -> Option<DataType> {
+    match wanted {
+        DataType::List(of) if is_text(of.data_type()) => {
+            Some(DataType::new_list(DataType::Utf8View, true))
+        }
+        wanted => (!is_text(wanted)).then(|| wanted.clone()),
+    }
+}
+
 fn null(
     declared: Option<&Type>,
     wanted: Option<&DataType>,
@@ -135,8 +155,7 @@ fn null(
     if wanted == Some(&sql::NUMERIC) {
         return ScalarValue::try_from(&sql::NUMERIC);
     }
-    let known =
-        declared.and_then(arrow_type).or_else(|| wanted.filter(|one| !is_text(one)).cloned());
+    let known = declared.and_then(arrow_type).or_else(|| wanted.and_then(bound_type));
     known.map_or(Ok(ScalarValue::Null), |known| ScalarValue::try_from(&known))
 }
 
@@ -183,7 +202,8 @@ fn plain(
     if wanted == Some(&sql::NUMERIC) {
         return sql::numeric_value(text).map_err(super::answers::of_sql);
     }
-    let wanted = wanted.filter(|one| !is_text(one));
+    let bound = wanted.and_then(bound_type);
+    let wanted = bound.as_ref();
     let is_numeric = declared == Some(&Type::NUMERIC);
     // With all its digits, where a text is to have it.
     if is_numeric && wanted.is_some_and(DataType::is_string) {
@@ -318,11 +338,7 @@ fn binary(
 ) -> PgWireResult<ScalarValue> {
     let pg_type = match (declared, wanted) {
         (Some(declared), _) => declared.clone(),
-        (None, Some(&sql::JSONB_PARAMETER)) => Type::JSONB,
-        (None, Some(&(sql::NUMERIC_PARAMETER | sql::NUMERIC))) => Type::NUMERIC,
-        (None, Some(&sql::UUID_PARAMETER)) => Type::UUID,
-        (None, Some(wanted)) if sql::is_oids_parameter(wanted) => Type::OID_ARRAY,
-        (None, Some(wanted)) => arrow_pg::datatypes::into_pg_type(wanted)?,
+        (None, Some(wanted)) => type_of(wanted)?,
         (None, None) => Type::TEXT,
     };
     let value = match element_of(&pg_type) {
@@ -331,14 +347,12 @@ fn binary(
             sql::ordinary::numeric_text(bytes).map(ScalarValue::from)
         }
         None if pg_type == Type::NUMERIC && wanted == Some(&sql::NUMERIC) => {
-            let text = sql::ordinary::plain_numeric_text(bytes);
-            let text = text.or_else(|| sql::ordinary::numeric_text(bytes));
+            let text = sql::ordinary::numeric_text(bytes);
             let value = text.map(|text| sql::numeric_value(&text));
             value.transpose().map_err(super::answers::of_sql)?
         }
         None if pg_type == Type::NUMERIC && wanted.is_some_and(DataType::is_string) => {
-            let plain = sql::ordinary::plain_numeric_text(bytes);
-            plain.or_else(|| sql::ordinary::numeric_text(bytes)).map(ScalarValue::from)
+            sql::ordinary::numeric_text(bytes).map(ScalarValue::from)
         }
         // It is rounded where it is to be a whole number.
         None if pg_type == Type::NUMERIC
