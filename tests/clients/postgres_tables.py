@@ -278,7 +278,32 @@ async def asynchronous():
     assert await connection.fetchval("SELECT count(*) FROM a WHERE id = any($1::int[])", [1, 2, 1000]) == 2
     assert await connection.fetchval("SELECT conkey FROM pg_constraint WHERE conname = 'a_pkey'") == [1]
     assert await connection.fetchval("SELECT indkey FROM pg_index WHERE indexrelid = 'a_pkey'::regclass") == [1]
+    await inferred_parameters(connection)
     await connection.close()
+
+
+async def inferred_parameters(connection):
+    """Parameters without a declared type have the type of what stands beside them."""
+    exact = decimal.Decimal("12345678901234567890.5")
+    await connection.execute("CREATE TABLE y (i int, n numeric, t timestamp, d date, c time, p interval, u uuid, b bytea)")
+    row = (1, exact, NOON.replace(tzinfo=None), NOON.date(), datetime.time(1, 2, 3), datetime.timedelta(hours=1),
+           uuid.UUID(int=7), b"\x01")
+    await connection.execute("INSERT INTO y VALUES ($1, $2, $3, $4, $5, $6, $7, $8)", *row)
+    await connection.execute("INSERT INTO y (i) VALUES (2)")
+    assert await connection.fetchval("SELECT n::text FROM y WHERE i = 1") == str(exact)
+    for column, value in zip("ntdcpub", row[1:]):
+        found = await connection.fetchval(f"SELECT i FROM y WHERE {column} = ANY($1)", [value])
+        assert found == 1, (column, value, found)
+    filled = await connection.fetchrow(
+        "SELECT coalesce(n, $1), coalesce(d, $2), coalesce(p, $3), coalesce(b, $4), CASE WHEN i = 1 THEN n ELSE $5 END, "
+        "least(n, $6), left($7, $8), nullif(i, $9) FROM y WHERE i = 2",
+        decimal.Decimal("7.50"), NOON.date(), datetime.timedelta(days=1), b"z", exact, exact, "abc", 2, 2)
+    expected = (decimal.Decimal("7.50"), NOON.date(), datetime.timedelta(days=1), b"z", exact, exact, "ab", None)
+    assert tuple(filled) == expected, filled
+    await connection.execute("UPDATE y SET b = CASE WHEN i = $1 THEN $2 ELSE b END", 2, b"\xde\xad")
+    assert await connection.fetchval("SELECT b FROM y WHERE i = 2") == b"\xde\xad"
+    listed = [decimal.Decimal("1.10"), decimal.Decimal("99999999999999999999.99")]
+    assert await connection.fetchval("SELECT $1::numeric[]", listed) == listed
 
 
 values()
