@@ -71,7 +71,9 @@ use operators::{
 use phrases::phrase;
 use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
-use query_forms::{change_forms, check_order_of_set, fetch_as_limit, values_as_queries};
+use query_forms::{
+    change_forms, check_order_of_set, check_with, fetch_as_limit, values_as_queries,
+};
 pub(crate) use row_values::{LOOKED_AT, check_columns, column_of_row, row_of};
 use row_values::{check_counted_rows, find_rows};
 use sets::{
@@ -87,7 +89,8 @@ use types::{
     makes_json, numeric_limits, rounded_time, text_of_length, texts, without_length,
 };
 use vectors::{
-    array_slice, count_from_1, null_at_negative_places, vector_call, vector_part, vectors_as_tables,
+    array_slice, count_from_1, null_at_negative_places, subscripts_as_fields, vector_call,
+    vector_part, vectors_as_tables,
 };
 use windows::{write_out_windows, write_out_windows_of_order};
 
@@ -311,7 +314,8 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         values_as_queries(query);
-        let checked = fetch_as_limit(query).and_then(|()| check_order_of_set(query));
+        let checked = check_with(query).and_then(|()| fetch_as_limit(query));
+        let checked = checked.and_then(|()| check_order_of_set(query));
         if let Err(error) = checked.and_then(|()| write_out_order(query)) {
             return ControlFlow::Break(Box::new(error));
         }
@@ -406,6 +410,7 @@ impl VisitorMut for Rewriter {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         without_other_types(expr);
         sign_before_power(expr);
+        subscripts_as_fields(expr);
         // Before the function within becomes rows by itself.
         if let Expr::CompoundFieldAccess { root, access_chain } = &*expr
             && let Some(changed) =

@@ -18,6 +18,27 @@ fn one() -> Expr {
     Expr::Value(Value::Number("1".into(), false).into())
 }
 
+/// Refuses INSERT, UPDATE, DELETE and MERGE within WITH.
+///
+/// # Errors
+/// `0A000`.
+pub fn check_with(query: &Query) -> Result<(), SqlError> {
+    let changes = |body: &SetExpr| {
+        matches!(
+            body,
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+        )
+    };
+    let all = query.with.iter().flat_map(|with| &with.cte_tables);
+    match all.into_iter().any(|cte| changes(&cte.query.body)) {
+        true => Err(SqlError::unsupported(
+            "INSERT, UPDATE, DELETE and MERGE within WITH are not known here",
+        )
+        .with_hint("Run it as a statement of its own, with RETURNING, in one transaction.")),
+        false => Ok(()),
+    }
+}
+
 /// `FETCH FIRST n ROWS ONLY` is `LIMIT n`; WITH TIES marks the number.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 //! `unnest(conkey)` of the row of another table.
 
 use super::CATALOG_SCHEMA;
-use super::expressions::{arguments, call, is_named, query, text_literal};
+use super::expressions::{arguments, call, is_named, literal, query, text_literal};
 use super::subqueries::both;
 use crate::array_slices::SLICE;
 use crate::catalog::VECTORS;
@@ -90,6 +90,28 @@ pub fn count_from_1(root: &Expr, chain: &mut [AccessExpr]) {
         let (left, right) = (Box::new(Expr::Nested(Box::new(index.clone()))), Box::new(one));
         *index = Expr::BinaryOp { left, op: BinaryOperator::Plus, right };
     }
+}
+
+/// `doc['a'][0]` as `doc -> 'a' -> 0`: what a text stands in brackets behind is a `jsonb`
+/// (<https://www.postgresql.org/docs/15/datatype-json.html#JSONB-SUBSCRIPTING>).
+pub fn subscripts_as_fields(expr: &mut Expr) {
+    let Expr::CompoundFieldAccess { root, access_chain } = &*expr else { return };
+    let index = |access: &AccessExpr| match access {
+        AccessExpr::Subscript(Subscript::Index { index }) => Some(index.clone()),
+        _ => None,
+    };
+    let Some(indexes) = access_chain.iter().map(index).collect::<Option<Vec<Expr>>>() else {
+        return;
+    };
+    let is_key = |index: &Expr| literal(index).is_some_and(|key| key.parse::<i64>().is_err());
+    if !indexes.first().is_some_and(is_key) {
+        return;
+    }
+    let fields = indexes.into_iter().fold((**root).clone(), |left, index| {
+        let (left, right) = (Box::new(left), Box::new(index));
+        Expr::BinaryOp { left, op: BinaryOperator::Arrow, right }
+    });
+    *expr = Expr::Nested(Box::new(fields));
 }
 
 /// `(array)[-1]` is NULL; DataFusion counts such places from the end.
