@@ -50,6 +50,7 @@ mod declared;
 mod degrees;
 mod dialect;
 mod direct;
+mod distinct_keys;
 mod empty_subqueries;
 mod error;
 mod expansion;

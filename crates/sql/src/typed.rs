@@ -16,6 +16,7 @@ use crate::checked_floats;
 use crate::clock_casts::clock_cast;
 use crate::common_types::{check_common, check_window};
 use crate::comparisons::{check_compared, compared, is_uuid};
+use crate::distinct_keys::hide_keys;
 use crate::empty_subqueries::nullable;
 use crate::floats::{
     OF_FLOAT8, ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined,
@@ -94,7 +95,9 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         let (mut node, is_united) = (node.data, is_united || node.transformed);
         let is_joined = match &mut node {
             LogicalPlan::Join(join) => joined(join) | joined_by_key(join),
-            LogicalPlan::Aggregate(groups) => grouped_by_key(&mut groups.group_expr, &schema),
+            LogicalPlan::Aggregate(groups) => {
+                hide_keys(groups, &schema) | grouped_by_key(&mut groups.group_expr, &schema)
+            }
             _ => false,
         };
         let names = NamePreserver::new(&node);

@@ -11,8 +11,8 @@ use crate::names::folded;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
-    ObjectNamePart, OrderBy, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
-    TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
@@ -52,7 +52,7 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
         all.push(joined);
     }
     if !all.iter().any(|joined| joined.merged.iter().any(|one| one.is_changed)) {
-        name_tables_in_condition(select, &all);
+        name_tables(select, order, &all);
         return Ok(());
     }
     let changed = all.iter().flat_map(|joined| &joined.merged).filter(|one| one.is_changed);
@@ -87,12 +87,27 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
     Ok(())
 }
 
-/// Puts the tables before the names of merged columns in WHERE, where DataFusion takes them for ambiguous.
-fn name_tables_in_condition(select: &mut Select, all: &[Joined]) {
+/// Puts the tables before the names of merged columns in expressions, where DataFusion takes them for ambiguous.
+fn name_tables(select: &mut Select, order: Option<&mut OrderBy>, all: &[Joined]) {
     let merged: Vec<Merged> = all.iter().flat_map(|joined| joined.merged.clone()).collect();
-    if let (Some(condition), false) = (&mut select.selection, merged.is_empty()) {
-        let _: ControlFlow<()> =
-            VisitMut::visit(condition, &mut Replacer { merged: &merged, queries: 0 });
+    if merged.is_empty() {
+        return;
+    }
+    let mut replacer = Replacer { merged: &merged, queries: 0 };
+    // A column by itself keeps its name.
+    for item in &mut select.projection {
+        if !matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_))) {
+            let _: ControlFlow<()> = VisitMut::visit(item, &mut replacer);
+        }
+    }
+    let _: ControlFlow<()> = VisitMut::visit(&mut select.selection, &mut replacer);
+    let _: ControlFlow<()> = VisitMut::visit(&mut select.group_by, &mut replacer);
+    let _: ControlFlow<()> = VisitMut::visit(&mut select.having, &mut replacer);
+    if let Some(OrderBy { kind: OrderByKind::Expressions(sorts), .. }) = order {
+        let computed = sorts.iter_mut().filter(|one| !matches!(one.expr, Expr::Identifier(_)));
+        for sort in computed {
+            let _: ControlFlow<()> = VisitMut::visit(&mut sort.expr, &mut replacer);
+        }
     }
 }
 
@@ -140,9 +155,7 @@ impl Joined {
                 return Err(SqlError::unsupported(words).with_hint("Say USING (..)."));
             }
             JoinConstraint::On(condition) => {
-                let changed: Vec<Merged> =
-                    self.merged.iter().filter(|one| one.is_changed).cloned().collect();
-                let mut replacer = Replacer { merged: &changed, queries: 0 };
+                let mut replacer = Replacer { merged: &self.merged, queries: 0 };
                 let _: ControlFlow<()> = VisitMut::visit(condition, &mut replacer);
             }
             JoinConstraint::Using(names) => {
