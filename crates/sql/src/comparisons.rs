@@ -101,6 +101,20 @@ fn without_spaces(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>>
     Transformed::yes(made.collect())
 }
 
+/// Reads literals in quotes as times of a type.
+fn literals_as_times(sides: Vec<Expr>, time: &DataType) -> Transformed<Vec<Expr>> {
+    let mut is_changed = false;
+    let read = |side: Expr| match literal_time(&side, time) {
+        Some(read) => {
+            is_changed = true;
+            read
+        }
+        None => side,
+    };
+    let sides: Vec<Expr> = sides.into_iter().map(read).collect();
+    Transformed::new_transformed(sides, is_changed)
+}
+
 /// Casts whole numbers beside a `real` to `double precision`, which PostgreSQL compares them as. DataFusion compares as
 /// `real`, in which some whole numbers are another one.
 fn wholes_beside_reals(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
@@ -177,16 +191,7 @@ pub fn compared(
         return Ok(Transformed::yes(sides.into_iter().zip(&types).map(read).collect()));
     }
     if let Some(time) = of(|one| matches!(one, DataType::Timestamp(..))) {
-        let mut is_changed = false;
-        let read = |side: Expr| match literal_time(&side, time) {
-            Some(read) => {
-                is_changed = true;
-                read
-            }
-            None => side,
-        };
-        let sides: Vec<Expr> = sides.into_iter().map(read).collect();
-        return Ok(Transformed::new_transformed(sides, is_changed));
+        return Ok(literals_as_times(sides, time));
     }
     let truths = literals_as_boolean(sides, schema)?;
     if truths.transformed {

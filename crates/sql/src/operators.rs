@@ -80,26 +80,7 @@ impl ExprPlanner for JsonbOperators {
                     None => numeric::resolve(expr, schema),
                 };
             }
-            BinaryOperator::StringConcat if let Some(array) = array_beside_null(&expr, schema) => {
-                return Ok(PlannerResult::Planned(array));
-            }
-            BinaryOperator::StringConcat
-                if let Some(arrays) = arrays_of_literal(&expr, schema)? =>
-            {
-                return Ok(PlannerResult::Original(arrays));
-            }
-            BinaryOperator::StringConcat => match joined(&expr, schema)? {
-                Some(Joins::Jsonb) => CONCAT,
-                Some(Joins::Bytes) => {
-                    let joined = bytea::JOINED.call(vec![expr.left, expr.right]);
-                    return Ok(PlannerResult::Planned(joined));
-                }
-                Some(Joins::Texts) => {
-                    let joined = texts::JOINED.call(vec![expr.left, expr.right]);
-                    return Ok(PlannerResult::Planned(joined));
-                }
-                None => return Ok(PlannerResult::Original(with_one_number(expr, schema))),
-            },
+            BinaryOperator::StringConcat => return joined_sides(expr, schema),
             _ => {
                 let expr = with_compared_type(expr, schema)?;
                 return match bits::resolve(&expr, schema)? {
@@ -115,6 +96,26 @@ impl ExprPlanner for JsonbOperators {
         }
         Ok(PlannerResult::Planned(call(name, args)))
     }
+}
+
+/// Plans `||` by what stands on its sides.
+fn joined_sides(expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+    if let Some(array) = array_beside_null(&expr, schema) {
+        return Ok(PlannerResult::Planned(array));
+    }
+    if let Some(arrays) = arrays_of_literal(&expr, schema)? {
+        return Ok(PlannerResult::Original(arrays));
+    }
+    Ok(match joined(&expr, schema)? {
+        Some(Joins::Jsonb) => PlannerResult::Planned(call(CONCAT, vec![expr.left, expr.right])),
+        Some(Joins::Bytes) => {
+            PlannerResult::Planned(bytea::JOINED.call(vec![expr.left, expr.right]))
+        }
+        Some(Joins::Texts) => {
+            PlannerResult::Planned(texts::JOINED.call(vec![expr.left, expr.right]))
+        }
+        None => PlannerResult::Original(with_one_number(expr, schema)),
+    })
 }
 
 /// Reads a quoted literal as the type of the other side, where PostgreSQL has `+` or `-` of two such values, and as an

@@ -186,13 +186,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             patterns::as_call(expr)
         }
         Expr::InList(_) | Expr::Between(_) => change_several(expr, schema),
-        Expr::ScalarFunction(ref called) if let Some(row) = row_of_columns(called, schema) => {
-            Ok(Transformed::yes(row))
-        }
-        Expr::ScalarFunction(called) => {
-            check_call(&called, schema)?;
-            change_call(called, schema)
-        }
+        Expr::ScalarFunction(called) => change_function(called, schema),
         Expr::Case(case) => {
             let branches = case.when_then_expr.iter().map(|(_, then)| &**then);
             check_common("CASE", case.else_expr.as_deref().into_iter().chain(branches), schema)?;
@@ -278,6 +272,14 @@ fn of_row(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         }
         None => Transformed::no(expr),
     }
+}
+
+fn change_function(called: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    if let Some(row) = row_of_columns(&called, schema) {
+        return Ok(Transformed::yes(row));
+    }
+    check_call(&called, schema)?;
+    change_call(called, schema)
 }
 
 fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {

@@ -14,6 +14,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::Result;
+use datafusion::functions::math::log10;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
@@ -376,7 +377,11 @@ impl ScalarUDFImpl for Overloaded {
             return self.inner.invoke_with_args(args);
         }
         let (given, rows) = (args.args.clone(), args.number_rows);
-        let made = self.inner.invoke_with_args(args)?;
+        let made = match (self.variant, given.as_slice()) {
+            // DataFusion divides two logarithms: `log(1000)` would be less than 3.
+            (Variant::Log, [_]) => log10().invoke_with_args(args)?,
+            _ => self.inner.invoke_with_args(args)?,
+        };
         let is_scalar = matches!(made, ColumnarValue::Scalar(_));
         let rows = if is_scalar { 1 } else { rows };
         let given = given.iter().map(|one| one.to_array(rows)).collect::<Result<Vec<_>>>()?;

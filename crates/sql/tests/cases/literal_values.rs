@@ -104,4 +104,6 @@ pub const ALL: &[(&str, &str)] = &[
      "1|0|10; 2|1|20; 4|1|40; 5|1|; |0|30"),
     ("select ('{\"a\":{\"b\":[1,2]}}'::jsonb)['a'], j['b'][1] from (values ('{\"b\":[1,2]}'::jsonb)) q(j)",
      "{\"b\": [1, 2]}|2"),
+    ("select log(1000), log(10), log(0.001::float8), log(x), log10(1000::float8) from (values (100000::float8)) q(x)",
+     "3|1|-3|5|3"),
 ];
