@@ -57,6 +57,15 @@ fn is_short(number: i64) -> bool {
     i32::try_from(number).is_ok()
 }
 
+/// A number without a sign, such as `row_number()`, as a `bigint`: beside one with a sign DataFusion makes decimals of both.
+fn signed(expr: Expr, schema: &DFSchema) -> Expr {
+    if !expr.get_type(schema).is_ok_and(|ty| ty.is_unsigned_integer()) {
+        return expr;
+    }
+    let field = Arc::new(Field::new("", DataType::Int64, true));
+    Expr::Cast(Cast { expr: Box::new(expr), field })
+}
+
 /// The same operation on sides of the types that PostgreSQL takes.
 ///
 /// # Errors
@@ -75,6 +84,7 @@ pub fn resolve(mut expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResu
         return Ok(PlannerResult::Original(expr));
     }
     let Some(name) = operator_name(&expr.op) else { return Ok(PlannerResult::Original(expr)) };
+    (expr.left, expr.right) = (signed(expr.left, schema), signed(expr.right, schema));
     match kinds {
         (Short, Short) => {
             (expr.left, expr.right) = (short_literal(expr.left), short_literal(expr.right));
