@@ -59,7 +59,9 @@ fn is_short(number: i64) -> bool {
 
 /// A number without a sign, such as `row_number()`, as a `bigint`: beside one with a sign DataFusion makes decimals of both.
 fn signed(expr: Expr, schema: &DFSchema) -> Expr {
-    if !expr.get_type(schema).is_ok_and(|ty| ty.is_unsigned_integer()) {
+    let is_unsigned = expr.get_type(schema).is_ok_and(|ty| ty.is_unsigned_integer());
+    // A literal without a sign is a `numeric`, too long for a `bigint`.
+    if !is_unsigned || matches!(expr, Expr::Literal(..)) {
         return expr;
     }
     let field = Arc::new(Field::new("", DataType::Int64, true));

@@ -106,7 +106,7 @@ pub const ALL: &[(&str, &str)] = &[
      "{\"b\": [1, 2]}|2"),
     ("select log(1000), log(10), log(0.001::float8), log(x), log10(1000::float8) from (values (100000::float8)) q(x)",
      "3|1|-3|5|3"),
-    ("select n - row_number() over (order by n), (row_number() over (order by n) - 1) / 2, rank() over (order by n) % 2, -row_number() over (order by n) from (values (1), (2), (3)) q(n)",
+    ("select n - row_number() over (order by n), (row_number() over (order by n) - 1) / 2, rank() over (order by n) % 2, 0 - row_number() over (order by n) from (values (1), (2), (3)) q(n)",
      "0|0|0|-2; 0|0|1|-1; 0|1|1|-3"),
     ("select rn / 2, rn / 2.0, rn + 1, rn * 1.5, rn::float8 / 2 from (select row_number() over (order by n) rn from (values (1), (2), (3)) q(n)) r",
      "0|0.50000000000000000000|2|1.5|0.5; 1|1.00000000000000000000|3|3.0|1; 1|1.5000000000000000|4|4.5|1.5"),
