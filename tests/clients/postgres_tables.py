@@ -283,7 +283,7 @@ async def asynchronous():
 
 
 async def inferred_parameters(connection):
-    """Parameters without a declared type have the type of what stands beside them."""
+    """The server infers the types of parameters that the client does not declare."""
     exact = decimal.Decimal("12345678901234567890.5")
     await connection.execute("CREATE TABLE y (i int, n numeric, t timestamp, d date, c time, p interval, u uuid, b bytea)")
     row = (1, exact, NOON.replace(tzinfo=None), NOON.date(), datetime.time(1, 2, 3), datetime.timedelta(hours=1),

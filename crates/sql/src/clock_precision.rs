@@ -31,7 +31,7 @@ fn round(args: &[ArrayRef], _: usize) -> Result<ArrayRef> {
     Ok(cast(&rounded, args[0].data_type())?)
 }
 
-/// Halves go away from 1970; infinity stays.
+/// Rounds halves away from zero, which is 1970 for timestamps; infinity stays.
 fn rounded(micros: i64, scale: i64) -> i64 {
     if scale == 1 || [i64::MIN, i64::MAX].contains(&micros) {
         return micros;

@@ -1,5 +1,6 @@
-//! Where a float stands beside a `numeric` both are floats to PostgreSQL. The planner would take the
-//! float for a `numeric`, which has no place for what is very large, or very small.
+//! The common type of values of several types. Beside a float PostgreSQL reads a `numeric` as a float; the planner would
+//! read the float as a `numeric`, which has no room for very large and very small numbers. Dates beside timestamps are
+//! timestamps.
 
 use crate::checked_casts::literals_as_numeric;
 use crate::literal_types::literals_as_common;
@@ -50,7 +51,7 @@ pub fn common_number(types: &[DataType]) -> Option<DataType> {
 
 /// Returns the common type of dates and timestamps of several types; none of other types.
 pub fn common_time(types: &[DataType]) -> Option<DataType> {
-    // The later of these has all values of the earlier ones.
+    // Each of these types has all values of those with a lower rank.
     let rank = |ty: &DataType| match ty {
         DataType::Date32 => Some(0),
         DataType::Timestamp(_, None) => Some(1),

@@ -73,14 +73,14 @@ impl Span {
     }
 }
 
-/// A number and what stands behind its point, both with the sign of the number.
+/// The integer part and the fraction of a number; both have its sign.
 #[derive(Clone, Copy)]
 struct Number {
     whole: i64,
     fraction: f64,
 }
 
-/// A unit, and how many smaller ones it has.
+/// A unit with its size in microseconds, days or years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unit {
     Micros(i64),

@@ -1,6 +1,6 @@
 //! Rows of tables as values: `row_to_json(t)`, `count(DISTINCT t.*)`, `SELECT t FROM t`
-//! (<https://www.postgresql.org/docs/15/rowtypes.html#ROWTYPES-USAGE>). A name that is no column and that a relation has
-//! stands for the relation's row: a `jsonb` for functions of JSON, a text elsewhere.
+//! (<https://www.postgresql.org/docs/15/rowtypes.html#ROWTYPES-USAGE>). If no column has a name,
+//! but a relation does, the name is the row of that relation: a `jsonb` in functions of JSON, a text elsewhere.
 
 use crate::function::{function, special_function};
 use crate::jsonb_functions::JSONB;
@@ -128,10 +128,10 @@ pub fn name_rows(statement: &mut Statement, name: &str) -> bool {
     reader.is_changed
 }
 
-/// What a name stands for in a query.
+/// The meaning of a name in a query.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Relation {
-    /// Another thing.
+    /// The query has no relation of that name.
     None,
     Rows,
     /// A function of one column: its row is the value.

@@ -16,14 +16,14 @@ use std::sync::Arc;
 /// Changes the arguments, the keys and the frame of a call; returns whether it did.
 ///
 /// # Errors
-/// Returns the errors of a default that is no value of the type.
+/// Returns the errors of the cast if the default is not valid for the type.
 pub fn change_window_call(called: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
     let is_changed = change_window(&mut called.params, schema);
     Ok(change_arguments(called, schema)? || is_changed)
 }
 
-/// Leaves one of the calls that are equal by now, under all their names: DataFusion has no plan for a call that it finds
-/// twice.
+/// Removes calls that have become equal, and gives the one that is left all their names: DataFusion has no plan for a
+/// call that it finds twice.
 ///
 /// # Errors
 /// Returns errors of the planner.
@@ -49,8 +49,8 @@ pub fn without_equal_calls(node: LogicalPlan) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(made).project(shown)?.build()
 }
 
-/// Orders and partitions rows by the keys of numerics, which are equal where the numbers are; returns whether a key
-/// stands for another expression now.
+/// Replaces keys of ORDER BY and PARTITION BY by sort keys, such that equal numbers are equal, and frames of RANGE by GROUPS
+/// for types that DataFusion has no RANGE for. Returns true if something changed.
 fn change_window(params: &mut WindowFunctionParams, schema: &DFSchema) -> bool {
     let mut is_changed = ordered(&mut params.order_by, schema);
     for key in params.partition_by.iter_mut().filter(|key| is_numeric(key, schema)) {

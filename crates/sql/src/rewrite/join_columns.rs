@@ -75,7 +75,7 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
     select.from = from;
     if let Some(order) = order {
         let shown = shown_names(select);
-        // DataFusion takes the name of a column that `*` stands for as ambiguous.
+        // DataFusion reports a name from `*` as ambiguous, so ORDER BY gets the qualified column.
         let is_hidden = |one: &Merged| match &one.value {
             Some(Expr::CompoundIdentifier(_)) => !named.contains(&one.name),
             _ => !shown.contains(&one.name),
@@ -87,7 +87,7 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
     Ok(())
 }
 
-/// Puts the tables before the names of merged columns in expressions, where DataFusion takes them for ambiguous.
+/// Qualifies the names of merged columns in expressions with their tables: DataFusion reports them as ambiguous.
 fn name_tables(select: &mut Select, order: Option<&mut OrderBy>, all: &[Joined]) {
     let merged: Vec<Merged> = all.iter().flat_map(|joined| joined.merged.clone()).collect();
     if merged.is_empty() {
@@ -185,7 +185,7 @@ impl Joined {
             let name = folded(name);
             let old = self.merged.iter().position(|one| one.name == name);
             let left = match old.map(|at| self.merged.remove(at)) {
-                // DataFusion takes the name for ambiguous where three tables have it.
+                // DataFusion reports a name that three tables have as ambiguous.
                 Some(merged) => Merged { is_changed: true, ..merged },
                 None => self.own(&name),
             };

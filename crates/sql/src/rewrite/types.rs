@@ -186,7 +186,7 @@ pub fn limited_interval(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {
     Some(interval_to_field(inner, words.as_deref(), *precision))
 }
 
-/// A cast to times of so many digits of a second; none of a cast to other types.
+/// Rewrites a cast to `timestamp(n)` or `time(n)`, which rounds the seconds to `n` digits; returns none for other types.
 pub fn rounded_time(inner: &Expr, sql_type: &SqlType) -> Option<Expr> {
     let (digits, whole) = match sql_type {
         SqlType::Timestamp(Some(digits), zone) => (*digits, SqlType::Timestamp(None, *zone)),

@@ -92,7 +92,7 @@ pub fn count_from_1(root: &Expr, chain: &mut [AccessExpr]) {
     }
 }
 
-/// `doc['a'][0]` as `doc -> 'a' -> 0`: what a text stands in brackets behind is a `jsonb`
+/// Rewrites `doc['a'][0]` as `doc -> 'a' -> 0`: only a `jsonb` has subscripts that are texts
 /// (<https://www.postgresql.org/docs/15/datatype-json.html#JSONB-SUBSCRIPTING>).
 pub fn subscripts_as_fields(expr: &mut Expr) {
     let Expr::CompoundFieldAccess { root, access_chain } = &*expr else { return };

@@ -261,7 +261,7 @@ fn rows_of(
     }
 }
 
-/// Collects at most `count` rows, up to the first error: the encoder stays at a row that it cannot encode.
+/// Collects at most `count` rows and stops at the first error: the encoder would return that error for ever.
 fn until_error(
     rows: impl Iterator<Item = PgWireResult<DataRow>>,
     count: usize,

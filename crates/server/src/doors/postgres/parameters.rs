@@ -138,7 +138,7 @@ fn is_text(wanted: &DataType) -> bool {
     [sql::JSONB_PARAMETER, sql::NUMERIC_PARAMETER, sql::UUID_PARAMETER].contains(wanted)
 }
 
-/// The type that a value is bound as: elements of arrays that come as text are such.
+/// Returns the arrow type of a bound value: clients send some types, and arrays of them, as text.
 fn bound_type(wanted: &DataType) -> Option<DataType> {
     match wanted {
         DataType::List(of) if is_text(of.data_type()) => {
