@@ -279,6 +279,7 @@ async def asynchronous():
     assert await connection.fetchval("SELECT conkey FROM pg_constraint WHERE conname = 'a_pkey'") == [1]
     assert await connection.fetchval("SELECT indkey FROM pg_index WHERE indexrelid = 'a_pkey'::regclass") == [1]
     await inferred_parameters(connection)
+    await column_types(connection)
     await connection.close()
 
 
@@ -304,6 +305,53 @@ async def inferred_parameters(connection):
     assert await connection.fetchval("SELECT b FROM y WHERE i = 2") == b"\xde\xad"
     listed = [decimal.Decimal("1.10"), decimal.Decimal("99999999999999999999.99")]
     assert await connection.fetchval("SELECT $1::numeric[]", listed) == listed
+
+
+async def column_types(connection):
+    """Columns have the precision, the elements and the digits of their types, for binary COPY and parameters, too."""
+    await connection.execute("CREATE TABLE precise (t timestamp(3), c time(0), z timestamptz(0), p interval(1), q interval day to minute)")
+    at = NOON.replace(microsecond=123456)
+    row = (at.replace(tzinfo=None), datetime.time(1, 2, 3, 600000), at.replace(microsecond=500000),
+           datetime.timedelta(seconds=1, microseconds=260000), datetime.timedelta(days=1, minutes=2, seconds=3))
+    await connection.execute("INSERT INTO precise VALUES ($1, $2, $3, $4, $5)", *row)
+    await connection.copy_records_to_table("precise", records=[row])
+    await connection.execute("INSERT INTO precise SELECT timestamp '2024-01-01 00:00:00.9996'")
+    rounded = (at.replace(tzinfo=None, microsecond=123000), datetime.time(1, 2, 4), NOON.replace(second=NOON.second + 1, microsecond=0),
+               datetime.timedelta(seconds=1, microseconds=300000), datetime.timedelta(days=1, minutes=2))
+    found = await connection.fetch("SELECT * FROM precise ORDER BY t")
+    assert [tuple(one) for one in found if one["c"]] == [rounded, rounded], found
+    assert await connection.fetchval("SELECT max(t) FROM precise WHERE c IS NULL") == datetime.datetime(2024, 1, 1, 0, 0, 1)
+
+    await connection.execute("CREATE TABLE padded (c char(4) PRIMARY KEY)")
+    await connection.execute("INSERT INTO padded VALUES ('ab  ')")
+    try:
+        await connection.execute("INSERT INTO padded VALUES ('ab')")
+        raise AssertionError("a second key that is equal")
+    except asyncpg.UniqueViolationError:
+        pass
+    assert await connection.fetchval("SELECT length(c) FROM padded WHERE c = 'ab'") == 2
+
+    await connection.execute("CREATE TABLE listed (id int PRIMARY KEY, u uuid[], n numeric[], v varchar(3)[], j jsonb[], b bytea[], t time[])")
+    exact = decimal.Decimal("12345678901234567890.50")
+    row = (1, [uuid.UUID(int=7), None], [exact], ["abc", "d"], ['{"a": 1.50}'], [b"\x00\xff"], [datetime.time(1, 2)])
+    await connection.execute("INSERT INTO listed VALUES ($1, $2, $3, $4, $5, $6, $7)", *row)
+    await connection.copy_records_to_table("listed", records=[(2, *row[1:]), (3, [], None, [], None, [], [])])
+    for found in await connection.fetch("SELECT * FROM listed WHERE id < 3 ORDER BY id"):
+        assert tuple(found)[1:] == row[1:], found
+    assert await connection.fetchval("SELECT id FROM listed WHERE u = '{}' AND n IS NULL") == 3
+    assert await connection.fetchval("SELECT count(*) FROM listed WHERE $1 = ANY(u)", uuid.UUID(int=7)) == 2
+    assert await connection.fetchval("SELECT count(*) FROM unnest($1::uuid[]) e WHERE e = $2", row[1], uuid.UUID(int=7)) == 1
+    assert [one["id"] for one in await connection.fetch("SELECT id, cardinality(v) FROM listed GROUP BY id ORDER BY id")] == [1, 2, 3]
+
+    await connection.execute("CREATE TABLE document (id int, d jsonb)")
+    await connection.execute("INSERT INTO document VALUES (1, $1), (2, to_jsonb(3.14)), (3, to_jsonb($2::numeric))", '{"a": 12345678901234567890.50}', exact)
+    assert [one["d"] for one in await connection.fetch("SELECT d FROM document ORDER BY id")] == ['{"a": 12345678901234567890.50}', "3.14", str(exact)]
+    assert await connection.fetchval("SELECT (d->>'a')::numeric FROM document WHERE id = 1") == exact
+
+    assert await connection.execute("UPDATE document SET id = id + 10 WHERE id >= ALL (SELECT id FROM document)") == "UPDATE 1"
+    assert await connection.execute("UPDATE document SET id = CASE WHEN id = 13 THEN NULL ELSE id * 2 END") == "UPDATE 3"
+    assert await connection.execute("DELETE FROM document WHERE id < ANY (SELECT id FROM document)") == "DELETE 1"
+    assert [one["id"] for one in await connection.fetch("SELECT id FROM document ORDER BY id")] == [4, None]
 
 
 values()

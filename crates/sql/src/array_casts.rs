@@ -5,6 +5,7 @@ use crate::function::function;
 use crate::numeric::{self, NUMERIC};
 use crate::rewrite::array_of;
 use crate::shown;
+use crate::text_casts::cast_texts;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Float64Array, ListArray, ListBuilder, StringViewBuilder,
 };
@@ -58,7 +59,10 @@ fn to_list(of: DataType) -> ScalarUDF {
 }
 
 /// Arrays of the texts of elements.
-fn read_texts(array: &ArrayRef) -> Result<ArrayRef> {
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_texts(array: &ArrayRef) -> Result<ArrayRef> {
     let texts = cast(array, &DataType::Utf8View)?;
     let mut out = ListBuilder::new(StringViewBuilder::new());
     for text in texts.as_string_view() {
@@ -98,13 +102,21 @@ fn outside(error: SqlError) -> DataFusionError {
 }
 
 /// Elements as those of another type.
-fn convert(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+///
+/// # Errors
+/// When an element has no value of that type.
+pub fn convert(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = values.data_type();
     if from == to || from.is_null() {
         return Ok(cast(values, to)?);
     }
     if from.is_decimal() || *to == NUMERIC {
         return numeric::convert(values, to);
+    }
+    if from.is_string()
+        && let Some(read) = cast_texts(values, to)
+    {
+        return read;
     }
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     if to.is_string() {

@@ -217,7 +217,8 @@ impl AggregateUDFImpl for Charged {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.inner.reverse_udf() {
-            _ if self.sorts => ReversedUDAF::NotSupported,
+            // A reversed `array_agg` gathers the frames of a window in the wrong order.
+            _ if self.sorts || self.name() == "array_agg" => ReversedUDAF::NotSupported,
             ReversedUDAF::Reversed(inner) => ReversedUDAF::Reversed(Arc::new(charged(inner))),
             other => other,
         }

@@ -99,7 +99,10 @@ pub fn check_literal(inner: &Expr, to: &DataType) -> Result<()> {
             let words = format!("\"{}\" is out of range for type {name}", text.trim());
             SqlError::new("22003", words)
         }
-        DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_)
+        DataType::Time64(_) if time_of_day(text).is_none() => {
+            wrong_time(text, &type_name(of_arrow(to)).unwrap_or_default())
+        }
+        DataType::Date32 | DataType::Timestamp(..)
             if literal.cast_to(to).is_err() || text.trim().starts_with("0000-") =>
         {
             wrong_time(text, &type_name(of_arrow(to)).unwrap_or_default())

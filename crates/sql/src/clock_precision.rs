@@ -24,15 +24,15 @@ fn round(args: &[ArrayRef], _: usize) -> Result<ArrayRef> {
     let digits = cast(&args[1], &DataType::Int64)?;
     let digits = digits.as_primitive::<Int64Type>().iter().flatten().next();
     let digits = digits.unwrap_or(DIGITS_MAX).clamp(0, DIGITS_MAX);
-    let scale = 10_i64.pow(u32::try_from(DIGITS_MAX - digits).unwrap_or(0));
     let micros = cast(&args[0], &DataType::Int64)?;
     let rounded =
-        micros.as_primitive::<Int64Type>().unary::<_, Int64Type>(|one| rounded(one, scale));
+        micros.as_primitive::<Int64Type>().unary::<_, Int64Type>(|one| rounded(one, digits));
     Ok(cast(&rounded, args[0].data_type())?)
 }
 
-/// Rounds halves away from zero, which is 1970 for timestamps; infinity stays.
-fn rounded(micros: i64, scale: i64) -> i64 {
+/// Rounds microseconds to digits of a second. Halves go away from zero, which is 1970 for timestamps; infinity stays.
+pub fn rounded(micros: i64, digits: i64) -> i64 {
+    let scale = 10_i64.pow(u32::try_from(DIGITS_MAX - digits).unwrap_or(0));
     if scale == 1 || [i64::MIN, i64::MAX].contains(&micros) {
         return micros;
     }
@@ -46,14 +46,14 @@ mod tests {
 
     #[test]
     fn halves_go_away_from_zero() {
-        for (micros, scale, expected) in [
-            (1_500_000, 1_000_000, 2_000_000),
-            (-1_500_000, 1_000_000, -2_000_000),
-            (1_449_999, 100_000, 1_400_000),
-            (123, 1, 123),
-            (i64::MAX, 1_000, i64::MAX),
+        for (micros, digits, expected) in [
+            (1_500_000, 0, 2_000_000),
+            (-1_500_000, 0, -2_000_000),
+            (1_449_999, 1, 1_400_000),
+            (123, 6, 123),
+            (i64::MAX, 3, i64::MAX),
         ] {
-            assert_eq!(rounded(micros, scale), expected, "{micros} {scale}");
+            assert_eq!(rounded(micros, digits), expected, "{micros} {digits}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     array_sets, array_slices, bits, bytea, bytea_parts, calendar, degrees, formatted, gapfill,
     generate_series, identifiers, json_gathered, jsonb_changed, jsonb_functions, jsonb_makers,
     jsonb_parts, like_patterns, literal_arguments, markers, null_arrays, numeric, prom, regexps,
-    templates, text_search, ties, unicode_forms, vectors, whole_rows,
+    special_arrays, templates, text_search, ties, unicode_forms, vectors, whole_rows,
 };
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::SessionContext;
@@ -37,6 +37,7 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(like_patterns::functions()).chain(text_search::functions());
     let all = all.chain(unicode_forms::functions()).chain(whole_rows::functions());
     let all = all.chain(numeric::scalar_functions());
+    let all = all.chain(special_arrays::functions());
     all.for_each(|function| context.register_udf(function));
     literal_arguments::register(context);
     null_arrays::register(context);

@@ -16,6 +16,7 @@ use crate::operators::is_jsonb;
 use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
 use crate::special_types::BPCHAR;
 use crate::typed::{as_interval, literal_time};
+use crate::uuids;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
@@ -66,21 +67,31 @@ fn as_jsonb(side: Expr) -> Expr {
     if is_open { call(JSONB_IN, vec![side]) } else { side }
 }
 
-/// Whether an expression is a column of `uuid`.
+/// Whether an expression is a `uuid`, and no parameter.
 pub fn is_uuid(side: &Expr, schema: &DFSchema) -> bool {
     let Ok((_, field)) = side.to_field(schema) else { return false };
-    matches!(side, Expr::Column(_))
+    !matches!(side, Expr::Placeholder(_))
         && field.metadata().get(TYPE_KEY).is_some_and(|name| name == "uuid")
 }
 
-/// A parameter that is compared with a `uuid` is one.
-fn parameter_as_uuid(side: Expr) -> Expr {
+/// Reads a parameter or a quoted literal that is compared with a `uuid` as one: its letters may be capital, and its hyphens
+/// may be missing.
+///
+/// # Errors
+/// 22P02 when a literal is none.
+fn read_as_uuid(side: Expr) -> Result<Expr> {
     match side {
         Expr::Placeholder(Placeholder { id, .. }) => {
             let field = Some(Arc::new(Field::new("uuid", UUID_PARAMETER, true)));
-            Expr::Placeholder(Placeholder { id, field })
+            Ok(Expr::Placeholder(Placeholder { id, field }))
         }
-        other => other,
+        literal if is_open(&literal) => {
+            let Expr::Literal(value, _) = &literal else { return Ok(literal) };
+            let read = uuids::read(value.try_as_str().flatten().unwrap_or_default());
+            let read = read.map_err(|error| DataFusionError::External(Box::new(error)))?;
+            Ok(lit(ScalarValue::Utf8View(Some(read))))
+        }
+        other => Ok(other),
     }
 }
 
@@ -113,6 +124,20 @@ fn literals_as_times(sides: Vec<Expr>, time: &DataType) -> Transformed<Vec<Expr>
     };
     let sides: Vec<Expr> = sides.into_iter().map(read).collect();
     Transformed::new_transformed(sides, is_changed)
+}
+
+/// Casts dates to times of a type. DataFusion compares both in nanoseconds, which end in the year 2262.
+fn dates_as_times(sides: Vec<Expr>, time: &DataType, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let is_date = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::Date32));
+    if !sides.iter().any(is_date) {
+        return Transformed::no(sides);
+    }
+    let field = Arc::new(Field::new("", time.clone(), true));
+    let cast = |side: Expr| match is_date(&side) {
+        true => Expr::Cast(Cast { expr: Box::new(side), field: field.clone() }),
+        false => side,
+    };
+    Transformed::yes(sides.into_iter().map(cast).collect())
 }
 
 /// Casts whole numbers beside a `real` to `double precision`, which PostgreSQL compares them as. DataFusion compares as
@@ -167,7 +192,7 @@ pub fn compared(
         return Ok(Transformed::yes(sides.into_iter().map(keyed).collect()));
     }
     if sides.iter().filter(is_known).any(|side| is_uuid(side, schema)) {
-        return Ok(Transformed::yes(sides.into_iter().map(parameter_as_uuid).collect()));
+        return sides.into_iter().map(read_as_uuid).collect::<Result<_>>().map(Transformed::yes);
     }
     let types: Vec<Option<DataType>> =
         sides.iter().map(|side| side.get_type(schema).ok()).collect();
@@ -191,7 +216,11 @@ pub fn compared(
         return Ok(Transformed::yes(sides.into_iter().zip(&types).map(read).collect()));
     }
     if let Some(time) = of(|one| matches!(one, DataType::Timestamp(..))) {
-        return Ok(literals_as_times(sides, time));
+        let time = time.clone();
+        let read = literals_as_times(sides, &time);
+        let is_read = read.transformed;
+        let made = dates_as_times(read.data, &time, schema);
+        return Ok(Transformed { transformed: is_read || made.transformed, ..made });
     }
     let truths = literals_as_boolean(sides, schema)?;
     if truths.transformed {

@@ -140,6 +140,10 @@ impl Dialect for Postgres {
             let of = |collation| Expr::Collate { expr: Box::new(expr.clone()), collation };
             return Some(read.map(of));
         }
+        if is_isnull(parser) {
+            parser.next_token();
+            return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
+        }
         let (negated, is_symmetric) = if parser.parse_keywords(&[BETWEEN, SYMMETRIC]) {
             (false, true)
         } else if parser.parse_keywords(&[NOT, BETWEEN, SYMMETRIC]) {
@@ -167,6 +171,7 @@ impl Dialect for Postgres {
     /// The parser asks for it wherever an expression may go on.
     fn get_next_precedence(&self, parser: &Parser<'_>) -> Option<Result<u8, ParserError>> {
         match self.one_more() {
+            Ok(()) if is_isnull(parser) => Some(Ok(self.prec_value(Precedence::Is))),
             Ok(()) => OF_THE_PARSER.get_next_precedence(parser),
             Err(error) => Some(Err(error)),
         }
@@ -209,6 +214,12 @@ impl Dialect for Postgres {
         supports_xml_expressions() -> bool;
         supports_comment_optimizer_hint() -> bool;
     }
+}
+
+/// Returns true before `ISNULL`, which the parser does not know.
+fn is_isnull(parser: &Parser<'_>) -> bool {
+    matches!(&parser.peek_token_ref().token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("isnull"))
 }
 
 /// Refuses words of PostgreSQL's grammar where an expression begins: the parser takes them for names.

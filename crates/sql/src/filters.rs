@@ -3,6 +3,7 @@
 //! little.
 
 use crate::alternatives::{Alternatives, alternatives, is_never_empty, one_of};
+use crate::json_value::Value;
 use crate::jsonb;
 use crate::jsonb_functions::{CONTAINS, FIELD_TEXT, HAS_KEY};
 use crate::jsonb_parts::NAMELESS;
@@ -194,8 +195,8 @@ fn contained(columns: &Named, function: &ScalarFunction) -> Option<Vec<Matcher>>
     match function.name() {
         HAS_KEY => is_label(text).then(|| vec![Matcher::new(text, MatchOp::NotEqual, "")]),
         CONTAINS => {
-            let serde_json::Value::Object(map) = jsonb::parse(text)? else { return None };
-            let matcher = |(name, value): (&String, &serde_json::Value)| {
+            let Value::Object(map) = jsonb::parse(text)? else { return None };
+            let matcher = |(name, value): (&String, &Value)| {
                 let value = value.as_str().filter(|value| is_label(name) && !value.is_empty())?;
                 Some(Matcher::equal(name, value))
             };
@@ -323,7 +324,7 @@ impl Narrowing<'_> {
     }
 
     fn contains(&mut self, part: &str) -> bool {
-        let Some(serde_json::Value::Object(map)) = jsonb::parse(part) else { return false };
+        let Some(Value::Object(map)) = jsonb::parse(part) else { return false };
         for (name, value) in &map {
             let Some(value) = value.as_str().filter(|value| !value.is_empty()) else { continue };
             self.asked.matchers.push(Matcher::equal(name, value));

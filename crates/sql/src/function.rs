@@ -39,6 +39,19 @@ pub fn special_function(
     ScalarUDF::from(Function { name, signature, returns, work, special })
 }
 
+/// A function whose results are arrays of a type of PostgreSQL that arrow has as texts.
+pub fn special_list_function(
+    name: &'static str,
+    special: &'static str,
+    list: DataType,
+    signature: Signature,
+    work: impl Fn(&[ArrayRef], usize) -> Result<ArrayRef> + Send + Sync + 'static,
+) -> ScalarUDF {
+    let returns = Arc::new(move |_: &[DataType]| list.clone());
+    let (work, special) = (Arc::new(work), Some(special));
+    ScalarUDF::from(Function { name, signature, returns, work, special })
+}
+
 /// Applies a function of columns to a value, which may be a scalar.
 ///
 /// # Errors

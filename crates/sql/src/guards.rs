@@ -3,20 +3,25 @@
 //! conditions. So a condition that may fail stands in a CASE of numbers, which no rule takes apart:
 //!
 //! ```text
-//! WHERE a AND b                  becomes   WHERE a AND CASE WHEN a THEN b::int ELSE 0 END = 1
-//! a OR b as a value              becomes   CASE WHEN a IS TRUE THEN 1 ELSE (a OR b)::int END = 1
+//! WHERE a AND b                  becomes   WHERE a AND pg_holds(CASE WHEN a THEN b::int ELSE 0 END)
+//! a OR b as a value              becomes   pg_holds(CASE WHEN a IS TRUE THEN 1 ELSE (a OR b)::int END)
 //! sum(1 / x) FILTER (WHERE a)    becomes   sum(CASE WHEN a THEN 1 / x END) FILTER (WHERE a)
 //! ```
 
-use datafusion::arrow::datatypes::DataType;
+use crate::function::function;
+use datafusion::arrow::array::{ArrayRef, AsArray as _, BooleanArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Int32Type};
 use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Case};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, Operator, binary_expr, lit,
+    BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, Operator, ScalarUDF, Signature,
+    Volatility, binary_expr, lit,
 };
+use std::sync::{Arc, LazyLock};
 
 /// Conditions of which one that may fail waits.
 const CONDITIONS_MAX: usize = 16;
@@ -44,6 +49,10 @@ const FALLIBLE: &[&str] = &[
     "make_time",
     "make_timestamp",
     "make_timestamptz",
+    "pg_float_over",
+    "pg_numeric_over",
+    "pg_numeric_rest",
+    "pg_real",
     "power",
     "repeat",
     "sqrt",
@@ -170,8 +179,21 @@ fn as_number(condition: Expr) -> Expr {
 }
 
 fn holds(case: Case) -> Expr {
-    binary_expr(Expr::Case(case), Operator::Eq, lit(1_i32))
+    HOLDS.call(vec![Expr::Case(case)])
 }
+
+/// `number = 1` as a function: DataFusion's optimizer takes a comparison of a CASE apart, and evaluates all its conditions
+/// for all rows.
+static HOLDS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    let signature = Signature::any(1, Volatility::Immutable);
+    let is_one = |args: &[ArrayRef], _: usize| {
+        let numbers = cast(&args[0], &DataType::Int32)?;
+        let numbers = numbers.as_primitive::<Int32Type>().iter();
+        let made: BooleanArray = numbers.map(|one| one.map(|one| one == 1)).collect();
+        Ok(Arc::new(made) as ArrayRef)
+    };
+    Arc::new(function("pg_holds", signature, |_| DataType::Boolean, is_one))
+});
 
 /// The conditions of a filter, where what is not known is as false.
 fn conditions(predicate: Expr, schema: &DFSchema) -> Result<Expr> {
@@ -253,11 +275,12 @@ fn is(condition: Expr, value: bool) -> Expr {
 
 /// Whether a CASE is a condition.
 fn is_condition(case: &Case, schema: &DFSchema) -> bool {
-    let first = case.when_then_expr.first();
+    let thens = case.when_then_expr.iter().map(|(_, then)| then);
+    let types: Vec<Option<DataType>> =
+        thens.chain(&case.else_expr).map(|one| one.get_type(schema).ok()).collect();
     case.expr.is_none()
-        && first.is_some_and(|(_, then)| {
-            matches!(then.get_type(schema), Ok(DataType::Boolean | DataType::Null))
-        })
+        && types.iter().all(|ty| matches!(ty, Some(DataType::Boolean | DataType::Null)))
+        && types.contains(&Some(DataType::Boolean))
 }
 
 fn of_numbers(case: Case) -> Case {

@@ -2,7 +2,9 @@
 
 use crate::error::SqlError;
 use crate::function::function;
+use crate::json_value::Value;
 use crate::jsonb;
+use crate::jsonb_functions::no_json;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, ListArray, ListBuilder, StringViewArray, StringViewBuilder,
     new_empty_array,
@@ -12,7 +14,6 @@ use datafusion::arrow::compute::{cast, concat};
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
-use serde_json::Value;
 use std::sync::Arc;
 
 /// Takes members that are null out of the objects of a `jsonb`; its answer is a text.
@@ -143,10 +144,7 @@ fn strip_nulls(args: &[ArrayRef], _: usize) -> Result<ArrayRef> {
         .iter()
         .map(|text| {
             let Some(text) = text else { return Ok(None) };
-            let mut value = jsonb::parse(text).ok_or_else(|| {
-                let words = "invalid input syntax for type json";
-                outside(SqlError::new("22P02", words))
-            })?;
+            let mut value = jsonb::parse(text).ok_or_else(|| no_json(text))?;
             strip(&mut value);
             Ok(Some(jsonb::shown(&value)))
         })

@@ -34,7 +34,8 @@ pub fn time_of_day(text: &str) -> Option<i64> {
     if half.is_none() && clock == "24:00" || clock == "24:00:00" {
         return Some(24 * 3600 * MICROS);
     }
-    let (time, micros) = time_of(clock)?;
+    let spread = spread_digits(clock);
+    let (time, micros) = time_of(spread.as_deref().unwrap_or(clock))?;
     let is_wrong = half.is_some() && !(1..=12).contains(&time.hour());
     let time = match (half, time.hour()) {
         _ if is_wrong => return None,
@@ -44,6 +45,22 @@ pub fn time_of_day(text: &str) -> Option<i64> {
     };
     let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60;
     Some((seconds + i64::from(time.second())) * MICROS + micros)
+}
+
+/// A time of day with colons, of one without: `040506` or `0405`.
+fn spread_digits(clock: &str) -> Option<String> {
+    let (digits, fraction) = match clock.split_once('.') {
+        Some((digits, fraction)) => (digits, format!(".{fraction}")),
+        None => (clock, String::new()),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    match digits.len() {
+        4 => Some(format!("{}:{}", &digits[..2], &digits[2..])),
+        6 => Some(format!("{}:{}:{}{fraction}", &digits[..2], &digits[2..4], &digits[4..])),
+        _ => None,
+    }
 }
 
 /// Date and time of day, as if they were of UTC, and how far their zone is ahead of it, both in
@@ -130,6 +147,7 @@ fn date_of(text: &str) -> Option<Date> {
     let parts: Vec<&str> = text.split(separator).collect();
     let (year, month, day) = match (separator, parts.as_slice()) {
         ('-', [year, month, day]) => (year, month, day),
+        ('/', [year, month, day]) if year.len() == 4 => (year, month, day),
         ('/', [month, day, year]) => (year, month, day),
         _ => return None,
     };

@@ -40,7 +40,8 @@ fn limit(args: &[ArrayRef], _: usize) -> Result<ArrayRef> {
     Ok(Arc::new(made))
 }
 
-fn limited(one: IntervalMonthDayNano, field: i64, digits: i64) -> IntervalMonthDayNano {
+/// Cuts an interval behind the field with this place in [`FIELDS`], and rounds its seconds to digits.
+pub fn limited(one: IntervalMonthDayNano, field: i64, digits: i64) -> IntervalMonthDayNano {
     let IntervalMonthDayNano { months, days, nanoseconds } = one;
     match field {
         0 => IntervalMonthDayNano::new(months / 12 * 12, 0, 0),

@@ -3,6 +3,7 @@
 
 use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
+use crate::json_value::{Map, Value};
 use crate::jsonb;
 use crate::jsonb_functions::{jsonb_field, no_json};
 use datafusion::arrow::array::{Array as _, AsArray as _, StringViewBuilder};
@@ -13,7 +14,6 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// An array of all values of a list.

@@ -3,8 +3,8 @@
 //! `jsonb` sorts keys by their length, then by their bytes, and puts a space behind `:` and `,`
 //! (<https://www.postgresql.org/docs/15/datatype-json.html>).
 
+use crate::json_value::{Map, NUMBER_DIGITS_MAX, Value};
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
 /// Appends labels as `jsonb` shows them; they come sorted by name.
@@ -50,15 +50,32 @@ fn push_string(out: &mut String, text: &str) {
 pub const ZERO_REFUSED: &str =
     "unsupported Unicode escape sequence: \\u0000 cannot be converted to text";
 
+/// Characters of a text that an error shows.
+const SHOWN_LEN_MAX: usize = 100;
 /// How JSON writes a zero character; it may not stand there as it is.
 const ZERO: &str = "\\u0000";
 
-/// A text as a value; none when it is no JSON, or has a zero character in it, which
-/// [`is_refused_for_zero`] tells apart.
+/// A text as a value; none when it is no JSON, has a zero character in it, or is beyond a limit. [`refusal`] tells them
+/// apart.
 pub fn parse(text: &str) -> Option<Value> {
-    let value = serde_json::from_str(text).ok()?;
+    let value = Value::parse(text)?;
     // The same letters behind a backslash that is escaped itself are no such character.
     (!text.contains(ZERO) || !has_zero(&value)).then_some(value)
+}
+
+/// The error for a text that [`parse`] does not take: its SQLSTATE and its message.
+pub fn refusal(text: &str) -> (&'static str, String) {
+    if is_refused_for_zero(text) {
+        return ("22P05", ZERO_REFUSED.to_string());
+    }
+    if serde_json::from_str::<IgnoredAny>(text).is_ok() {
+        let words = format!(
+            "numbers in JSON have at most {NUMBER_DIGITS_MAX} digits before their point here, and as many behind"
+        );
+        return ("0A000", words);
+    }
+    let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
+    ("22P02", format!("invalid input syntax for type json: \"{shown}\""))
 }
 
 /// Whether a text that is not taken is JSON but for a zero character.
@@ -80,7 +97,7 @@ pub fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         // An array may contain a plain value, PostgreSQL's one exception, not within others.
         (Value::Array(whole), part) if !part.is_object() && !part.is_array() => {
-            whole.iter().any(|one| is_equal(one, part))
+            whole.contains(part)
         }
         _ => contains_within(whole, part),
     }
@@ -94,15 +111,7 @@ fn contains_within(whole: &Value, part: &Value) -> bool {
         (Value::Array(whole), Value::Array(part)) => {
             part.iter().all(|part| whole.iter().any(|one| contains_within(one, part)))
         }
-        (whole, part) => is_equal(whole, part),
-    }
-}
-
-/// Whether two values are equal: numbers are so however they are written.
-fn is_equal(a: &Value, b: &Value) -> bool {
-    match (a.as_f64(), b.as_f64()) {
-        (Some(a), Some(b)) => a == b,
-        _ => a == b,
+        (whole, part) => whole == part,
     }
 }
 
@@ -215,12 +224,14 @@ fn push(out: &mut String, value: &Value) {
             out.push(']');
         }
         Value::String(text) => push_string(out, text),
-        plain => out.push_str(&plain.to_string()),
+        Value::Number(number) => out.push_str(number.text()),
+        Value::Bool(one) => out.push_str(if *one { "true" } else { "false" }),
+        Value::Null => out.push_str("null"),
     }
 }
 
 /// The keys and values of an object as `jsonb` keeps them.
-pub fn in_order(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
+pub fn in_order(map: &Map) -> Vec<(&String, &Value)> {
     let mut pairs: Vec<(&String, &Value)> = map.iter().collect();
     pairs.sort_by(|(a, _), (b, _)| a.len().cmp(&b.len()).then(a.cmp(b)));
     pairs
@@ -265,7 +276,7 @@ fn push_pretty(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-fn push_object(out: &mut String, map: &Map<String, Value>) {
+fn push_object(out: &mut String, map: &Map) {
     out.push('{');
     for (at, (key, value)) in in_order(map).into_iter().enumerate() {
         if at != 0 {
@@ -314,7 +325,7 @@ mod tests {
             (r#"[1, 2]"#, "2.0", true),
         ] {
             let (whole, part) = (parse(whole).unwrap(), parse(part).unwrap());
-            assert_eq!(contains(&whole, &part), expected, "{whole} @> {part}");
+            assert_eq!(contains(&whole, &part), expected, "{whole:?} @> {part:?}");
         }
         let array = parse(r#"["a", "b"]"#).unwrap();
         assert!(contains(&array, &parse(r#""a""#).unwrap()));

@@ -2,6 +2,8 @@
 
 use crate::error::SqlError;
 use crate::function::map_column;
+use crate::json_value::Value;
+use crate::jsonb;
 use crate::numeric::{NUMERIC, Numeric, column, convert};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, BooleanArray};
 use datafusion::arrow::compute::cast;
@@ -10,7 +12,6 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use serde_json::Value;
 use std::sync::Arc;
 
 /// The function that casts to a type; none where PostgreSQL has no such cast.
@@ -33,7 +34,7 @@ impl JsonbCast {
         let values = texts
             .as_string_view()
             .iter()
-            .map(|text| text.map(|text| serde_json::from_str::<Value>(text).unwrap_or_default()));
+            .map(|text| text.map(|text| jsonb::parse(text).unwrap_or_default()));
         if self.to == DataType::Boolean {
             let truth = |value: Value| value.as_bool().ok_or_else(|| self.refuse(&value));
             let made: Result<BooleanArray, SqlError> =
@@ -42,7 +43,7 @@ impl JsonbCast {
             return Ok(Arc::new(made));
         }
         let number = |value: Value| match &value {
-            Value::Number(number) => Numeric::parse(&number.to_string()),
+            Value::Number(number) => Numeric::parse(number.text()),
             other => Err(self.refuse(other)),
         };
         convert(&column(values.map(|one| one.map(number)))?, &self.to)

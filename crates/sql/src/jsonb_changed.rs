@@ -2,6 +2,7 @@
 //! (<https://www.postgresql.org/docs/15/functions-json.html>).
 
 use crate::error::SqlError;
+use crate::json_value::Value;
 use crate::jsonb;
 use crate::jsonb_functions::{jsonb_field, no_json};
 use crate::rewrite::array_of;
@@ -15,7 +16,6 @@ use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     TypeSignature, Volatility,
 };
-use serde_json::Value;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

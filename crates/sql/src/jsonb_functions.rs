@@ -2,6 +2,7 @@
 
 use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
+use crate::json_value::Value;
 use crate::jsonb;
 use crate::rewrite::{JSONB_IN, array_of};
 use crate::special_types::special_field;
@@ -298,14 +299,11 @@ impl<'a> Right<'a> {
 /// The last value that was parsed: rows of one series follow each other.
 #[derive(Default)]
 struct Memory {
-    left: Option<(String, Option<serde_json::Value>)>,
-    right: Option<(String, Option<serde_json::Value>)>,
+    left: Option<(String, Option<Value>)>,
+    right: Option<(String, Option<Value>)>,
 }
 
-fn parsed<'m>(
-    memory: &'m mut Option<(String, Option<serde_json::Value>)>,
-    text: &str,
-) -> Option<&'m serde_json::Value> {
+fn parsed<'m>(memory: &'m mut Option<(String, Option<Value>)>, text: &str) -> Option<&'m Value> {
     if memory.as_ref().is_none_or(|(known, _)| known != text) {
         *memory = Some((text.to_string(), jsonb::parse(text)));
     }
@@ -372,7 +370,7 @@ impl Memory {
 }
 
 /// `value - right`.
-fn deleted(value: &serde_json::Value, right: &One<'_>) -> Result<serde_json::Value> {
+fn deleted(value: &Value, right: &One<'_>) -> Result<Value> {
     let wrong =
         |words: &str| Err(DataFusionError::External(Box::new(SqlError::wrong_value(words))));
     match (value, right) {
@@ -389,12 +387,8 @@ fn deleted(value: &serde_json::Value, right: &One<'_>) -> Result<serde_json::Val
 
 /// A text that is no JSON, or has what PostgreSQL's has not.
 pub fn no_json(text: &str) -> DataFusionError {
-    if jsonb::is_refused_for_zero(text) {
-        return DataFusionError::External(Box::new(SqlError::new("22P05", jsonb::ZERO_REFUSED)));
-    }
-    let shown: String = text.chars().take(SHOWN_LEN_MAX).collect();
-    let message = format!("invalid input syntax for type json: \"{shown}\"");
-    DataFusionError::External(Box::new(SqlError::new("22P02", message)))
+    let (code, message) = jsonb::refusal(text);
+    DataFusionError::External(Box::new(SqlError::new(code, message)))
 }
 
 /// Checks that a text is JSON; a zero character may stand in `json` alone.
@@ -408,9 +402,6 @@ pub fn check_json(text: &str, is_jsonb: bool) -> Result<(), SqlError> {
         false => Err(no_json(text).into()),
     }
 }
-
-/// Characters of a text that an error shows.
-const SHOWN_LEN_MAX: usize = 100;
 
 /// A text as `jsonb`: read, and shown as PostgreSQL shows it, which makes equal values equal texts.
 #[derive(Debug, PartialEq, Eq, Hash)]

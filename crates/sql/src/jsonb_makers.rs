@@ -2,28 +2,27 @@
 
 use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
+use crate::json_value::{Map, Value};
 use crate::jsonb;
-use crate::jsonb_functions::{is_jsonb_field, jsonb_field, no_json};
+use crate::jsonb_functions::{TYPE_KEY, is_jsonb_field, jsonb_field, no_json};
 use crate::rewrite::array_of;
 use crate::shown;
+use crate::special_types::special_field;
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BooleanArray, Float64Array, Int64Array, ListArray,
-    StringViewArray, StringViewBuilder,
+    Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, ListArray, StringViewArray,
+    StringViewBuilder,
 };
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     TypeSignature, Volatility,
 };
-use serde_json::{Map, Value};
 use std::sync::Arc;
 
 /// How a character may be escaped at most.
 const ESCAPED: Growth = Growth::Times(6);
-/// Whole numbers that a float says exactly, and that are shown without an exponent.
-const WHOLE_MAX: f64 = 9.0e15;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Work {
@@ -126,7 +125,8 @@ enum Given {
     Time(StringViewArray),
     Truth(BooleanArray),
     Whole(Int64Array),
-    Number(Float64Array),
+    /// The digits of `numeric` values, and the shortest ones of floats.
+    Number(StringViewArray),
     List(ListArray, FieldRef),
 }
 
@@ -143,8 +143,7 @@ impl Given {
                 Given::Whole(cast(array, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
             }
             kind if kind.is_numeric() => {
-                let wide = cast(array, &DataType::Float64)?;
-                Given::Number(wide.as_primitive::<Float64Type>().clone())
+                Given::Number(texts(&shown::column(array).unwrap_or_else(|| array.clone()))?)
             }
             DataType::Timestamp(..) => match shown::column(array) {
                 Some(shown) => Given::Time(texts(&shown)?),
@@ -153,7 +152,14 @@ impl Given {
             DataType::Binary | DataType::Interval(_) | DataType::Duration(_) => {
                 Given::Text(texts(&shown::column(array).unwrap_or_else(|| array.clone()))?)
             }
-            DataType::List(inner) => Given::List(array.as_list::<i32>().clone(), inner.clone()),
+            DataType::List(inner) => {
+                let of = field.metadata().get(TYPE_KEY).and_then(|name| name.strip_suffix("[]"));
+                let inner = match of {
+                    Some(of) => special_field(of, of, inner.data_type().clone(), true).into(),
+                    None => inner.clone(),
+                };
+                Given::List(array.as_list::<i32>().clone(), inner)
+            }
             _ => Given::Text(texts(array)?),
         })
     }
@@ -161,10 +167,12 @@ impl Given {
     fn is_null(&self, row: usize) -> bool {
         match self {
             Given::Nothing => true,
-            Given::Jsonb(array) | Given::Text(array) | Given::Time(array) => array.is_null(row),
+            Given::Jsonb(array)
+            | Given::Text(array)
+            | Given::Time(array)
+            | Given::Number(array) => array.is_null(row),
             Given::Truth(array) => array.is_null(row),
             Given::Whole(array) => array.is_null(row),
-            Given::Number(array) => array.is_null(row),
             Given::List(array, _) => array.is_null(row),
         }
     }
@@ -183,7 +191,7 @@ impl Given {
             Given::Time(array) => iso(array.value(row)).into(),
             Given::Truth(array) => array.value(row).into(),
             Given::Whole(array) => array.value(row).into(),
-            Given::Number(array) => number(array.value(row)),
+            Given::Number(array) => Value::from_float(array.value(row)),
             Given::List(array, field) => {
                 let values = array.value(row);
                 let inner = Given::of(&values, field)?;
@@ -221,17 +229,6 @@ impl Given {
             }
             _ => Err(wrong("42883", "jsonb_object takes arrays of texts")),
         }
-    }
-}
-
-/// JSON has no infinities, and no number that is none: those are texts.
-fn number(number: f64) -> Value {
-    match number.is_finite() {
-        true if number.fract() == 0.0 && number.abs() < WHOLE_MAX => (number as i64).into(),
-        true => number.into(),
-        false if number.is_nan() => "NaN".into(),
-        false if number.is_sign_negative() => "-Infinity".into(),
-        false => "Infinity".into(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! A key of bytes has the order: it is what is sorted and compared.
 
 use crate::function::function;
+use crate::json_value::{Number, Value};
 use crate::jsonb;
 use crate::numeric::Numeric;
 use datafusion::arrow::array::{ArrayRef, BinaryArray, StringViewArray};
@@ -12,7 +13,6 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::cast::as_string_view_array;
 use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
-use serde_json::Value;
 use std::sync::{Arc, LazyLock};
 
 /// Returns sort keys of `jsonb` values: bytes that order as PostgreSQL orders the values.
@@ -88,14 +88,14 @@ fn push(value: &Value, out: &mut Vec<u8>) {
 }
 
 /// The nearest float, and among numbers of one float the digits.
-fn push_number(number: &serde_json::Number, out: &mut Vec<u8>) {
-    let text = number.to_string();
+fn push_number(number: &Number, out: &mut Vec<u8>) {
+    let text = number.text();
     // Zero with a sign is zero.
     let float = text.parse::<f64>().unwrap_or(f64::NAN) + 0.0;
     let bits = float.to_bits();
     let is_negative = bits >> 63 == 1;
     out.extend((if is_negative { !bits } else { bits | 1 << 63 }).to_be_bytes());
-    let exact = Numeric::parse(&text).and_then(|one| one.encode());
+    let exact = Numeric::parse(text).and_then(|one| one.encode());
     let mut exact = exact.map(|raw| Numeric::key(raw).to_be_bytes()).unwrap_or_default();
     exact[0] ^= 1 << 7;
     out.extend(exact);

@@ -3,6 +3,7 @@
 
 use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
+use crate::json_value::Value;
 use crate::jsonb;
 use crate::jsonb_functions::{is_jsonb_field, jsonb_field, no_json};
 use datafusion::arrow::array::{
@@ -16,7 +17,6 @@ use datafusion::logical_expr::{
     TypeSignature, Volatility,
 };
 use model::METRIC_NAME;
-use serde_json::Value;
 use std::sync::Arc;
 
 /// The keys of an object, as a list.

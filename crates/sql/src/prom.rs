@@ -4,6 +4,7 @@
 //! Both extensions have types of their own for a sample; here it is the text that those show.
 
 use crate::error::SqlError;
+use crate::json_value::{Map, Value as JsonValue};
 use crate::jsonb;
 use crate::jsonb_functions::jsonb_field;
 use crate::tables::ZONE;
@@ -281,10 +282,9 @@ fn labels_json(labels: &Labels, with_name: bool) -> String {
 }
 
 fn whole_json(line: &Line) -> String {
-    let labels: serde_json::Map<_, _> = others(&line.labels)
-        .map(|(name, value)| (name.to_string(), serde_json::Value::from(value)))
-        .collect();
-    let mut whole = serde_json::Map::new();
+    let labels = others(&line.labels);
+    let labels: Map = labels.map(|(name, value)| (name.to_string(), value.into())).collect();
+    let mut whole = Map::new();
     whole.insert("name".into(), line.labels.metric_name().into());
     if let Some(nanos) = line.timestamp {
         let micros = TimestampMicrosecondArray::from(vec![nanos.div_euclid(NANOS_PER_MICRO)]);
@@ -295,12 +295,7 @@ fn whole_json(line: &Line) -> String {
             whole.insert("time".into(), shown.as_string_view().value(0).into());
         }
     }
-    // JSON has no other numbers.
-    let value = match line.value.is_finite() {
-        true => line.value.into(),
-        false => serde_json::Value::from(line.value.to_string()),
-    };
-    whole.insert("value".into(), value);
+    whole.insert("value".into(), JsonValue::from_float(&crate::shown::float(line.value)));
     whole.insert("labels".into(), labels.into());
     jsonb::shown(&whole.into())
 }
@@ -385,7 +380,7 @@ mod tests {
             (
                 "prom_jsonb",
                 &[],
-                r#"{"name": "cpu", "time": "2017-05-12 13:31:38+00", "value": 1500000000.0, "labels": {"host": "a,b=c}", "service": "n\"x"}}"#,
+                r#"{"name": "cpu", "time": "2017-05-12 13:31:38+00", "value": 1500000000, "labels": {"host": "a,b=c}", "service": "n\"x"}}"#,
             ),
             ("to_prom", &[], "cpu{host=\"a,b=c}\",service=\"n\\\"x\"} 1.5e+09 1494595898000"),
             (

@@ -4,7 +4,7 @@
 
 use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY, call};
 use crate::literal_types::is_open;
-use crate::rewrite::{JSONB_IN, TOLD_APART};
+use crate::rewrite::{JSONB_IN, TOLD_APART, UUID_PARAMETER};
 use crate::uuids::uuid_in;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
@@ -180,9 +180,15 @@ fn read_results(case: Case, of: &ResolvedType) -> Expr {
     Expr::Case(Case { expr, when_then_expr, else_expr: else_expr.map(read) })
 }
 
-/// Reads a literal in quotes as a value of a type; returns other expressions as they are.
+/// Reads a literal in quotes, or a parameter without a type, as a value of a type; returns other expressions as they are.
 fn read_as(expr: Expr, of: &ResolvedType) -> Expr {
     let is_text = is_open(&expr);
+    if let (Expr::Placeholder(Placeholder { id, field: None }), Special(name)) = (&expr, of)
+        && name == UUID
+    {
+        let field = Some(Arc::new(Field::new(UUID, UUID_PARAMETER, true)));
+        return uuid_in().call(vec![Expr::Placeholder(Placeholder { id: id.clone(), field })]);
+    }
     match of {
         Special(name) if is_text && name == JSONB => call(JSONB_IN, vec![expr]),
         Special(name) if is_text && name == JSON => {
@@ -243,6 +249,35 @@ pub fn restore_union(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             }
             Some(_) => Field::new("text", DataType::Utf8View, known.is_nullable()),
         };
+        let cast = Expr::Cast(Cast { expr: Box::new(column), field: Arc::new(field) });
+        cast.alias_qualified(table.cloned(), known.name())
+    });
+    let columns: Vec<Expr> = columns.collect();
+    Ok(Transformed::yes(LogicalPlanBuilder::from(node).project(columns)?.build()?))
+}
+
+/// Restores the special types of the elements that an array becomes rows of.
+///
+/// # Errors
+/// Returns errors of the planner.
+pub fn restore_unnest(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let LogicalPlan::Unnest(unnest) = &node else { return Ok(Transformed::no(node)) };
+    let lists = unnest.input.schema();
+    let element = |at: usize| {
+        let of = lists.field(at).metadata().get(TYPE_KEY)?.strip_suffix("[]")?;
+        let is_list =
+            unnest.list_type_columns.iter().any(|(list, one)| *list == at && one.depth == 1);
+        is_list.then(|| of.to_string())
+    };
+    let types: Vec<Option<String>> =
+        unnest.dependency_indices.iter().map(|at| element(*at)).collect();
+    if types.iter().all(Option::is_none) {
+        return Ok(Transformed::no(node));
+    }
+    let columns = node.schema().iter().zip(&types).map(|((table, known), of)| {
+        let column = Expr::from((table, known));
+        let Some(of) = of else { return column };
+        let field = special_field(of, of, known.data_type().clone(), true);
         let cast = Expr::Cast(Cast { expr: Box::new(column), field: Arc::new(field) });
         cast.alias_qualified(table.cloned(), known.name())
     });

@@ -18,7 +18,10 @@ use crate::prepared::{self, Template};
 use crate::prometheus::{Creation, Shapes, written};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::timescale_options;
-use crate::token_forms::{capital_type, name_values_of_settings, unknown_type, values_as_queries};
+use crate::token_forms::{
+    capital_type, join_literals, name_values_of_settings, split_operators, unknown_type,
+    values_as_queries,
+};
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::views::without_data;
 use crate::written::query_text;
@@ -234,6 +237,7 @@ pub(crate) fn parse_with(text: &str, shapes: Shapes<'_>) -> Result<Vec<Parsed>, 
         return Err(SqlError::not_text(words));
     }
     let tokens = Tokenizer::new(&Postgres::new(0), text).tokenize().map_err(invalid)?;
+    let tokens = split_operators(join_literals(tokens)?);
     let mut tokens = values_as_queries(with_matchers(tokens));
     name_values_of_settings(&mut tokens);
     let pieces = tokens.split(|token| *token == Token::SemiColon);

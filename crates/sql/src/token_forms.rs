@@ -1,7 +1,7 @@
 //! Forms of statements that the parser does not know, found in the tokens: `name 'text'` of a type that there is
 //! not, and `VALUES` where a query stands in an expression.
 
-use crate::error::is_postgres_type;
+use crate::error::{SqlError, is_postgres_type};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, Whitespace, Word};
 
@@ -82,6 +82,74 @@ pub fn capital_type(tokens: &[Token]) -> Option<String> {
         }
         _ => None,
     })
+}
+
+/// Joins string literals that a line break separates, as the SQL standard has it.
+///
+/// # Errors
+/// 42601 when two literals follow each other on a line.
+pub fn join_literals(tokens: Vec<Token>) -> Result<Vec<Token>, SqlError> {
+    let is_break = |token: &Token| {
+        matches!(
+            token,
+            Token::Whitespace(Whitespace::Newline | Whitespace::SingleLineComment { .. })
+        )
+    };
+    let mut made: Vec<Token> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let end = made.iter().rposition(|one| !is_space(one));
+        let literal = end.and_then(|end| made.get_mut(end));
+        let (
+            Token::SingleQuotedString(next),
+            Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)),
+            Some(end),
+        ) = (&token, literal, end)
+        else {
+            made.push(token);
+            continue;
+        };
+        text.push_str(next);
+        if !made[end..].iter().any(is_break) {
+            return Err(SqlError::invalid(format!("syntax error at or near \"{token}\"")));
+        }
+        made.truncate(end + 1);
+    }
+    Ok(made)
+}
+
+/// Takes a sign off the end of an operator, as in `->-1`: operators of PostgreSQL end with a sign only if they contain one
+/// of the characters `~!@#%^&|?` and the backquote
+/// (<https://www.postgresql.org/docs/15/sql-createoperator.html>).
+pub fn split_operators(tokens: Vec<Token>) -> Vec<Token> {
+    let split = |token: Token| match &token {
+        Token::CustomBinaryOperator(operator) => {
+            let sign = match operator.chars().last() {
+                Some('-') => Token::Minus,
+                Some('+') => Token::Plus,
+                _ => return vec![token],
+            };
+            let known = match &operator[..operator.len() - 1] {
+                "->" => Token::Arrow,
+                "->>" => Token::LongArrow,
+                "<<" => Token::ShiftLeft,
+                ">>" => Token::ShiftRight,
+                "<" => Token::Lt,
+                ">" => Token::Gt,
+                "=" => Token::Eq,
+                "<=" => Token::LtEq,
+                ">=" => Token::GtEq,
+                "<>" => Token::Neq,
+                "*" => Token::Mul,
+                "/" => Token::Div,
+                "+" => Token::Plus,
+                "-" => Token::Minus,
+                _ => return vec![token],
+            };
+            vec![known, sign]
+        }
+        _ => vec![token],
+    };
+    tokens.into_iter().flat_map(split).collect()
 }
 
 /// Makes names of `on` behind `=` or TO in SET, ALTER and CREATE: a setting has such a value, an expression does not.

@@ -18,6 +18,8 @@ use crate::common_types::{check_common, check_window};
 use crate::comparisons::{check_compared, compared, is_uuid};
 use crate::distinct_keys::hide_keys;
 use crate::empty_subqueries::nullable;
+use crate::equal_groups::{distinct_by_keys, group_by_keys};
+use crate::error::SqlError;
 use crate::floats::{
     OF_FLOAT8, ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined,
     matched_sides, one_type, united, wide_reals,
@@ -28,16 +30,20 @@ use crate::interval_extremes::{GREATEST, LEAST};
 use crate::interval_texts::interval_text;
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_order::JSONB_ORDER;
+use crate::list_members::with_unknown;
 use crate::literal_types::literals_as_common;
+use crate::nested_unnest::unnest_elements;
 use crate::numeric::{
-    KEY, NEGATED, NUMERIC, TO_FLOAT, TO_NUMERIC, TO_WHOLE, among_by_key, distinct_by_key,
-    grouped_by_key, joined_by_key, null_if_equal, numeric_call,
+    KEY, NEGATED, NUMERIC, TO_NUMERIC, TO_REAL, TO_WHOLE, among_by_key, found_by_key,
+    joined_by_key, null_if_equal, numeric_call,
 };
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
-use crate::rewrite::{JSONB_IN, UUID_PARAMETER};
+use crate::rewrite::{JSONB_IN, JSONB_PARAMETER, UUID_PARAMETER};
 use crate::signatures::{check_types, check_window_call};
-use crate::special_types::{restore_type, restore_union, type_name_literal};
+use crate::special_types::{
+    ResolvedType, resolve_type, restore_type, restore_union, restore_unnest, type_name_literal,
+};
 use crate::tables::ZONE;
 use crate::text_casts::text_cast;
 use crate::uuids::UUID_IN;
@@ -51,7 +57,7 @@ use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, 
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{
     AggregateFunction, InList, Placeholder, ScalarFunction, Sort,
@@ -86,18 +92,22 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         let node = matched_sides(node.data)?;
         let is_united = is_united || node.transformed;
         is_restored |= is_united;
-        let node = restore_union(node.data)?;
+        let mut node = restore_union(node.data)?;
+        if !node.transformed {
+            let flat = unnest_elements(node.data)?;
+            let is_flattened = flat.transformed;
+            node = restore_unnest(flat.data)?;
+            node.transformed |= is_flattened;
+        }
         if node.transformed {
             is_restored = true;
             return Ok(node);
         }
-        let node = distinct_by_key(node.data)?;
+        let node = distinct_by_keys(node.data)?;
         let (mut node, is_united) = (node.data, is_united || node.transformed);
         let is_joined = match &mut node {
             LogicalPlan::Join(join) => joined(join) | joined_by_key(join),
-            LogicalPlan::Aggregate(groups) => {
-                hide_keys(groups, &schema) | grouped_by_key(&mut groups.group_expr, &schema)
-            }
+            LogicalPlan::Aggregate(groups) => hide_keys(groups, &schema),
             _ => false,
         };
         let names = NamePreserver::new(&node);
@@ -117,11 +127,14 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
         })?;
         let is_changed = changed.transformed || is_joined || is_united;
         let changed = changed.map_data(without_equal_calls)?;
+        let changed = changed.transform_data(group_by_keys)?;
+        let is_changed = is_changed || changed.transformed;
         // Nodes above look at the types of its columns.
         let node = if is_restored { changed.data.recompute_schema()? } else { changed.data };
         Ok(Transformed::new_transformed(node, is_changed))
     });
     let Transformed { data: plan, transformed, .. } = changed?;
+    let plan = with_unknown(plan)?;
     let plan = match transformed {
         // Parts of an expression may have got another type, and it with them.
         true => {
@@ -209,6 +222,7 @@ fn change(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(_) => Ok(change_arithmetic(expr, schema)),
         Expr::AggregateFunction(mut called) => {
             check_types(called.func.name(), &called.params.args, schema)?;
+            check_aggregate(&called, schema)?;
             let is_changed = aggregated(&mut called, schema);
             Ok(Transformed::new_transformed(Expr::AggregateFunction(called), is_changed))
         }
@@ -294,11 +308,7 @@ fn change_call(mut called: ScalarFunction, schema: &DFSchema) -> Result<Transfor
             }));
             Transformed::yes(Expr::ScalarFunction(called))
         }
-        // `x = ANY($1)`: a list of what is looked for in it.
-        ("array_has", _) => {
-            let is_changed = list_as_value(&mut called.args, schema);
-            Transformed::new_transformed(Expr::ScalarFunction(called), is_changed)
-        }
+        ("array_has", _) => change_membership(called, schema),
         ("to_hex", [one]) if is_integer(one, schema) => {
             called.args = vec![low_digits(one)];
             Transformed::yes(Expr::ScalarFunction(called))
@@ -403,6 +413,12 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
             check_common(&name.to_ascii_uppercase(), args.iter(), schema)
         }
         ("make_array", args) => check_common("ARRAY", args.iter(), schema),
+        ("date_bin", [Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(width)), _), ..])
+            if width.months != 0 =>
+        {
+            let words = "timestamps cannot be binned into intervals containing months or years";
+            Err(DataFusionError::External(Box::new(SqlError::unsupported(words))))
+        }
         (UUID_IN, [value]) => check_read_as(value, "uuid", schema),
         (JSONB_IN, [value]) => check_read_as(value, "jsonb", schema),
         (bytea::BYTEA_IN, [value]) => check_read_as(value, "bytea", schema),
@@ -410,10 +426,25 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     }
 }
 
+/// Refuses `string_agg` of `bytea`, of which DataFusion makes a text.
+fn check_aggregate(called: &AggregateFunction, schema: &DFSchema) -> Result<()> {
+    let is_bytes = |one: &Expr| one.get_type(schema).is_ok_and(|ty| bytea::is_bytes(&ty));
+    if called.func.name() != "string_agg" || !called.params.args.iter().any(is_bytes) {
+        return Ok(());
+    }
+    let hint = "Use decode(string_agg(encode(.., 'hex'), ''), 'hex').";
+    let error = SqlError::unsupported("string_agg of bytea is not known here").with_hint(hint);
+    Err(DataFusionError::External(Box::new(error)))
+}
+
 /// Changes what an aggregate is, and what its values are ordered by; says whether it did.
 fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
     let is_ordered = ordered(&mut called.params.order_by, schema);
     let [value] = called.params.args.as_mut_slice() else { return is_ordered };
+    if called.params.distinct && called.func.name() == "count" && is_parted(value, schema) {
+        *value = WORTH.call(vec![std::mem::take(value)]);
+        return true;
+    }
     let is_keyed = called.params.distinct && is_numeric(value, schema);
     if is_keyed {
         *value = KEY.call(vec![std::mem::take(value)]);
@@ -527,6 +558,30 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
+}
+
+/// `x = ANY($1)`: the list has the type of the value that is looked for in it, and numbers are found by their value.
+fn change_membership(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let is_typed =
+        list_as_value(&mut called.args, schema) || value_as_element(&mut called.args, schema);
+    let found = found_by_key(std::mem::take(&mut called.args), schema);
+    called.args = found.data;
+    Transformed::new_transformed(Expr::ScalarFunction(called), is_typed || found.transformed)
+}
+
+/// Gives a parameter that is looked for in a list the type of its elements; says whether it did.
+fn value_as_element(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let [list, Expr::Placeholder(value @ Placeholder { field: None, .. })] = args else {
+        return false;
+    };
+    let Ok(DataType::List(of)) = list.get_type(schema) else { return false };
+    let ty = match resolve_type(list, schema) {
+        ResolvedType::Special(name) if name == "uuid[]" => UUID_PARAMETER,
+        ResolvedType::Special(name) if name == "jsonb[]" => JSONB_PARAMETER,
+        _ => of.data_type().clone(),
+    };
+    value.field = Some(Arc::new(Field::new("element", ty, true)));
+    true
 }
 
 /// Gives a parameter that is a list the type of a value that may be in it; says whether it did.
@@ -655,7 +710,9 @@ pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<E
         (from, DataType::Float64) if from.is_decimal() => {
             return Ok(Transformed::yes(crate::numeric::as_float((**inner).clone())));
         }
-        (from, DataType::Float32) if from.is_decimal() => &TO_FLOAT,
+        (from, DataType::Float32) if from.is_decimal() || from == DataType::Float64 => {
+            return Ok(Transformed::yes(TO_REAL.call(vec![(**inner).clone()])));
+        }
         (from, to) if to.is_integer() && from.is_decimal() => &TO_WHOLE,
         (from, to) if to.is_integer() && from.is_floating() => &EVEN,
         (

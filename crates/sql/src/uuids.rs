@@ -18,23 +18,39 @@ pub fn uuid_in() -> ScalarUDF {
     let signature = Signature::any(1, Volatility::Immutable);
     special_function(UUID_IN, UUID, signature, |args, _| {
         let texts = cast(&args[0], &DataType::Utf8View)?;
-        let each = |text: Option<&str>| text.map(read).transpose();
+        let each = |text: Option<&str>| {
+            let read =
+                |text| read(text).map_err(|error| DataFusionError::External(Box::new(error)));
+            text.map(read).transpose()
+        };
         let made: Result<StringViewArray> = texts.as_string_view().iter().map(each).collect();
         Ok(Arc::new(made?) as ArrayRef)
     })
 }
 
-fn read(text: &str) -> Result<String> {
+/// Reads a `uuid`.
+///
+/// # Errors
+/// 22P02 when the text is none.
+pub fn read(text: &str) -> Result<String, SqlError> {
     let words =
         || SqlError::new("22P02", format!("invalid input syntax for type uuid: \"{text}\""));
-    uuid_of(text).ok_or_else(|| DataFusionError::External(Box::new(words())))
+    uuid_of(text).ok_or_else(words)
 }
 
 /// A `uuid` as it is shown, of a text with or without hyphens and braces.
 pub fn uuid_of(text: &str) -> Option<String> {
     let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
-    let hex: String =
-        inner.chars().filter(|one| *one != '-').collect::<String>().to_ascii_lowercase();
+    let mut hex = String::with_capacity(32);
+    let mut was_hyphen = true;
+    for one in inner.chars() {
+        // A hyphen may follow each four digits but the last.
+        let is_hyphen = one == '-' && !was_hyphen && hex.len() % 4 == 0 && hex.len() < 32;
+        if !is_hyphen {
+            hex.push(one.to_ascii_lowercase());
+        }
+        was_hyphen = is_hyphen;
+    }
     if hex.len() != 32 || !hex.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }

@@ -4,7 +4,7 @@
 use crate::error::SqlError;
 use datafusion::common::Result;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, LogicalPlan, SubqueryAlias};
 
 const HINT: &str = "Compute the value in a subquery in FROM first.";
 
@@ -12,10 +12,19 @@ const HINT: &str = "Compute the value in a subquery in FROM first.";
 ///
 /// # Errors
 /// `0A000` for a volatile operand of BETWEEN or COALESCE (apache/datafusion#25457, #25477), and for a filter on a
-/// volatile key of GROUP BY (#25415).
+/// volatile key of GROUP BY (#25415), and for a query of WITH that is used twice, which DataFusion runs twice.
 pub fn check_volatile(plan: &LogicalPlan) -> Result<(), SqlError> {
     let mut refused = None;
+    let mut queries: Vec<SubqueryAlias> = Vec::new();
     plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::SubqueryAlias(query) = node
+            && has_volatile(&query.input)?
+        {
+            if queries.contains(query) {
+                refused = Some("a volatile function in a query of WITH that is used twice".into());
+            }
+            queries.push(query.clone());
+        }
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if let Some(place) = evaluated_twice(expr) {
@@ -48,6 +57,19 @@ fn evaluated_twice(expr: &Expr) -> Option<&'static str> {
         }
         _ => None,
     }
+}
+
+/// Returns true for a query with a volatile function that is no alias of another query.
+fn has_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_found = false;
+    if matches!(plan, LogicalPlan::SubqueryAlias(_)) {
+        return Ok(false);
+    }
+    plan.apply_with_subqueries(|node| {
+        is_found |= node.expressions().iter().any(Expr::is_volatile);
+        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(is_found)
 }
 
 /// Whether the rows of a plan are groups by a volatile key.

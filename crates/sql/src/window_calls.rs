@@ -1,8 +1,8 @@
 //! Calls of window functions with PostgreSQL's types and orders.
 
+use crate::equal_groups::key_of;
 use crate::floats::one_type;
-use crate::numeric::KEY;
-use crate::typed::{is_numeric, ordered};
+use crate::typed::ordered;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
@@ -53,9 +53,12 @@ pub fn without_equal_calls(node: LogicalPlan) -> Result<LogicalPlan> {
 /// for types that DataFusion has no RANGE for. Returns true if something changed.
 fn change_window(params: &mut WindowFunctionParams, schema: &DFSchema) -> bool {
     let mut is_changed = ordered(&mut params.order_by, schema);
-    for key in params.partition_by.iter_mut().filter(|key| is_numeric(key, schema)) {
-        *key = KEY.call(vec![std::mem::take(key)]);
-        is_changed = true;
+    for key in &mut params.partition_by {
+        let ty = key.get_type(schema).unwrap_or(DataType::Null);
+        if let Some(made) = key_of(key, &ty) {
+            *key = made;
+            is_changed = true;
+        }
     }
     let frame = &mut params.window_frame;
     if frame.units == WindowFrameUnits::Range

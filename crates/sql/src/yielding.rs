@@ -8,8 +8,28 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use std::sync::Arc;
+
+/// Removes a step that deals the rows of a recursive query out to several threads: its rows have an order that people
+/// rely on, with LIMIT above all.
+fn without_repartitions(plan: Arc<dyn ExecutionPlan>) -> Transformed<Arc<dyn ExecutionPlan>> {
+    let is_dealt = plan.downcast_ref::<RepartitionExec>().is_some_and(|step| {
+        matches!(step.partitioning(), Partitioning::RoundRobinBatch(_))
+            && is_recursive(step.input().as_ref())
+    });
+    match plan.children().first() {
+        Some(input) if is_dealt => Transformed::yes(Arc::clone(input)),
+        _ => Transformed::no(plan),
+    }
+}
+
+fn is_recursive(plan: &dyn ExecutionPlan) -> bool {
+    plan.is::<RecursiveQueryExec>()
+        || plan.children().into_iter().any(|input| is_recursive(input.as_ref()))
+}
 
 /// The last step of optimising.
 #[derive(Debug)]
@@ -21,6 +41,7 @@ impl PhysicalOptimizerRule for EveryStepYields {
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = plan.transform_down(|plan| Ok(without_repartitions(plan)))?.data;
         let wrapped =
             plan.transform_up(|plan| Ok(Transformed::yes(bounded_step(cancellable_join(plan)?)?)));
         Ok(wrapped?.data)

@@ -6,7 +6,7 @@ use super::{Catalog, keys};
 use crate::error::SqlError;
 use crate::formatted::quoted_literal;
 use crate::function;
-use crate::ordinary::View;
+use crate::ordinary::{INTERVAL_FIELDS, View};
 use crate::rewrite::REGTYPE;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Int32Builder, ListBuilder, StringViewBuilder,
@@ -299,10 +299,28 @@ fn whole(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(datafusion::arrow::compute::cast(array, &DataType::Int32)?)
 }
 
+/// The name of an interval type with fields, digits or both
+/// (<https://www.postgresql.org/docs/15/datatype-datetime.html>).
+fn interval_with(modifier: i32) -> String {
+    let (fields, digits) = (modifier >> 16, modifier & 0xffff);
+    let known = INTERVAL_FIELDS.iter().find(|(_, mask)| *mask == fields);
+    let fields = known.map_or_else(String::new, |(words, _)| format!(" {words}"));
+    match digits {
+        0xffff => format!("interval{fields}"),
+        digits => format!("interval{fields}({digits})"),
+    }
+}
+
 /// A type's name with what belongs to it: `character varying(20)`, `numeric(10,2)`.
 fn named_with(oid: i32, modifier: i32) -> String {
     let name = type_name(oid).unwrap_or_else(|| "???".into());
+    let with_digits = |name: &str, digits: i32| match name.split_once(' ') {
+        Some((first, rest)) => format!("{first}({digits}) {rest}"),
+        None => format!("{name}({digits})"),
+    };
     match (oid, modifier.checked_sub(4).filter(|rest| 0 <= *rest)) {
+        (1083 | 1114 | 1184, _) if 0 <= modifier => with_digits(&name, modifier),
+        (1186, Some(_)) => interval_with(modifier),
         (1042 | 1043, Some(length)) => format!("{name}({length})"),
         (1700, Some(digits)) => format!("{name}({},{})", digits >> 16, digits & 0xffff),
         _ => name,

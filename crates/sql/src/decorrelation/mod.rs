@@ -54,18 +54,15 @@ const JOINS_MAX: usize = 64;
 pub fn decorrelate(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_correlated = false;
     plan.apply_with_subqueries(|node| {
-        is_correlated |= node.contains_outer_reference() || compares_one_row(node)?;
+        is_correlated |= node.contains_outer_reference() || has_quantifier(node)?;
         Ok(if is_correlated { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
     if is_correlated { Decorrelator { names: 0, joins: 0 }.walk(plan) } else { Ok(plan) }
 }
 
-/// Whether a query without FROM compares a value with the rows of a subquery by ANY or ALL: DataFusion makes EXISTS of it,
-/// for which it has no plan above a single row.
-fn compares_one_row(node: &LogicalPlan) -> Result<bool> {
-    if !matches!(node.inputs().as_slice(), [LogicalPlan::EmptyRelation(_)]) {
-        return Ok(false);
-    }
+/// Returns true for a node that compares a value with the rows of a subquery by ANY or ALL. DataFusion makes EXISTS of
+/// it, in which a column of the outer query becomes one of the subquery if their names are equal.
+fn has_quantifier(node: &LogicalPlan) -> Result<bool> {
     let mut is_found = false;
     node.apply_expressions(|expr| {
         is_found |= expr.exists(|one| Ok(matches!(one, Expr::SetComparison(_))))?;
@@ -384,7 +381,7 @@ fn is_joined(expr: &Expr, node: &LogicalPlan, conjuncts: &[&Expr]) -> Result<boo
 
 /// Whether DataFusion has a plan for a subquery, or an expression is none.
 fn has_own_use(expr: &Expr, node: &LogicalPlan, is_condition: bool) -> Result<bool> {
-    if matches!(expr, Expr::SetComparison(_)) && compares_one_row(node)? {
+    if matches!(expr, Expr::SetComparison(_)) {
         return Ok(false);
     }
     match Use::of(expr, node, is_condition) {

@@ -2,10 +2,12 @@
 
 use super::arithmetic::limited;
 use super::value::{Decimal, NUMERIC, Numeric, PRECISION, SCALE, SCALE_MAX, too_long};
+use crate::checked_casts::is_float_out_of_range;
 use crate::error::SqlError;
 use crate::function::function;
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Decimal128Array, Decimal256Array, Float64Array, Int64Array,
+    Array as _, ArrayRef, AsArray as _, Decimal128Array, Decimal256Array, Float32Array,
+    Float64Array, Int64Array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
@@ -154,6 +156,43 @@ pub static TO_FLOAT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         Ok(Arc::new(floats))
     })
 });
+
+/// A cast of a `numeric` or a `double precision` to `real`: beyond its range is an error.
+pub static TO_REAL: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+    of_one("pg_real", DataType::Float32, |array| {
+        let reals: Float32Array = match array.data_type() {
+            DataType::Float64 => {
+                let floats = array.as_primitive::<Float64Type>().iter();
+                floats.map(|one| one.map(real_of_float).transpose()).collect::<Result<_>>()?
+            }
+            _ => {
+                let values = decimals(array)?;
+                let read = |raw| real_of_text(&Numeric::decode(raw).text());
+                values.iter().map(|one| one.map(read).transpose()).collect::<Result<_>>()?
+            }
+        };
+        Ok(Arc::new(reals))
+    })
+});
+
+fn real_of_float(float: f64) -> Result<f32> {
+    let real = float as f32;
+    let word = match (real.is_infinite() && float.is_finite(), real == 0.0 && float != 0.0) {
+        (true, _) => "overflow",
+        (_, true) => "underflow",
+        _ => return Ok(real),
+    };
+    Err(outside(SqlError::new("22003", format!("value out of range: {word}"))))
+}
+
+fn real_of_text(text: &str) -> Result<f32> {
+    let real = text.parse().unwrap_or(f32::NAN);
+    if is_float_out_of_range(text, &DataType::Float32) {
+        let words = format!("\"{text}\" is out of range for type real");
+        return Err(outside(SqlError::new("22003", words)));
+    }
+    Ok(real)
+}
 
 /// A cast of a `numeric` to `int8`.
 pub static TO_WHOLE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {

@@ -20,11 +20,10 @@ mod transcendental;
 mod value;
 
 pub use conversions::{
-    KEY, TO_FLOAT, TO_NUMERIC, TO_WHOLE, column, decimals, keyed, numeric_value, of_scalar,
-    units_at,
+    KEY, TO_NUMERIC, TO_REAL, TO_WHOLE, column, decimals, keyed, numeric_value, of_scalar, units_at,
 };
 pub use implicit_casts::{ImplicitCasts, convert, exact_cast};
 pub use number_functions::{NEGATED, register, scalar_functions};
 pub use number_operators::{as_float, numeric_call, resolve};
-pub use sort_keys::{among_by_key, distinct_by_key, grouped_by_key, joined_by_key, null_if_equal};
+pub use sort_keys::{among_by_key, found_by_key, joined_by_key, null_if_equal};
 pub use value::{Decimal, NUMERIC, Numeric};

@@ -7,9 +7,9 @@ use super::number_aggregates;
 use super::transcendental;
 use super::value::{Decimal, NUMERIC, Numeric};
 use crate::error::SqlError;
-use crate::function::{function, map_columns};
+use crate::function::{function, map_column, map_columns};
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Decimal256Array, Int32Array, Int64Array,
+    Array as _, ArrayRef, AsArray as _, Decimal256Array, Float64Array, Int32Array, Int64Array,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
@@ -373,6 +373,9 @@ impl ScalarUDFImpl for Overloaded {
         if self.is_meant(&types_of(&args.arg_fields)) {
             return self.of_numeric(&args);
         }
+        if self.variant == Variant::Sign {
+            return map_column(&self.inner.invoke_with_args(args)?, zero_of_nan);
+        }
         if !self.variant.is_checked() {
             return self.inner.invoke_with_args(args);
         }
@@ -388,6 +391,13 @@ impl ScalarUDFImpl for Overloaded {
         self.check(&given, &made.to_array(rows)?)?;
         Ok(made)
     }
+}
+
+/// Replaces NaN by zero, which PostgreSQL returns for the sign of NaN.
+fn zero_of_nan(signs: &ArrayRef) -> Result<ArrayRef> {
+    let signs = signs.as_primitive::<Float64Type>();
+    let made: Float64Array = signs.unary(|sign| if sign.is_nan() { 0.0 } else { sign });
+    Ok(Arc::new(made))
 }
 
 /// Gives functions of floats their variants of `numeric`.

@@ -2,13 +2,15 @@
 
 use super::conversions::{KEY, keyed};
 use super::value::NUMERIC;
+use crate::array_casts::cast_to_list;
+use crate::intervals::{WORTH, is_interval};
+use crate::null_arrays::LIST_KEY;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::{
-    Case, Distinct, Expr, ExprSchemable as _, Join, JoinConstraint, LogicalPlan,
-    LogicalPlanBuilder, when,
+    Case, Expr, ExprSchemable as _, Join, JoinConstraint, LogicalPlanBuilder, when,
 };
 use std::sync::Arc;
 
@@ -16,27 +18,20 @@ fn is_numeric(expr: &Expr, schema: &DFSchema) -> bool {
     expr.get_type(schema).is_ok_and(|ty| ty == NUMERIC)
 }
 
-/// Keys of groups; says whether one of them changed.
-pub fn grouped_by_key(keys: &mut [Expr], schema: &DFSchema) -> bool {
-    let mut is_changed = false;
-    for key in keys.iter_mut() {
-        let is_set = matches!(key, Expr::GroupingSet(_));
-        if is_set || !is_numeric(key, schema) {
-            continue;
-        }
-        is_changed = true;
-        let (table, name) = key.qualified_name();
-        let plain = std::mem::take(key).unalias();
-        *key = KEY.call(vec![plain]).alias_qualified(table, name);
-    }
-    is_changed
-}
-
 /// The columns by which tables are joined.
 pub fn joined_by_key(join: &mut Join) -> bool {
     let (left, right) = (join.left.schema().clone(), join.right.schema().clone());
     let mut is_changed = false;
     for (one, other) in &mut join.on {
+        let is_parted =
+            |expr: &Expr, schema: &DFSchema| expr.get_type(schema).is_ok_and(|ty| is_interval(&ty));
+        if is_parted(one, &left) && is_parted(other, &right) {
+            *one = WORTH.call(vec![std::mem::take(one)]);
+            *other = WORTH.call(vec![std::mem::take(other)]);
+            join.join_constraint = JoinConstraint::On;
+            is_changed = true;
+            continue;
+        }
         let is_one = is_numeric(one, &left) || is_numeric(other, &right);
         let is_plain = |expr: &Expr, schema: &DFSchema| {
             expr.get_type(schema).is_ok_and(|ty| ty.is_decimal() || ty.is_integer())
@@ -64,45 +59,49 @@ pub fn among_by_key(found: InSubquery, schema: &DFSchema) -> Result<Transformed<
     let is_meant = expr
         .get_type(schema)
         .is_ok_and(|ty| (ty == NUMERIC || among == NUMERIC) && is_exact(&ty) && is_exact(&among));
-    if !is_meant {
+    let is_parted = is_interval(&among) && expr.get_type(schema).is_ok_and(|ty| is_interval(&ty));
+    if !is_meant && !is_parted {
         return Ok(Transformed::no(InSubquery { expr, subquery, negated }));
     }
+    let key = if is_parted { &WORTH } else { &KEY };
     let columns = subquery.subquery.schema().iter().enumerate().map(|(at, (table, field))| {
         let column = Expr::from((table, field));
         match at {
-            0 => KEY.call(vec![column]).alias_qualified(table.cloned(), field.name()),
+            0 => key.call(vec![column]).alias_qualified(table.cloned(), field.name()),
             _ => column,
         }
     });
     let columns: Vec<Expr> = columns.collect();
     let plan = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone()).project(columns)?;
     subquery.subquery = Arc::new(plan.build()?);
-    let expr = Box::new(keyed(*expr, schema));
+    let expr = Box::new(match is_parted {
+        true => WORTH.call(vec![*expr]),
+        false => keyed(*expr, schema),
+    });
     Ok(Transformed::yes(InSubquery { expr, subquery, negated }))
 }
 
-/// Rows without duplicates.
-///
-/// # Errors
-/// When the plan makes no sense.
-pub fn distinct_by_key(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
-    let LogicalPlan::Distinct(Distinct::All(input)) = &node else {
-        return Ok(Transformed::no(node));
+/// A list and a value that is looked for in it, of which one is of `numeric`.
+pub fn found_by_key(args: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
+    let [list, value] = args.as_slice() else { return Transformed::no(args) };
+    let (Ok(DataType::List(of)), Ok(ty)) = (list.get_type(schema), value.get_type(schema)) else {
+        return Transformed::no(args);
     };
-    let is_one = |ty: &DataType| *ty == NUMERIC;
-    if !input.schema().fields().iter().any(|field| is_one(field.data_type())) {
-        return Ok(Transformed::no(node));
+    let of = of.data_type();
+    let is_exact = |ty: &DataType| ty.is_decimal() || ty.is_integer();
+    if !is_exact(of) || !is_exact(&ty) || of.is_integer() && ty.is_integer() {
+        return Transformed::no(args);
     }
-    let columns = input.schema().iter().map(|(table, field)| {
-        let column = Expr::from((table, field));
-        match is_one(field.data_type()) {
-            true => KEY.call(vec![column]).alias_qualified(table.cloned(), field.name()),
-            false => column,
+    let numbers = match *of == NUMERIC {
+        true => Some(list.clone()),
+        false => cast_to_list(list.clone(), &DataType::new_list(of.clone(), true), &NUMERIC),
+    };
+    match numbers {
+        Some(numbers) => {
+            Transformed::yes(vec![LIST_KEY.call(vec![numbers]), keyed(value.clone(), schema)])
         }
-    });
-    let columns: Vec<Expr> = columns.collect();
-    let keyed = LogicalPlanBuilder::from(input.as_ref().clone()).project(columns)?.build()?;
-    Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::All(Arc::new(keyed)))))
+        None => Transformed::no(args),
+    }
 }
 
 /// `nullif` of numbers, of which one is a `numeric`.

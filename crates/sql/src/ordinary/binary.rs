@@ -1,7 +1,7 @@
 //! Values in PostgreSQL's binary formats
 //! (<https://www.postgresql.org/docs/15/protocol-overview.html#PROTOCOL-FORMAT-CODES>).
 
-use super::values;
+use super::values::{self, Limits};
 use crate::error::SqlError;
 use crate::jsonb;
 use std::str::from_utf8;
@@ -19,10 +19,9 @@ const DAY_US: i64 = 86_400_000_000;
 /// # Errors
 /// When it is none.
 pub fn read(column: &Column, bytes: &[u8]) -> Result<Datum, SqlError> {
-    let ColumnType::One(scalar) = column.ty else {
-        return Err(SqlError::unsupported(
-            "arrays in binary are not known here: copy them as text",
-        ));
+    let scalar = match column.ty {
+        ColumnType::One(scalar) => scalar,
+        ColumnType::Array(scalar) => return read_array(column, scalar, bytes),
     };
     let value = match scalar {
         // As their texts are looked at, too.
@@ -40,7 +39,42 @@ pub fn read(column: &Column, bytes: &[u8]) -> Result<Datum, SqlError> {
         },
         plain => scalar_of(plain, bytes),
     };
+    let value = value.map(|value| values::with_precision(&Limits::of(column), value));
     value.ok_or_else(|| SqlError::new("22P03", "incorrect binary data format"))
+}
+
+/// Reads an array of one dimension: `[dimensions i32][has NULL i32][element type u32]`, `[elements i32][first index i32]`,
+/// and each element as `[size i32][bytes]`, with a size of -1 for NULL.
+fn read_array(column: &Column, scalar: Scalar, bytes: &[u8]) -> Result<Datum, SqlError> {
+    let wrong = || SqlError::new("22P03", "incorrect binary data format");
+    let (dimensions, rest) = split_number(bytes).ok_or_else(wrong)?;
+    let (_, rest) = split_number(rest).ok_or_else(wrong)?;
+    let (_, rest) = split_number(rest).ok_or_else(wrong)?;
+    match dimensions {
+        0 => return Ok(Datum::Array(Vec::new())),
+        1 => {}
+        _ => return Err(SqlError::unsupported("arrays of arrays are not known here")),
+    }
+    let (count, rest) = split_number(rest).ok_or_else(wrong)?;
+    let (_, mut rest) = split_number(rest).ok_or_else(wrong)?;
+    let element = Column { ty: ColumnType::One(scalar), ..column.clone() };
+    let mut elements = Vec::new();
+    for _ in 0..count {
+        let (size, behind) = split_number(rest).ok_or_else(wrong)?;
+        let Ok(size) = usize::try_from(size) else {
+            elements.push(Datum::Null);
+            rest = behind;
+            continue;
+        };
+        let (value, behind) = behind.split_at_checked(size).ok_or_else(wrong)?;
+        elements.push(read(&element, value)?);
+        rest = behind;
+    }
+    if rest.is_empty() { Ok(Datum::Array(elements)) } else { Err(wrong()) }
+}
+
+fn split_number(bytes: &[u8]) -> Option<(i32, &[u8])> {
+    bytes.split_first_chunk().map(|(number, rest)| (i32::from_be_bytes(*number), rest))
 }
 
 fn text(bytes: &[u8]) -> Result<&str, SqlError> {

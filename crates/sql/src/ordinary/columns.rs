@@ -5,6 +5,7 @@ use crate::error::SqlError;
 use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY};
 use crate::numeric::NUMERIC;
 use crate::rewrite::{JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, name_of_last};
+use crate::special_types::{BPCHAR, UUID, VARCHAR};
 use crate::tables::ZONE;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
@@ -16,6 +17,29 @@ use tables::{Column, ColumnType, Scalar};
 
 /// Digits of a `numeric` that says how many it has.
 pub const DIGITS_MAX: u8 = 38;
+
+/// Digits of a second that times have.
+const SECOND_DIGITS_MAX: u64 = 6;
+/// The modifier of a type of intervals with all fields.
+const ALL_FIELDS: i32 = 0x7fff;
+/// The modifier of a type of intervals with all digits.
+const ALL_DIGITS: i32 = 0xffff;
+/// Fields of types of intervals, and PostgreSQL's masks of them.
+pub const INTERVAL_FIELDS: [(&str, i32); 13] = [
+    ("year", 1 << 2),
+    ("month", 1 << 1),
+    ("day", 1 << 3),
+    ("hour", 1 << 10),
+    ("minute", 1 << 11),
+    ("second", 1 << 12),
+    ("year to month", 1 << 2 | 1 << 1),
+    ("day to hour", 1 << 3 | 1 << 10),
+    ("day to minute", 1 << 3 | 1 << 10 | 1 << 11),
+    ("day to second", 1 << 3 | 1 << 10 | 1 << 11 | 1 << 12),
+    ("hour to minute", 1 << 10 | 1 << 11),
+    ("hour to second", 1 << 10 | 1 << 11 | 1 << 12),
+    ("minute to second", 1 << 11 | 1 << 12),
+];
 
 /// What a column's type is, by the words of `CREATE TABLE`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +58,14 @@ fn one(scalar: Scalar) -> Declared {
 
 fn said(scalar: Scalar, words: String) -> Declared {
     Declared { words, ..one(scalar) }
+}
+
+/// A type of times with so many digits of a second, of which PostgreSQL has six at most.
+fn with_digits(scalar: Scalar, name: &str, digits: Option<u64>) -> Declared {
+    match digits {
+        Some(digits) => said(scalar, format!("{name}({})", digits.min(SECOND_DIGITS_MAX))),
+        None => one(scalar),
+    }
 }
 
 fn serial(scalar: Scalar) -> Declared {
@@ -66,13 +98,26 @@ pub fn declared(sql_type: &SqlType) -> Result<Declared, SqlError> {
         SqlType::Char(length) | SqlType::Character(length) => {
             said(Scalar::Text, format!("char({})", characters(length)?.unwrap_or(1)))
         }
-        SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            one(Scalar::Timestamptz)
+        SqlType::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            with_digits(Scalar::Timestamptz, "timestamptz", *digits)
         }
-        SqlType::TimestampNtz(_) | SqlType::Timestamp(..) => one(Scalar::Timestamp),
+        SqlType::TimestampNtz(digits) | SqlType::Timestamp(digits, _) => {
+            with_digits(Scalar::Timestamp, "timestamp", *digits)
+        }
         SqlType::Date => one(Scalar::Date),
-        SqlType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => one(Scalar::Time),
-        SqlType::Interval { .. } => one(Scalar::Interval),
+        SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            with_digits(Scalar::Time, "time", *digits)
+        }
+        SqlType::Interval { fields: None, precision } => {
+            with_digits(Scalar::Interval, "interval", *precision)
+        }
+        SqlType::Interval { fields: Some(fields), precision } => {
+            let name = format!("interval {}", fields.to_string().to_ascii_lowercase());
+            match precision {
+                Some(_) => with_digits(Scalar::Interval, &name, *precision),
+                None => said(Scalar::Interval, name),
+            }
+        }
         SqlType::JSONB => one(Scalar::Jsonb),
         SqlType::JSON => said(Scalar::Jsonb, JSON.to_string()),
         SqlType::Uuid => one(Scalar::Uuid),
@@ -101,19 +146,7 @@ fn unknown(sql_type: &SqlType) -> SqlError {
 }
 
 fn array(of: Declared, sql_type: &SqlType) -> Result<Declared, SqlError> {
-    let is_known = !matches!(
-        of.ty,
-        ColumnType::Array(_)
-            | ColumnType::One(
-                Scalar::Jsonb
-                    | Scalar::Interval
-                    | Scalar::Uuid
-                    | Scalar::Numeric
-                    | Scalar::Time
-                    | Scalar::Bytea
-            )
-    );
-    match is_known && !of.is_serial && of.words.is_empty() {
+    match matches!(of.ty, ColumnType::One(_)) && !of.is_serial {
         true => Ok(Declared { ty: ColumnType::Array(of.ty.scalar()), ..of }),
         false => Err(unknown(sql_type)),
     }
@@ -179,19 +212,26 @@ pub fn field_of(column: &Column) -> Field {
     let data_type = match column.ty {
         ColumnType::One(scalar) => scalar_type(scalar, &limits),
         ColumnType::Array(scalar) => {
-            let of = scalar_type(scalar, &limits);
+            let of = match scalar {
+                Scalar::Numeric => NUMERIC,
+                other => scalar_type(other, &limits),
+            };
             DataType::List(Arc::new(Field::new_list_field(of, true)))
         }
     };
-    let name = match column.ty {
-        ColumnType::One(Scalar::Jsonb) if column.declared == JSON => Some(JSON),
-        ColumnType::One(Scalar::Jsonb) => Some(JSONB),
-        ColumnType::One(Scalar::Uuid) => Some("uuid"),
-        ColumnType::One(Scalar::Text) if column.declared.starts_with("varchar") => Some("varchar"),
-        ColumnType::One(Scalar::Text) if column.declared.starts_with("char") => Some("bpchar"),
+    let name = match column.ty.scalar() {
+        Scalar::Jsonb if column.declared == JSON => Some(JSON),
+        Scalar::Jsonb => Some(JSONB),
+        Scalar::Uuid => Some(UUID),
+        Scalar::Text if column.declared.starts_with("varchar") => Some(VARCHAR),
+        Scalar::Text if column.declared.starts_with("char") => Some(BPCHAR),
         _ => None,
     };
-    let metadata = name.map(|name| (TYPE_KEY.to_string(), name.to_string()));
+    let name = name.map(|name| match column.ty {
+        ColumnType::One(_) => name.to_string(),
+        ColumnType::Array(_) => format!("{name}[]"),
+    });
+    let metadata = name.map(|name| (TYPE_KEY.to_string(), name));
     // What a constraint keeps from being null may be null in an outer join, or before a default.
     Field::new(&column.name, data_type, true).with_metadata(HashMap::from_iter(metadata))
 }
@@ -203,7 +243,7 @@ pub(crate) fn type_oid_and_modifier(column: &Column) -> (i32, i32) {
     let modifier = match (limits.characters, limits.digits) {
         (Some(characters), _) => i32::try_from(characters + 4).unwrap_or(-1),
         (None, Some((precision, scale))) => (i32::from(precision) << 16) + i32::from(scale) + 4,
-        (None, None) => -1,
+        (None, None) => time_modifier(column, &limits),
     };
     let (one, array) = match column.ty.scalar() {
         Scalar::Bool => (16, 1000),
@@ -232,6 +272,22 @@ pub(crate) fn type_oid_and_modifier(column: &Column) -> (i32, i32) {
     }
 }
 
+fn time_modifier(column: &Column, limits: &Limits) -> i32 {
+    let digits = limits.second_digits.and_then(|digits| i32::try_from(digits).ok());
+    if column.ty.scalar() != Scalar::Interval {
+        return digits.unwrap_or(-1);
+    }
+    let fields = column.declared.strip_prefix("interval ");
+    let fields = fields.map(|fields| fields.split('(').next().unwrap_or(fields));
+    let mask = fields.and_then(|fields| INTERVAL_FIELDS.iter().find(|(words, _)| *words == fields));
+    match (mask, digits) {
+        (None, None) => -1,
+        (mask, digits) => {
+            mask.map_or(ALL_FIELDS, |(_, mask)| *mask) << 16 | digits.unwrap_or(ALL_DIGITS)
+        }
+    }
+}
+
 /// What a value that stands for a column is cast to, if SQL here has such a type; texts are read by
 /// [`super::values`] otherwise.
 pub fn cast_type(ty: ColumnType) -> Option<SqlType> {
@@ -256,6 +312,8 @@ pub fn parameter_type(column: &Column) -> DataType {
         ColumnType::One(Scalar::Jsonb) => JSONB_PARAMETER,
         ColumnType::One(Scalar::Numeric) => NUMERIC_PARAMETER,
         ColumnType::One(Scalar::Uuid) => UUID_PARAMETER,
+        ColumnType::Array(Scalar::Jsonb) => DataType::new_list(JSONB_PARAMETER, true),
+        ColumnType::Array(Scalar::Uuid) => DataType::new_list(UUID_PARAMETER, true),
         _ => field_of(column).data_type().clone(),
     }
 }

@@ -55,7 +55,9 @@ pub use writes::{PlannedWrite, Write};
 
 pub(crate) use alters::same_columns;
 pub(crate) use arrays::array_of;
-pub(crate) use columns::{column_type, field_of as table_field, type_oid_and_modifier};
+pub(crate) use columns::{
+    INTERVAL_FIELDS, column_type, field_of as table_field, type_oid_and_modifier,
+};
 pub(crate) use defaults::{identity_of, is_numbered, is_serial};
 pub(crate) use indexes::is_index;
 pub(crate) use numbers::text_of;

@@ -10,7 +10,7 @@ use crate::hypertables::{self, Asked, Hypertable, Series, ValueCondition, Wanted
 use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{DataType, Field, Schema as ArrowSchema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DataFusionError, Result, ScalarValue};
+use datafusion::common::{Constraint, Constraints, DataFusionError, Result, ScalarValue};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{
@@ -75,6 +75,8 @@ pub struct Ordinary {
     seen: Arc<Schema>,
     /// Columns as DataFusion knows them; the last one is [`ROW`] where that is asked for.
     schema: SchemaRef,
+    /// Its primary key.
+    keys: Option<Constraints>,
     /// What it is, if its rows are samples.
     hypertable: Option<Arc<Hypertable>>,
     /// How many rows are wanted of each label set of it, the newest ones; all for none.
@@ -107,7 +109,10 @@ impl Ordinary {
             Of::View(_) => Hypertable::of(name, &seen).map(Arc::new),
             Of::Slot(_) => None,
         };
-        Ordinary { of, name: name.into(), seen, schema, hypertable, newest: None }
+        let keys = seen.primary_key().filter(|_| hypertable.is_none()).map(|key| {
+            Constraints::new_unverified(vec![Constraint::PrimaryKey(key.columns.clone())])
+        });
+        Ordinary { of, name: name.into(), seen, schema, keys, hypertable, newest: None }
     }
 
     /// Whether it has a column of that name.
@@ -308,6 +313,11 @@ fn row_of_key(table: &Table, filters: &[Expr]) -> Option<Vec<RowId>> {
 impl TableProvider for Ordinary {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
+    }
+
+    /// The primary key, on which the other columns depend: `GROUP BY` of it may show them.
+    fn constraints(&self) -> Option<&Constraints> {
+        self.keys.as_ref()
     }
 
     fn table_type(&self) -> TableType {

@@ -4,18 +4,21 @@
 use super::columns::DIGITS_MAX;
 use super::numbers::{Units, text_of, units_of};
 use crate::bytea;
+use crate::clock_precision::rounded;
 use crate::error::SqlError;
 use crate::instants::{clock_of, instant_of, time_of_day};
+use crate::interval_limits::{self, FIELDS};
 use crate::interval_texts::interval_text;
 use crate::intervals::INTERVAL;
 use crate::jsonb;
+use crate::jsonb_functions::no_json;
 use crate::numeric::{Numeric, of_scalar as number_of_scalar};
 use crate::rewrite::array_of;
 use crate::shown::Length;
 use crate::uuids::uuid_of;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, StringViewArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Int64Type, IntervalUnit};
+use datafusion::arrow::datatypes::{DataType, Int64Type, IntervalMonthDayNano, IntervalUnit};
 use datafusion::common::{DataFusionError, ScalarValue};
 use model::sample::NANOS_PER_MICRO;
 use std::sync::Arc;
@@ -23,6 +26,8 @@ use tables::{Column, ColumnType, Datum, Interval, Scalar};
 
 /// Microseconds of a day.
 const DAY_MICROS: i64 = 86_400_000_000;
+/// Digits of a second that times have.
+const MICRO_DIGITS: i64 = 6;
 /// Bytes of a value that an error shows.
 const SHOWN_SIZE_MAX: usize = 100;
 
@@ -31,6 +36,12 @@ const SHOWN_SIZE_MAX: usize = 100;
 pub struct Limits {
     /// The most characters of a text.
     pub characters: Option<u64>,
+    /// Whether the text is a `char(n)`, of which spaces at the end have no meaning.
+    pub is_padded: bool,
+    /// The digits of a second of a time.
+    pub second_digits: Option<i64>,
+    /// The last field of an interval, by its place in [`FIELDS`].
+    pub last_field: Option<i64>,
     /// The digits of a number, and how many of them stand behind its point.
     pub digits: Option<(u8, i8)>,
 }
@@ -48,7 +59,40 @@ impl Limits {
             let (precision, scale) = both.split_once(',')?;
             Some((precision.parse().ok()?, scale.parse().ok()?))
         });
-        Limits { characters, digits }
+        let is_padded = inner("char").is_some();
+        let is_time = ["time", "interval"].iter().any(|name| column.declared.starts_with(name));
+        let second_digits = column.declared.strip_suffix(')').filter(|_| is_time);
+        let second_digits = second_digits.and_then(|rest| rest.rsplit_once('(')?.1.parse().ok());
+        let last_field = last_field(&column.declared);
+        Limits { characters, is_padded, second_digits, last_field, digits }
+    }
+}
+
+/// The last field of a type such as `interval day to minute`, by its place in [`FIELDS`].
+fn last_field(declared: &str) -> Option<i64> {
+    let fields = declared.strip_prefix("interval ")?;
+    let last = fields.rsplit(' ').next()?;
+    let last = last.split('(').next().unwrap_or(last).to_ascii_uppercase();
+    FIELDS.iter().position(|field| *field == last).and_then(|at| i64::try_from(at).ok())
+}
+
+/// Rounds a time to the digits of its column, and cuts an interval behind the last field of its column.
+pub fn with_precision(limits: &Limits, value: Datum) -> Datum {
+    let digits = limits.second_digits.unwrap_or(MICRO_DIGITS);
+    let round = |micros| rounded(micros, digits);
+    match value {
+        Datum::Timestamptz(micros) => Datum::Timestamptz(round(micros)),
+        Datum::Timestamp(micros) => Datum::Timestamp(round(micros)),
+        Datum::Time(micros) => Datum::Time(round(micros)),
+        Datum::Interval(one) if limits.second_digits.is_some() || limits.last_field.is_some() => {
+            let nanoseconds = one.micros.saturating_mul(NANOS_PER_MICRO);
+            let whole = IntervalMonthDayNano::new(one.months, one.days, nanoseconds);
+            let last_field = limits.last_field.unwrap_or(i64::MAX);
+            let made = interval_limits::limited(whole, last_field, digits);
+            let micros = made.nanoseconds / NANOS_PER_MICRO;
+            Datum::Interval(Interval { months: made.months, days: made.days, micros })
+        }
+        other => other,
     }
 }
 
@@ -116,6 +160,10 @@ pub fn read(column: &Column, text: &str) -> Result<Datum, SqlError> {
 }
 
 fn read_one(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, SqlError> {
+    read_scalar(scalar, limits, text).map(|value| with_precision(limits, value))
+}
+
+fn read_scalar(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, SqlError> {
     let ty = ColumnType::One(scalar);
     let bad = || not_read(ty, text);
     let plain = text.trim();
@@ -139,7 +187,10 @@ fn read_one(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, SqlErr
             let text = ScalarValue::Utf8(Some(interval_text(plain)));
             of_other(&text.cast_to(&INTERVAL).map_err(|_| bad())?)?
         }
-        Scalar::Jsonb => Datum::Jsonb(jsonb::shown(&jsonb::parse(text).ok_or_else(bad)?)),
+        Scalar::Jsonb => {
+            let value = jsonb::parse(text).ok_or_else(|| no_json(text));
+            Datum::Jsonb(jsonb::shown(&value?))
+        }
         Scalar::Uuid => Datum::Uuid(uuid_of(plain).ok_or_else(bad)?),
         Scalar::Bytea => Datum::Bytea(bytea::read(text)?),
     })
@@ -173,7 +224,8 @@ fn read_float(scalar: Scalar, text: &str) -> Result<Datum, SqlError> {
     let is_zero = !mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
     let is_lost =
         |is_infinite: bool, is_nothing: bool| is_written && (is_infinite || is_nothing && !is_zero);
-    let narrow = number as f32;
+    // Parsed by itself: a float of 64 bits in between would round twice.
+    let narrow: f32 = text.parse().map_err(|_| not_read(ty, text))?;
     match scalar {
         Scalar::Float4 if !is_lost(narrow.is_infinite(), narrow == 0.0) => {
             Ok(Datum::Float4(narrow))
@@ -245,19 +297,20 @@ fn numeric(limits: &Limits, text: &str) -> Result<Datum, SqlError> {
     }
 }
 
-/// A text that may have so many characters; spaces at its end may be cut off.
+/// Cuts a text to its limit, which must cut off nothing but spaces. A `char(n)` loses all spaces at its end.
 fn limited(limits: &Limits, text: &str) -> Result<String, SqlError> {
     let Some(most) = limits.characters else { return Ok(text.to_string()) };
+    let text = if limits.is_padded { text.trim_end_matches(' ') } else { text };
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     match text.char_indices().nth(most) {
         None => Ok(text.to_string()),
         Some((end, _)) if text[end..].bytes().all(|byte| byte == b' ') => {
             Ok(text[..end].to_string())
         }
-        Some(_) => Err(SqlError::new(
-            "22001",
-            format!("value too long for type character varying({most})"),
-        )),
+        Some(_) => {
+            let name = if limits.is_padded { "character" } else { "character varying" };
+            Err(SqlError::new("22001", format!("value too long for type {name}({most})")))
+        }
     }
 }
 
@@ -308,6 +361,15 @@ fn assign_one(
     limits: &Limits,
     value: Datum,
 ) -> Result<Datum, SqlError> {
+    assign_scalar(column, scalar, limits, value).map(|value| with_precision(limits, value))
+}
+
+fn assign_scalar(
+    column: &Column,
+    scalar: Scalar,
+    limits: &Limits,
+    value: Datum,
+) -> Result<Datum, SqlError> {
     let ty = ColumnType::One(scalar);
     Ok(match (scalar, value) {
         (_, Datum::Null) => Datum::Null,
@@ -315,6 +377,14 @@ fn assign_one(
         (Scalar::Int2 | Scalar::Int4 | Scalar::Int8, value) => {
             let number = whole_of(&value).ok_or_else(|| wrong_type(column, &value))?;
             whole(scalar, number.map_err(|()| out_of_range(ty))?)?
+        }
+        (Scalar::Float4 | Scalar::Float8, Datum::Numeric(digits)) => {
+            match read_float(scalar, &digits)? {
+                // A `numeric` has no zero with a sign.
+                Datum::Float4(zero) if zero == 0.0 => Datum::Float4(0.0),
+                Datum::Float8(zero) if zero == 0.0 => Datum::Float8(0.0),
+                other => other,
+            }
         }
         (Scalar::Float4 | Scalar::Float8, value) => {
             let number = number_of(&value).ok_or_else(|| wrong_type(column, &value))?;

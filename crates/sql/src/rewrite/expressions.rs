@@ -149,11 +149,18 @@ pub fn numeral_of(expr: &Expr) -> Option<String> {
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } => {
             numeral_of(expr).map(|digits| match digits.strip_prefix('-') {
                 Some(plain) => plain.to_string(),
+                // A numeral is a `numeric`, whose zero has no sign.
+                None if is_zero(&digits) => digits,
                 None => format!("-{digits}"),
             })
         }
         _ => None,
     }
+}
+
+fn is_zero(numeral: &str) -> bool {
+    let mantissa = numeral.split(['e', 'E']).next().unwrap_or_default();
+    !mantissa.bytes().any(|byte| (b'1'..=b'9').contains(&byte))
 }
 
 pub fn text_literal(text: String) -> Expr {

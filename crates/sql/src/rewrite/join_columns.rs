@@ -93,6 +93,11 @@ fn name_tables(select: &mut Select, order: Option<&mut OrderBy>, all: &[Joined])
     if merged.is_empty() {
         return;
     }
+    // `*` shows merged columns first. A table without a name has no other order to show.
+    let shown = select.projection.clone();
+    if write_out_wildcards(select, all).is_err() {
+        select.projection = shown;
+    }
     let mut replacer = Replacer { merged: &merged, queries: 0 };
     // A column by itself keeps its name.
     for item in &mut select.projection {

@@ -4,6 +4,7 @@
 
 mod argument_rules;
 mod arithmetic;
+mod balanced;
 mod calls;
 mod conditions;
 mod expressions;
@@ -18,11 +19,13 @@ mod operators;
 mod outer_relations;
 mod phrases;
 mod points;
+mod quantified;
 mod promscale;
 mod query_forms;
 mod row_values;
 mod rules;
 mod sets;
+mod simple_case;
 mod subqueries;
 mod told_apart;
 mod toolkit;
@@ -43,34 +46,38 @@ use crate::jsonb_functions::check_json;
 use crate::like_patterns::{ILIKE_PATTERN, LIKE_PATTERN};
 use crate::names;
 use crate::promql_tables::FUNCTIONS;
+use crate::special_arrays::special_array;
 use crate::tables::Column;
 use crate::uuids::UUID_IN;
 use crate::whole_rows::count_row_texts;
+use balanced::balance_chain;
 use calls::{array_of_query, renamed, rounded, width_as_interval};
 use conditions::{read_conditions, read_parts};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr,
-    Function, FunctionArguments, Ident, Interval, LimitClause, ObjectName, ObjectNamePart, Query,
-    Select, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan,
-    Visit, VisitMut, Visitor, VisitorMut,
+    Function, FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select,
+    SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
+    VisitMut, Visitor, VisitorMut,
 };
 use expressions::{array_type, instant, is_now, literal, numeral_of};
 use gapfill::{place_arguments, place_bucket};
 use join_columns::merge_columns;
-use moments::{moment, with_seconds};
+use moments::{interval_of_fields, moment, read_interval, with_seconds};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use numerals::{
     parts_with_types, rows_of_set_with_types, selected_with_types, series_with_types,
-    without_exponent, without_type,
+    without_exponent,
 };
 use open_arguments::{parameter_types, read_literals};
 use operators::{
-    bind_tightly, bound_pattern, dot_is_any, escape_by_backslash, operator_of, sign_before_power,
+    bind_tightly, bound_pattern, check_escape, dot_is_any, escape_by_backslash, operator_of,
+    sign_before_power,
 };
 use phrases::phrase;
 use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
+use quantified::{any_as_all, as_membership};
 use query_forms::{
     change_forms, check_order_of_set, check_with, fetch_as_limit, values_as_queries,
 };
@@ -80,13 +87,14 @@ use sets::{
     check_numbered, name_elements, name_series, numbered_array, part_of_set, set_as_table,
     set_in_list, words_as_table,
 };
+use simple_case::write_comparisons;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
 use types::{
-    catalog_cast, check_length, interval_to_field, is_float, is_numeric, is_oids, limited_interval,
-    makes_json, numeric_limits, rounded_time, text_of_length, texts, without_length,
+    catalog_cast, check_length, is_float, is_numeric, is_oids, limited_interval, makes_json,
+    numeric_limits, rounded_time, text_of_length, texts, without_length,
 };
 use vectors::{
     array_slice, count_from_1, null_at_negative_places, subscripts_as_fields, vector_call,
@@ -408,6 +416,8 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        balance_chain(expr);
+        write_comparisons(expr);
         without_other_types(expr);
         sign_before_power(expr);
         subscripts_as_fields(expr);
@@ -510,16 +520,7 @@ impl Rewriter {
                 Some(limited) => *expr = limited,
                 None => read_interval(interval),
             },
-            // The planner would put the sign before the text, of which it is the first part's alone.
-            Expr::UnaryOp { op: UnaryOperator::Minus, expr }
-                if matches!(**expr, Expr::Interval(_)) =>
-            {
-                **expr = Expr::Nested(expr.clone());
-            }
-            Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
-                numerals::with_type(inner);
-                *expr = call(BIT_NOT, vec![(**inner).clone()]);
-            }
+            Expr::UnaryOp { .. } => change_sign(expr),
             Expr::TypedString(_) => self.typed_string(expr)?,
             Expr::CompoundFieldAccess { root, access_chain } => {
                 if let Some(slice) = array_slice(root, access_chain) {
@@ -532,10 +533,12 @@ impl Rewriter {
                 }
             }
             Expr::Like { expr, pattern, escape_char, .. } => {
+                check_escape(escape_char.as_ref())?;
                 escape_by_backslash(pattern, escape_char.take());
                 self.like(LIKE_PATTERN, expr, pattern);
             }
             Expr::ILike { expr, pattern, escape_char, .. } => {
+                check_escape(escape_char.as_ref())?;
                 escape_by_backslash(pattern, escape_char.take());
                 self.like(ILIKE_PATTERN, expr, pattern);
             }
@@ -605,9 +608,10 @@ impl Rewriter {
     fn cast(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
         let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
         without_length(data_type);
-        if let Some(known) = arrow_type(data_type) {
+        let listed = array_parameter_type(data_type);
+        if let Some(known) = listed.or_else(|| arrow_type(data_type)) {
             let is_whole = known.is_integer();
-            self.hint(inner, array_parameter_type(data_type).unwrap_or(known));
+            self.hint(inner, known);
             if let Some(whole) = rounded(inner).filter(|_| is_whole) {
                 **inner = whole;
             }
@@ -636,16 +640,7 @@ impl Rewriter {
         }
         match data_type {
             SqlType::JSONB | SqlType::JSON => *expr = json_cast(inner, data_type)?,
-            SqlType::Array(_) => {
-                if let Some(text) = literal(inner) {
-                    let elements = read_text(&text)?.into_iter().map(text_or_null);
-                    let array = Array { elem: elements.collect(), named: true };
-                    **inner = Expr::Array(array);
-                }
-                if is_oids(data_type) {
-                    *data_type = array_type(SqlType::Int(None));
-                }
-            }
+            SqlType::Array(_) => return array_cast(expr),
             SqlType::Interval { .. } => {
                 if let Some(limited) = limited_interval(inner, data_type) {
                     *expr = limited;
@@ -710,6 +705,10 @@ impl Rewriter {
 
     /// `x = ANY('{a,b}')` is `x IN ('a', 'b')`, which the index answers.
     fn any_of(&mut self, expr: &mut Expr) {
+        if let Some(changed) = any_as_all(expr) {
+            *expr = changed;
+            return;
+        }
         let (left, right, negated) = match expr {
             Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
             Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
@@ -719,25 +718,12 @@ impl Rewriter {
         while let Expr::Nested(nested) = inner {
             inner = nested;
         }
-        if !is_placeholder(inner) {
+        if !is_placeholder(inner) && !matches!(inner, Expr::Subquery(_)) {
             self.hint(inner, texts());
         }
-        let list: Vec<Expr> = match inner {
-            Expr::Array(array) => array.elem.iter().map(without_type).collect(),
-            Expr::Cast { expr, .. } => match &**expr {
-                Expr::Array(array) => array.elem.iter().map(without_type).collect(),
-                _ => return,
-            },
-            plain => match literal(plain).and_then(|text| array_of(&text)) {
-                Some(all) => all.into_iter().map(text_or_null).collect(),
-                None => return,
-            },
-        };
-        if list.is_empty() {
-            *expr = Expr::Value(Value::Boolean(negated).into());
-            return;
+        if let Some(changed) = as_membership(left, inner, negated) {
+            *expr = changed;
         }
-        *expr = Expr::InList { expr: left.clone(), list, negated };
     }
 }
 
@@ -752,22 +738,33 @@ fn array_parameter_type(data_type: &SqlType) -> Option<DataType> {
     Some(DataType::new_list(element, true))
 }
 
-/// `interval '1 year 3 mons' year to month`; none of others, and of a whole number of one field.
-fn interval_of_fields(interval: &Interval) -> Option<Expr> {
-    let (text, first) = (literal(&interval.value)?, interval.leading_field.as_ref()?);
-    if interval.last_field.is_none() && text.trim().parse::<i64>().is_ok() {
-        return None;
+/// Reads a literal that is cast to an array, and casts to the types that arrow has as texts by functions.
+fn array_cast(expr: &mut Expr) -> Result<(), SqlError> {
+    let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
+    if let Some(text) = literal(inner) {
+        let elements = read_text(&text)?.into_iter().map(text_or_null);
+        **inner = Expr::Array(Array { elem: elements.collect(), named: true });
     }
-    let last = interval.last_field.as_ref().unwrap_or(first).to_string();
-    // The parser has the digits of `second(1)` in the place of those of a leading field.
-    let digits = interval.fractional_seconds_precision.or(interval.leading_precision);
-    Some(interval_to_field(&interval.value, Some(&last), digits))
+    if let Some(read) = special_array(inner, data_type) {
+        *expr = read;
+    } else if is_oids(data_type) {
+        *data_type = array_type(SqlType::Int(None));
+    }
+    Ok(())
 }
 
-/// Writes the text of an interval without a unit as DataFusion reads it.
-fn read_interval(interval: &mut Interval) {
-    if let (Some(text), None) = (literal(&interval.value), &interval.leading_field) {
-        *interval.value = text_literal(interval_text(&text));
+/// Reads the signs of intervals and of bits.
+fn change_sign(expr: &mut Expr) {
+    match expr {
+        // The planner would put the sign before the text, of which it is the first part's alone.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
+            **expr = Expr::Nested(expr.clone());
+        }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
+            numerals::with_type(inner);
+            *expr = call(BIT_NOT, vec![(**inner).clone()]);
+        }
+        _ => {}
     }
 }
 

@@ -1,10 +1,12 @@
 //! PostgreSQL's words for moments: `'today'::date`, `timestamp 'yesterday'`, `'epoch'::timestamptz`.
 
-use super::expressions::{call, cast, text_literal};
-use super::{now, types::arrow_type};
+use super::expressions::{call, cast, literal, text_literal};
+use super::now;
+use super::types::{arrow_type, interval_to_field};
 use crate::instants::instant_of;
+use crate::interval_texts::interval_text;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Expr};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType as SqlType, Expr, Interval};
 
 /// What such a word means where a time or a date is wanted; none where it is none. Days begin in UTC.
 pub fn moment(text: &str, wanted: &SqlType) -> Option<Expr> {
@@ -47,6 +49,31 @@ fn today() -> Expr {
 
 fn is_timestamptz(wanted: &SqlType) -> bool {
     wanted.to_string().eq_ignore_ascii_case("timestamptz")
+}
+
+/// `interval '1 year 3 mons' year to month`; none of others, and of a whole number of one field.
+pub fn interval_of_fields(interval: &Interval) -> Option<Expr> {
+    let (text, first) = (literal(&interval.value)?, interval.leading_field.as_ref()?);
+    if interval.last_field.is_none() && text.trim().parse::<i64>().is_ok() {
+        return None;
+    }
+    let last = interval.last_field.as_ref().unwrap_or(first).to_string();
+    // `1:30` has hours and minutes, but for this type.
+    let is_short = first.to_string() == "MINUTE" && last == "SECOND";
+    let mut value = (*interval.value).clone();
+    if is_short && text.matches(':').count() == 1 && !text.contains(' ') {
+        value = text_literal(format!("0:{}", text.trim()));
+    }
+    // The parser has the digits of `second(1)` in the place of those of a leading field.
+    let digits = interval.fractional_seconds_precision.or(interval.leading_precision);
+    Some(interval_to_field(&value, Some(&last), digits))
+}
+
+/// Writes the text of an interval without a unit as DataFusion reads it.
+pub fn read_interval(interval: &mut Interval) {
+    if let (Some(text), None) = (literal(&interval.value), &interval.leading_field) {
+        *interval.value = text_literal(interval_text(&text));
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Operators and patterns.
 
 use super::expressions::{call, literal, text_literal};
+use crate::error::SqlError;
 use crate::like_patterns;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, ValueWithSpan};
 
@@ -38,6 +39,18 @@ pub fn dot_is_any(pattern: &mut Expr) {
 
 /// What makes a dot match a newline.
 pub const DOT_IS_ANY: &str = "(?s)";
+
+/// Checks that an escape is one character, or none.
+///
+/// # Errors
+/// 22025.
+pub fn check_escape(escape: Option<&ValueWithSpan>) -> Result<(), SqlError> {
+    let text = escape.and_then(|value| value.value.clone().into_string()).unwrap_or_default();
+    match text.chars().nth(1) {
+        None => Ok(()),
+        Some(_) => Err(SqlError::new("22025", "invalid escape string")),
+    }
+}
 
 /// A pattern with an escape of its own as one whose escape is a backslash.
 pub fn escape_by_backslash(pattern: &mut Expr, escape: Option<ValueWithSpan>) {

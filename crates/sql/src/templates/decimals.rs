@@ -25,6 +25,11 @@ impl Number for Decimal {
         self.units < 0
     }
 
+    /// A `numeric` that is rounded to zero has no sign.
+    fn is_negative_at(&self, behind: usize) -> bool {
+        self.is_negative() && self.digits(behind).bytes().any(|one| (b'1'..=b'9').contains(&one))
+    }
+
     fn digits(&self, behind: usize) -> String {
         let whole = self.units.unsigned_abs();
         let scale = self.places();
@@ -97,7 +102,7 @@ impl Number for Float {
 
     fn digits(&self, behind: usize) -> String {
         if !self.0.is_finite() {
-            return "#".repeat(FLOAT_DIGITS);
+            return if self.0.is_nan() { "NaN" } else { "Infinity" }.to_string();
         }
         let number = self.0.abs();
         let whole = format!("{number:.0}").len();

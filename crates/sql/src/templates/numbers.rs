@@ -231,6 +231,10 @@ impl Format {
 pub trait Number {
     /// Whether it is less than nothing.
     fn is_negative(&self) -> bool;
+    /// Whether it is less than nothing when it has so many digits behind the point.
+    fn is_negative_at(&self, _behind: usize) -> bool {
+        self.is_negative()
+    }
     /// Its digits, without a sign, so many of them behind the point; fewer where it has no more.
     fn digits(&self, behind: usize) -> String;
     /// The same number times a power of ten.
@@ -334,7 +338,7 @@ struct Written {
 
 impl Written {
     fn new(number: &dyn Number, mut format: Format) -> Written {
-        let is_negative = number.is_negative();
+        let is_negative = number.is_negative_at(format.behind);
         let mut digits = number.digits(format.behind);
         let whole = digits.find('.').unwrap_or(digits.len());
         format.behind = if digits.contains('.') { digits.len() - whole - 1 } else { 0 };

@@ -170,18 +170,20 @@ pub fn pieces(template: &str) -> Vec<Piece> {
     let (mut all, mut rest) = (Vec::new(), template);
     while !rest.is_empty() {
         let mut said = rest;
-        let mut is_filled = false;
+        let (mut is_filled, mut is_translated) = (false, false);
         // Prefixes of a field; without one they are themselves.
         while let Some(begun) = said.get(..2) {
             match begun {
                 "FM" | "fm" => is_filled = true,
-                "TM" | "tm" => {}
+                "TM" | "tm" => is_translated = true,
                 _ => break,
             }
             said = &said[2..];
         }
         if let Some((name, field, case)) = field_at(said) {
             said = &said[name.len()..];
+            // Names in the language of the session are not padded.
+            is_filled |= is_translated && matches!(field, Field::DayName | Field::MonthName);
             let ordinal = match said.get(..2) {
                 Some("TH") => Some(Case::Upper),
                 Some("th") => Some(Case::Lower),

@@ -40,7 +40,8 @@ fn numbers_are_those_of_postgresql() {
     let float = |number: f64, template: &str| numbers::number(&Float(number), template).unwrap();
     assert_eq!(float(1234.5, "FM999G999D00"), "1,234.50");
     assert_eq!(float(0.1, "FM9.9"), ".1");
-    assert_eq!(float(f64::NAN, "999"), " ###");
+    assert_eq!(float(f64::NAN, "999"), " NaN");
+    assert_eq!(float(f64::INFINITY, "999"), " ###");
     let read = |text: &str, template: &str| numbers::read(text, template).unwrap();
     assert_eq!(read("12,454.8-", "99G999D9S").as_deref(), Some("-12454.8"));
     assert_eq!(read("x", "99"), None);

@@ -218,7 +218,8 @@ impl Parts<'_> {
             }
             Field::Quarter if self.month == 0 => String::new(),
             Field::Quarter => digits((self.month - 1) / 3 + 1, 0, said),
-            Field::Day => digits(self.day, 2, said),
+            // The sign takes a place, as it does for no other field.
+            Field::Day => digits(self.day, 2 - usize::from(self.day < 0), said),
             Field::DayOfYear => digits(self.day_of_year, 3, said),
             Field::DayOfYearIso => {
                 let week = self.week()?;

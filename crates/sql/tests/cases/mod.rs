@@ -3,6 +3,7 @@
 pub mod array_functions;
 pub mod array_literals;
 pub mod bits;
+pub mod counterexamples;
 pub mod function_calls;
 pub mod implicit_casts;
 pub mod joined_rows;
