@@ -103,7 +103,7 @@ pub fn check_literal(inner: &Expr, to: &DataType) -> Result<()> {
             wrong_time(text, &type_name(of_arrow(to)).unwrap_or_default())
         }
         DataType::Date32 | DataType::Timestamp(..)
-            if literal.cast_to(to).is_err() || text.trim().starts_with("0000-") =>
+            if literal.cast_to(to).is_err() || text.trim().starts_with("0000") =>
         {
             wrong_time(text, &type_name(of_arrow(to)).unwrap_or_default())
         }

@@ -37,14 +37,91 @@ pub fn time_of_day(text: &str) -> Option<i64> {
     let spread = spread_digits(clock);
     let (time, micros) = time_of(spread.as_deref().unwrap_or(clock))?;
     let is_wrong = half.is_some() && !(1..=12).contains(&time.hour());
-    let time = match (half, time.hour()) {
-        _ if is_wrong => return None,
-        (Some("am"), 12) => Time::new(0, time.minute(), time.second(), 0).ok()?,
-        (Some("pm"), hour @ 1..12) => Time::new(hour + 12, time.minute(), time.second(), 0).ok()?,
-        _ => time,
-    };
+    let time = if is_wrong { return None } else { in_half(time, half)? };
     let seconds = i64::from(time.hour()) * 3600 + i64::from(time.minute()) * 60;
     Some((seconds + i64::from(time.second())) * MICROS + micros)
+}
+
+/// A time of the half of the day that `am` or `pm` says.
+fn in_half(time: Time, half: Option<&str>) -> Option<Time> {
+    let hour = match (half, time.hour()) {
+        (None, hour) => hour,
+        (Some("am"), 12) => 0,
+        (Some("pm"), hour @ 1..12) => hour + 12,
+        (Some(_), hour @ 1..=12) => hour,
+        (Some(_), _) => return None,
+    };
+    Time::new(hour, time.minute(), time.second(), 0).ok()
+}
+
+/// The half of the day at the beginning of a text, and the rest.
+fn half_of_day(text: &str) -> (Option<&'static str>, &str) {
+    let trimmed = text.trim_start();
+    for half in ["am", "pm"] {
+        if let Some(begun) = trimmed.get(..2)
+            && begun.eq_ignore_ascii_case(half)
+        {
+            return (Some(half), &trimmed[2..]);
+        }
+    }
+    (None, text)
+}
+
+/// A date with the name of its month, `5 January 2024`, `Jan 5, 2024` or `08-Jan-1999`, and what follows it.
+fn date_by_name(text: &str) -> Option<(Date, &str)> {
+    let mut words = words(text);
+    let mut first = words.next()?;
+    if is_one_of(first.0, &DAYS) {
+        first = words.next()?;
+    }
+    let (second, third) = (words.next()?, words.next()?);
+    let month_of = |word: &str| MONTHS.iter().position(|name| is_one_of(word, &[name]));
+    let (month, day, year) = match (month_of(first.0), month_of(second.0)) {
+        (Some(month), None) => (month, second.0, third.0),
+        (None, Some(month)) if first.0.len() == 4 => (month, third.0, first.0),
+        (None, Some(month)) => (month, first.0, third.0),
+        _ => return None,
+    };
+    let year: i16 = number(year).filter(|number| year.len() == 4 && *number != 0)?;
+    let month = i8::try_from(month + 1).ok()?;
+    let date = Date::new(year, month, number(day).filter(|_| day.len() <= 2)?).ok()?;
+    Some((date, &text[third.1..]))
+}
+
+/// Names of months and days, which may be short: the first three letters, and `sept`.
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+const DAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+
+fn is_one_of(word: &str, names: &[&str]) -> bool {
+    let word = word.to_ascii_lowercase();
+    let is_one = |name: &&str| **name == word || name.get(..3) == Some(word.as_str());
+    word == "sept" && names.contains(&"september") || names.iter().any(|name| is_one(&name))
+}
+
+/// Runs of letters and of digits that spaces, commas and hyphens separate, and where they end.
+fn words(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = &text[at..];
+        let begin = at + rest.find(|one: char| !" ,-".contains(one))?;
+        let len = text[begin..].find(|one: char| !one.is_ascii_alphanumeric());
+        at = begin + len.unwrap_or(text.len() - begin);
+        (begin < at).then(|| (&text[begin..at], at))
+    })
 }
 
 /// A time of day with colons, of one without: `040506` or `0405`.
@@ -73,15 +150,27 @@ fn moment(text: &str) -> Option<(i64, i64)> {
         "-infinity" => return Some((i64::MIN, 0)),
         _ => {}
     }
-    let end = text.find(['T', 't', ' ']).unwrap_or(text.len());
-    let (date, rest) = text.split_at(end);
-    let date = date_of(date)?;
-    let rest = rest.trim_start_matches(['T', 't']).trim();
+    let (date, rest) = match date_by_name(text) {
+        Some((date, rest)) => (date, rest.trim()),
+        None => {
+            let end = text.find(['T', 't', ' ']).unwrap_or(text.len());
+            let (date, rest) = text.split_at(end);
+            (date_of(date)?, rest.trim_start_matches(['T', 't']).trim())
+        }
+    };
     let (time, zone) = match rest.find(|one: char| !one.is_ascii_digit() && !":.".contains(one)) {
         Some(at) => rest.split_at(at),
         None => (rest, ""),
     };
-    let (time, micros) = if time.is_empty() { (Time::midnight(), 0) } else { time_of(time)? };
+    let (half, zone) = half_of_day(zone);
+    let (time, micros) = match time {
+        "" => (Time::midnight(), 0),
+        time => {
+            let spread = spread_digits(time);
+            let (time, micros) = time_of(spread.as_deref().unwrap_or(time))?;
+            (in_half(time, half)?, micros)
+        }
+    };
     let clock = DateTime::from_parts(date, time);
     let epoch = DateTime::from_parts(Date::constant(1970, 1, 1), Time::midnight());
     let whole = clock.duration_since(epoch).as_secs().checked_mul(MICROS)?;
@@ -143,6 +232,10 @@ pub fn wrong_time(text: &str, type_name: &str) -> SqlError {
 
 /// A date as `year-month-day` or `month/day/year`; there is no year zero.
 fn date_of(text: &str) -> Option<Date> {
+    if text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let year: i16 = number(&text[..4]).filter(|year| *year != 0)?;
+        return Date::new(year, number(&text[4..6])?, number(&text[6..])?).ok();
+    }
     let separator = if text.contains('/') { '/' } else { '-' };
     let parts: Vec<&str> = text.split(separator).collect();
     let (year, month, day) = match (separator, parts.as_slice()) {
@@ -221,6 +314,39 @@ fn number<T: std::str::FromStr>(digits: &str) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dates_may_have_names_of_months() {
+        let day = |text: &str| clock_of(text).map(|micros| micros / DAY);
+        for text in [
+            "2024/01/05",
+            "20240105",
+            "5 January 2024",
+            "05-Jan-2024",
+            "Jan 5, 2024",
+            "2024-Jan-05",
+            "Fri Jan 5 2024",
+            "1/5/2024",
+            "5 JANUARY 2024",
+        ] {
+            assert_eq!(day(text), Some(19_727), "{text}");
+        }
+        for text in ["31 Feb 2024", "5 Janu 2024", "Foo 5 2024", "5 Jan", "00000101", "3 März 2024"]
+        {
+            assert_eq!(day(text), None, "{text}");
+        }
+        let micros = |text: &str| clock_of(text).map(|micros| micros % DAY / MICROS);
+        for (text, expected) in [
+            ("2024-01-05 10:00 PM", Some(79_200)),
+            ("5 January 2024 12:00 am", Some(0)),
+            ("20240105T101112", Some(36_672)),
+            ("2024-01-05 13:00 PM", None),
+        ] {
+            assert_eq!(micros(text), expected, "{text}");
+        }
+        assert_eq!(time_of_day("040506"), Some(14_706 * MICROS));
+        assert_eq!(time_of_day("10"), None);
+    }
 
     #[test]
     fn times_are_read_as_postgresql_reads_them() {

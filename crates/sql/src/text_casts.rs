@@ -138,7 +138,7 @@ fn read(text: &str, to: &DataType, type_name: &str) -> Result<ScalarValue> {
         }
         _ => return read_as_arrow(&interval_text(text), to),
     };
-    let is_year_zero = text.trim().starts_with("0000-");
+    let is_year_zero = text.trim().starts_with("0000");
     // Arrow knows forms of dates that are not read here.
     let value = match value {
         None if !is_year_zero && !matches!(to, DataType::Time64(_)) => {
