@@ -4,6 +4,7 @@
 //! A key of bytes has the order: it is what is sorted and compared.
 
 use crate::function::function;
+use crate::null_arrays::comparable;
 use datafusion::arrow::array::{Array as _, ArrayRef, BinaryArray};
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::DataType;
@@ -19,6 +20,7 @@ pub static ARRAY_ORDER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 });
 
 fn keys(arrays: &ArrayRef) -> Result<ArrayRef> {
+    let arrays = &comparable(arrays)?;
     let options = SortOptions { descending: false, nulls_first: false };
     let field = SortField::new_with_options(arrays.data_type().clone(), options);
     let rows = RowConverter::new(vec![field])?.convert_columns(std::slice::from_ref(arrays))?;
@@ -27,10 +29,9 @@ fn keys(arrays: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(keys.collect::<BinaryArray>()))
 }
 
-/// Whether an expression is an array of one dimension; `numeric` has keys of its own.
+/// Whether an expression is an array of one dimension.
 pub fn is_array(expr: &Expr, schema: &DFSchema) -> bool {
-    let is_plain = |of: &DataType| !of.is_nested() && !of.is_decimal();
-    matches!(expr.get_type(schema), Ok(DataType::List(of)) if is_plain(of.data_type()))
+    matches!(expr.get_type(schema), Ok(DataType::List(of)) if !of.data_type().is_nested())
 }
 
 /// Whether all expressions are arrays of one type.

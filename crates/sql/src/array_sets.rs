@@ -3,6 +3,8 @@
 
 use crate::cancellation;
 use crate::function::function;
+use crate::null_arrays::comparable;
+use crate::numeric::{NUMERIC, convert};
 use crate::rewrite::array_of;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, BooleanArray, BooleanBuilder, ListArray, new_null_array,
@@ -69,7 +71,7 @@ fn compared(
     rows: usize,
     holds: fn(&Elements<'_>, &Elements<'_>) -> bool,
 ) -> Result<BooleanArray> {
-    let (left, right) = (lists(left)?, lists(right)?);
+    let (left, right) = as_numeric(lists(left)?, lists(right)?)?;
     let (left, right) = (flat(left), flat(right));
     let (Some(left), Some(right)) = (left, right) else {
         return Ok(new_null_array(&DataType::Boolean, rows).as_boolean().clone());
@@ -91,6 +93,34 @@ fn compared(
         }
     }
     Ok(out.finish())
+}
+
+/// Both lists with elements that are compared by their value; beside a `numeric` all numbers are such.
+fn as_numeric(
+    left: Option<ListArray>,
+    right: Option<ListArray>,
+) -> Result<(Option<ListArray>, Option<ListArray>)> {
+    let is_numeric = |one: &Option<ListArray>| {
+        one.as_ref().is_some_and(|list| *list.values().data_type() == NUMERIC)
+    };
+    let has_numeric = is_numeric(&left) || is_numeric(&right);
+    let made = |list: Option<ListArray>| -> Result<Option<ListArray>> {
+        let Some(list) = list else { return Ok(None) };
+        let is_exact =
+            list.values().data_type().is_integer() || list.values().data_type().is_decimal();
+        let list: ArrayRef = match has_numeric && is_exact && *list.values().data_type() != NUMERIC
+        {
+            true => {
+                let (_, offsets, values, nulls) = list.into_parts();
+                let values = convert(&values, &NUMERIC)?;
+                let field = Arc::new(Field::new_list_field(NUMERIC, true));
+                Arc::new(ListArray::try_new(field, offsets, values, nulls)?)
+            }
+            false => Arc::new(list),
+        };
+        Ok(Some(comparable(&list)?.as_list::<i32>().clone()))
+    };
+    Ok((made(left)?, made(right)?))
 }
 
 /// Lists; texts as those that they write down.

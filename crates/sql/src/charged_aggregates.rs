@@ -62,13 +62,20 @@ pub fn register(context: &SessionContext) {
 
 /// An aggregate whose memory is charged.
 pub fn charged(inner: Arc<AggregateUDF>) -> AggregateUDF {
-    AggregateUDF::from(Charged { inner, sorts: false })
+    AggregateUDF::from(Charged { inner, sorts: false, is_windowed: false })
 }
 
 /// `array_agg(DISTINCT ..)`, which sorts the values by itself. DataFusion gives it the order of another aggregate of the
 /// query where both have an ORDER BY.
 pub static DISTINCT_ARRAY_AGG: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
-    Arc::new(AggregateUDF::from(Charged { inner: array_agg_udaf(), sorts: true }))
+    let inner = array_agg_udaf();
+    Arc::new(AggregateUDF::from(Charged { inner, sorts: true, is_windowed: false }))
+});
+
+/// `array_agg` as a window function. A reversed one would gather the frames in the wrong order.
+pub static WINDOW_ARRAY_AGG: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
+    let inner = array_agg_udaf();
+    Arc::new(AggregateUDF::from(Charged { inner, sorts: false, is_windowed: true }))
 });
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -76,6 +83,8 @@ struct Charged {
     inner: Arc<AggregateUDF>,
     /// Whether it sorts the values by itself, and takes them in any order.
     sorts: bool,
+    /// Whether it gathers frames of a window.
+    is_windowed: bool,
 }
 
 /// Kind of data in the state of an aggregate.
@@ -189,6 +198,7 @@ impl AggregateUDFImpl for Charged {
         let charged = |inner| Charged {
             inner: Arc::new(AggregateUDF::new_from_shared_impl(inner)),
             sorts: self.sorts,
+            is_windowed: self.is_windowed,
         };
         Ok(ordered.map(|inner| Arc::new(charged(inner)) as Arc<dyn AggregateUDFImpl>))
     }
@@ -217,8 +227,7 @@ impl AggregateUDFImpl for Charged {
 
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.inner.reverse_udf() {
-            // A reversed `array_agg` gathers the frames of a window in the wrong order.
-            _ if self.sorts || self.name() == "array_agg" => ReversedUDAF::NotSupported,
+            _ if self.sorts || self.is_windowed => ReversedUDAF::NotSupported,
             ReversedUDAF::Reversed(inner) => ReversedUDAF::Reversed(Arc::new(charged(inner))),
             other => other,
         }

@@ -175,7 +175,8 @@ pub fn compared(
     is_ordering: bool,
     schema: &DFSchema,
 ) -> Result<Transformed<Vec<Expr>>> {
-    if is_ordering && are_arrays(&sides, schema) {
+    let is_parted = |side: &Expr| matches!(side.get_type(schema), Ok(DataType::List(of)) if is_interval(of.data_type()));
+    if (is_ordering || sides.iter().all(is_parted)) && are_arrays(&sides, schema) {
         let keys = sides.into_iter().map(|side| ARRAY_ORDER.call(vec![side]));
         return Ok(Transformed::yes(keys.collect()));
     }

@@ -6,14 +6,17 @@
 //!                              aggregate by key(x) AS key: first_value(x) AS first
 //! ```
 
+use crate::array_order::ARRAY_ORDER;
 use crate::intervals::{WORTH, is_interval};
+use crate::null_arrays::is_list_of_keys;
 use crate::numeric::{KEY, NUMERIC};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::functions_aggregate::first_last::first_value;
 use datafusion::logical_expr::{
-    Aggregate, Distinct, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, when,
+    Aggregate, Distinct, DistinctOn, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder,
+    when,
 };
 use std::sync::Arc;
 
@@ -23,10 +26,25 @@ const FIRST_NAME: &str = "\0first";
 
 /// The key that equal values share; none of types whose equal values are shown alike.
 pub fn key_of(expr: &Expr, ty: &DataType) -> Option<Expr> {
-    if *ty == NUMERIC {
-        return Some(KEY.call(vec![expr.clone()]));
+    let key = match ty {
+        ty if *ty == NUMERIC => &KEY,
+        ty if is_interval(ty) => &WORTH,
+        ty if is_list_of_keys(ty) => &ARRAY_ORDER,
+        _ => return None,
+    };
+    Some(key.call(vec![expr.clone()]))
+}
+
+/// DISTINCT ON by keys: its expressions are those that its ORDER BY begins with.
+pub fn distinct_on_keys(on: &mut DistinctOn) {
+    let input = on.input.schema();
+    let sorts = on.sort_expr.iter_mut().flatten().map(|sort| &mut sort.expr);
+    for expr in on.on_expr.iter_mut().chain(sorts) {
+        let ty = expr.get_type(input).unwrap_or(DataType::Null);
+        if let Some(key) = key_of(expr, &ty) {
+            *expr = key;
+        }
     }
-    is_interval(ty).then(|| WORTH.call(vec![expr.clone()]))
 }
 
 /// Groups rows by keys.
@@ -46,12 +64,18 @@ pub fn group_by_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let mut calls = aggregate.aggr_expr.clone();
     let mut shown = Vec::with_capacity(aggregate.schema.fields().len());
     let mut is_changed = false;
-    for (at, (group, (table, field))) in
-        aggregate.group_expr.iter().zip(aggregate.schema.iter()).enumerate()
+    // A key that is given twice is one column of the result.
+    let mut unique: Vec<&Expr> = Vec::new();
+    for group in &aggregate.group_expr {
+        if !unique.contains(&group) {
+            unique.push(group);
+        }
+    }
+    for (at, (group, (table, field))) in unique.into_iter().zip(aggregate.schema.iter()).enumerate()
     {
         let plain = group.clone().unalias();
         let Some(key) = key_of(&plain, &plain.get_type(input)?) else {
-            groups.push(group.clone());
+            groups.push((*group).clone());
             shown.push(Expr::from((table, field)));
             continue;
         };
@@ -119,8 +143,6 @@ pub fn distinct_by_keys(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 fn has_keys(schema: &DFSchema) -> bool {
-    schema
-        .fields()
-        .iter()
-        .any(|field| *field.data_type() == NUMERIC || is_interval(field.data_type()))
+    let has_key = |ty: &DataType| *ty == NUMERIC || is_interval(ty) || is_list_of_keys(ty);
+    schema.fields().iter().any(|field| has_key(field.data_type()))
 }

@@ -58,8 +58,9 @@ fn in_half(time: Time, half: Option<&str>) -> Option<Time> {
 fn half_of_day(text: &str) -> (Option<&'static str>, &str) {
     let trimmed = text.trim_start();
     for half in ["am", "pm"] {
-        if let Some(begun) = trimmed.get(..2)
+        if let Some((begun, rest)) = trimmed.split_at_checked(2)
             && begun.eq_ignore_ascii_case(half)
+            && !rest.starts_with(|one: char| one.is_ascii_alphabetic())
         {
             return (Some(half), &trimmed[2..]);
         }
@@ -109,7 +110,7 @@ const DAYS: [&str; 7] =
 fn is_one_of(word: &str, names: &[&str]) -> bool {
     let word = word.to_ascii_lowercase();
     let is_one = |name: &&str| **name == word || name.get(..3) == Some(word.as_str());
-    word == "sept" && names.contains(&"september") || names.iter().any(|name| is_one(&name))
+    word == "sept" && names.contains(&"september") || names.iter().any(is_one)
 }
 
 /// Runs of letters and of digits that spaces, commas and hyphens separate, and where they end.

@@ -42,14 +42,21 @@ pub fn is_interval(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Interval(_) | DataType::Duration(_))
 }
 
+/// The type of lengths of intervals.
+pub const WORTH_TYPE: DataType = DataType::Decimal128(DIGITS, 0);
+
 /// What an interval is worth in microseconds, by which they are compared.
 pub static WORTH: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
-    let number = |_: &[DataType]| DataType::Decimal128(DIGITS, 0);
+    let number = |_: &[DataType]| WORTH_TYPE;
     Arc::new(function("interval_worth", signature, number, |args, _| worths(&args[0])))
 });
 
-fn worths(array: &ArrayRef) -> Result<ArrayRef> {
+/// The lengths of intervals.
+///
+/// # Errors
+/// When the values are no intervals.
+pub fn worths(array: &ArrayRef) -> Result<ArrayRef> {
     let worths: Decimal128Array = match array.data_type() {
         DataType::Duration(_) => {
             let micros = cast(array, &DataType::Duration(TimeUnit::Microsecond))?;

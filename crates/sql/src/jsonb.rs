@@ -68,7 +68,7 @@ pub fn refusal(text: &str) -> (&'static str, String) {
     if is_refused_for_zero(text) {
         return ("22P05", ZERO_REFUSED.to_string());
     }
-    if serde_json::from_str::<IgnoredAny>(text).is_ok() {
+    if serde_json::from_str::<serde_json::Value>(text).is_ok() {
         let words = format!(
             "numbers in JSON have at most {NUMBER_DIGITS_MAX} digits before their point here, and as many behind"
         );

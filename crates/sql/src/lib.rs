@@ -187,5 +187,6 @@ pub use ready::Statement;
 pub use rewrite::{
     JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER, array_of, is_oids_parameter,
 };
+pub use special_arrays::read_jsonb;
 pub use special_types::{BPCHAR, UUID, VARCHAR};
-pub use uuids::uuid_of;
+pub use uuids::{read as read_uuid, uuid_of};

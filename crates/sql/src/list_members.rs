@@ -9,16 +9,20 @@
 //!
 //! As a condition of its own in WHERE the call stays: indexes find it there.
 
+use crate::comparisons::is_uuid;
 use crate::function::function;
+use crate::numeric::found_by_key;
+use crate::rewrite::{JSONB_PARAMETER, UUID_PARAMETER};
+use crate::special_types::{ResolvedType, resolve_type};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
-use datafusion::common::{Result, ScalarValue};
-use datafusion::logical_expr::expr::Case;
+use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::logical_expr::expr::{Case, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
-    Expr, Filter, LogicalPlan, ScalarUDF, Signature, Volatility, lit, when,
+    Expr, ExprSchemable as _, Filter, LogicalPlan, ScalarUDF, Signature, Volatility, lit, when,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -40,6 +44,43 @@ fn are_unknown(lists: &ArrayRef, values: &ArrayRef, rows: usize) -> ArrayRef {
         !list.is_empty() && (is_null || 0 < list.logical_null_count())
     };
     Arc::new(BooleanArray::from_iter((0..rows).map(|row| Some(is_one(row)))))
+}
+
+/// `x = ANY($1)`: the list has the type of the value that is looked for in it, and numbers are found by their value.
+pub fn change_membership(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let is_typed =
+        list_as_value(&mut called.args, schema) || value_as_element(&mut called.args, schema);
+    let found = found_by_key(std::mem::take(&mut called.args), schema);
+    called.args = found.data;
+    Transformed::new_transformed(Expr::ScalarFunction(called), is_typed || found.transformed)
+}
+
+/// Gives a parameter that is looked for in a list the type of its elements; says whether it did.
+fn value_as_element(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let [list, Expr::Placeholder(value @ Placeholder { field: None, .. })] = args else {
+        return false;
+    };
+    let Ok(DataType::List(of)) = list.get_type(schema) else { return false };
+    let ty = match resolve_type(list, schema) {
+        ResolvedType::Special(name) if name == "uuid[]" => UUID_PARAMETER,
+        ResolvedType::Special(name) if name == "jsonb[]" => JSONB_PARAMETER,
+        _ => of.data_type().clone(),
+    };
+    value.field = Some(Arc::new(Field::new("element", ty, true)));
+    true
+}
+
+/// Gives a parameter that is a list the type of a value that may be in it; says whether it did.
+fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
+    let [Expr::Placeholder(list), value] = args else { return false };
+    let Ok(of) = value.get_type(schema) else { return false };
+    if list.field.is_some() || matches!(of, DataType::Null) {
+        return false;
+    }
+    let of = if is_uuid(value, schema) { UUID_PARAMETER } else { of };
+    let of = Field::new_list_field(of, true);
+    list.field = Some(Arc::new(Field::new("list", DataType::List(Arc::new(of)), true)));
+    true
 }
 
 /// Changes the calls of a plan.

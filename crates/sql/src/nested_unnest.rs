@@ -2,10 +2,11 @@
 //! (<https://www.postgresql.org/docs/15/functions-array.html>), DataFusion one for each inner array.
 
 use crate::function::function;
+use crate::regexps::MATCHES;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::Transformed;
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{Column, ExprSchema as _, Result};
 use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Signature, Unnest, Volatility,
@@ -34,6 +35,17 @@ fn is_nested(ty: &DataType) -> bool {
     matches!(ty, DataType::List(of) if matches!(of.data_type(), DataType::List(_)))
 }
 
+/// Whether a column has the rows of a function that returns a set of arrays.
+fn are_rows(plan: &LogicalPlan, column: &Column) -> bool {
+    let LogicalPlan::Projection(made) = plan else { return false };
+    let Some(at) = made.schema.maybe_index_of_column(column) else { return false };
+    made.expr[at]
+        .exists(|one| {
+            Ok(matches!(one, Expr::ScalarFunction(called) if called.func.name() == MATCHES))
+        })
+        .unwrap_or(true)
+}
+
 /// Flattens the arrays of arrays below a step that makes rows of arrays.
 ///
 /// # Errors
@@ -42,7 +54,8 @@ pub fn unnest_elements(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Unnest(unnest) = &node else { return Ok(Transformed::no(node)) };
     let schema = unnest.input.schema();
     let is_flat = |column: &Column| {
-        schema.field_from_column(column).is_ok_and(|field| !is_nested(field.data_type()))
+        let is_one = schema.field_from_column(column).is_ok_and(|of| !is_nested(of.data_type()));
+        is_one || are_rows(&unnest.input, column)
     };
     if unnest.exec_columns.iter().all(is_flat) {
         return Ok(Transformed::no(node));

@@ -3,6 +3,7 @@
 
 use crate::floats::common_number;
 use crate::function::{function, map_column};
+use crate::intervals::{WORTH_TYPE, is_interval, worths};
 use crate::numeric::{NUMERIC, Numeric};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Decimal256Array, Int32Array, ListArray};
 use datafusion::arrow::compute::cast;
@@ -102,6 +103,30 @@ fn keyed(array: &ArrayRef) -> Result<ArrayRef> {
         }
         _ => array.clone(),
     })
+}
+
+/// Arrays whose elements are compared in another form: numbers by their value, intervals by their length.
+pub fn comparable(array: &ArrayRef) -> Result<ArrayRef> {
+    let DataType::List(of) = array.data_type() else { return Ok(array.clone()) };
+    if !is_interval(of.data_type()) {
+        return keyed(array);
+    }
+    let (_, offsets, values, nulls) = array.as_list::<i32>().clone().into_parts();
+    let lengths = worths(&values)?;
+    let field = Arc::new(Field::new_list_field(lengths.data_type().clone(), true));
+    Ok(Arc::new(ListArray::try_new(field, offsets, lengths, nulls)?))
+}
+
+/// Returns the lengths of the intervals of arrays.
+pub static LIST_WORTH: LazyLock<ScalarUDF> = LazyLock::new(|| {
+    let signature = Signature::any(1, Volatility::Immutable);
+    let lengths = |_: &[DataType]| DataType::new_list(WORTH_TYPE, true);
+    function("pg_interval_list_worth", signature, lengths, |args, _| comparable(&args[0]))
+});
+
+/// Whether it is a type of arrays whose equal values may be shown differently.
+pub fn is_list_of_keys(ty: &DataType) -> bool {
+    is_numeric_list(ty) || matches!(ty, DataType::List(of) if is_interval(of.data_type()))
 }
 
 /// Counts of dimensions or of elements of one: an empty array has none.

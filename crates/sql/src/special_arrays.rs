@@ -108,6 +108,14 @@ fn cast_elements(
 }
 
 fn read_json(text: &str, _: Option<usize>) -> Result<String, SqlError> {
+    read_jsonb(text)
+}
+
+/// A text as a `jsonb` is shown.
+///
+/// # Errors
+/// 22P02, 22P05 and 0A000 when the text is none, or beyond a limit.
+pub fn read_jsonb(text: &str) -> Result<String, SqlError> {
     let value = jsonb::parse(text).ok_or_else(|| no_json(text))?;
     Ok(jsonb::shown(&value))
 }

@@ -2,8 +2,9 @@
 //! not, and `VALUES` where a query stands in an expression.
 
 use crate::error::{SqlError, is_postgres_type};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::{Token, Whitespace, Word};
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Whitespace, Word};
 
 fn is_space(token: &Token) -> bool {
     matches!(token, Token::Whitespace(_))
@@ -101,20 +102,32 @@ pub fn join_literals(tokens: Vec<Token>) -> Result<Vec<Token>, SqlError> {
         let literal = end.and_then(|end| made.get_mut(end));
         let (
             Token::SingleQuotedString(next),
-            Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)),
+            Some(Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_)),
             Some(end),
-        ) = (&token, literal, end)
+        ) = (&token, &literal, end)
         else {
             made.push(token);
             continue;
         };
-        text.push_str(next);
+        let is_escaped = matches!(literal, Some(Token::EscapedStringLiteral(_)));
+        if let Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) = literal {
+            text.push_str(&if is_escaped { unescape(next) } else { next.clone() });
+        }
         if !made[end..].iter().any(is_break) {
             return Err(SqlError::invalid(format!("syntax error at or near \"{token}\"")));
         }
         made.truncate(end + 1);
     }
     Ok(made)
+}
+
+/// The text of a literal whose backslashes are escapes.
+fn unescape(text: &str) -> String {
+    let literal = format!("E'{}'", text.replace('\'', "''"));
+    match Tokenizer::new(&PostgreSqlDialect {}, &literal).tokenize().as_deref() {
+        Ok([Token::EscapedStringLiteral(read)]) => read.clone(),
+        _ => text.to_string(),
+    }
 }
 
 /// Takes a sign off the end of an operator, as in `->-1`: operators of PostgreSQL end with a sign only if they contain one

@@ -15,10 +15,10 @@ use crate::checked_casts::{
 use crate::checked_floats;
 use crate::clock_casts::clock_cast;
 use crate::common_types::{check_common, check_window};
-use crate::comparisons::{check_compared, compared, is_uuid};
+use crate::comparisons::{check_compared, compared};
 use crate::distinct_keys::hide_keys;
 use crate::empty_subqueries::nullable;
-use crate::equal_groups::{distinct_by_keys, group_by_keys};
+use crate::equal_groups::{distinct_by_keys, group_by_keys, key_of};
 use crate::error::SqlError;
 use crate::floats::{
     OF_FLOAT8, ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined,
@@ -30,20 +30,18 @@ use crate::interval_extremes::{GREATEST, LEAST};
 use crate::interval_texts::interval_text;
 use crate::intervals::{INTERVAL, WORTH, is_interval};
 use crate::jsonb_order::JSONB_ORDER;
-use crate::list_members::with_unknown;
+use crate::list_members::{change_membership, with_unknown};
 use crate::literal_types::literals_as_common;
 use crate::nested_unnest::unnest_elements;
 use crate::numeric::{
-    KEY, NEGATED, NUMERIC, TO_NUMERIC, TO_REAL, TO_WHOLE, among_by_key, found_by_key,
-    joined_by_key, null_if_equal, numeric_call,
+    KEY, NEGATED, NUMERIC, TO_NUMERIC, TO_REAL, TO_WHOLE, among_by_key, joined_by_key,
+    null_if_equal, numeric_call,
 };
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
-use crate::rewrite::{JSONB_IN, JSONB_PARAMETER, UUID_PARAMETER};
+use crate::rewrite::JSONB_IN;
 use crate::signatures::{check_types, check_window_call};
-use crate::special_types::{
-    ResolvedType, resolve_type, restore_type, restore_union, restore_unnest, type_name_literal,
-};
+use crate::special_types::{restore_type, restore_union, restore_unnest, type_name_literal};
 use crate::tables::ZONE;
 use crate::text_casts::text_cast;
 use crate::uuids::UUID_IN;
@@ -406,6 +404,10 @@ fn is_shown_list(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::List(of)) if is_shown_type(of.data_type()))
 }
 
+fn is_interval_list(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::List(of)) if matches!(of.data_type(), DataType::Interval(_)))
+}
+
 /// Checks the types of a call that its signature says nothing of.
 fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     match (called.func.name(), called.args.as_slice()) {
@@ -417,6 +419,10 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
             if width.months != 0 =>
         {
             let words = "timestamps cannot be binned into intervals containing months or years";
+            Err(DataFusionError::External(Box::new(SqlError::unsupported(words))))
+        }
+        ("array_min" | "array_max", [list]) if is_interval_list(list, schema) => {
+            let words = "intervals of an array are not compared here, but by = ANY";
             Err(DataFusionError::External(Box::new(SqlError::unsupported(words))))
         }
         (UUID_IN, [value]) => check_read_as(value, "uuid", schema),
@@ -441,8 +447,11 @@ fn check_aggregate(called: &AggregateFunction, schema: &DFSchema) -> Result<()> 
 fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
     let is_ordered = ordered(&mut called.params.order_by, schema);
     let [value] = called.params.args.as_mut_slice() else { return is_ordered };
-    if called.params.distinct && called.func.name() == "count" && is_parted(value, schema) {
-        *value = WORTH.call(vec![std::mem::take(value)]);
+    if called.params.distinct
+        && called.func.name() == "count"
+        && let Some(key) = value.get_type(schema).ok().and_then(|ty| key_of(value, &ty))
+    {
+        *value = key;
         return true;
     }
     let is_keyed = called.params.distinct && is_numeric(value, schema);
@@ -558,43 +567,6 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         }
         other => Transformed::no(other),
     })
-}
-
-/// `x = ANY($1)`: the list has the type of the value that is looked for in it, and numbers are found by their value.
-fn change_membership(mut called: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
-    let is_typed =
-        list_as_value(&mut called.args, schema) || value_as_element(&mut called.args, schema);
-    let found = found_by_key(std::mem::take(&mut called.args), schema);
-    called.args = found.data;
-    Transformed::new_transformed(Expr::ScalarFunction(called), is_typed || found.transformed)
-}
-
-/// Gives a parameter that is looked for in a list the type of its elements; says whether it did.
-fn value_as_element(args: &mut [Expr], schema: &DFSchema) -> bool {
-    let [list, Expr::Placeholder(value @ Placeholder { field: None, .. })] = args else {
-        return false;
-    };
-    let Ok(DataType::List(of)) = list.get_type(schema) else { return false };
-    let ty = match resolve_type(list, schema) {
-        ResolvedType::Special(name) if name == "uuid[]" => UUID_PARAMETER,
-        ResolvedType::Special(name) if name == "jsonb[]" => JSONB_PARAMETER,
-        _ => of.data_type().clone(),
-    };
-    value.field = Some(Arc::new(Field::new("element", ty, true)));
-    true
-}
-
-/// Gives a parameter that is a list the type of a value that may be in it; says whether it did.
-fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
-    let [Expr::Placeholder(list), value] = args else { return false };
-    let Ok(of) = value.get_type(schema) else { return false };
-    if list.field.is_some() || matches!(of, DataType::Null) {
-        return false;
-    }
-    let of = if is_uuid(value, schema) { UUID_PARAMETER } else { of };
-    let of = Field::new_list_field(of, true);
-    list.field = Some(Arc::new(Field::new("list", DataType::List(Arc::new(of)), true)));
-    true
 }
 
 fn interval() -> Arc<Field> {

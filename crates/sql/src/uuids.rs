@@ -45,7 +45,7 @@ pub fn uuid_of(text: &str) -> Option<String> {
     let mut was_hyphen = true;
     for one in inner.chars() {
         // A hyphen may follow each four digits but the last.
-        let is_hyphen = one == '-' && !was_hyphen && hex.len() % 4 == 0 && hex.len() < 32;
+        let is_hyphen = one == '-' && !was_hyphen && hex.len().is_multiple_of(4) && hex.len() < 32;
         if !is_hyphen {
             hex.push(one.to_ascii_lowercase());
         }

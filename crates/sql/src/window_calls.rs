@@ -1,14 +1,18 @@
 //! Calls of window functions with PostgreSQL's types and orders.
 
+use crate::charged_aggregates::WINDOW_ARRAY_AGG;
 use crate::equal_groups::key_of;
+use crate::error::SqlError;
 use crate::floats::one_type;
+use crate::intervals::is_interval;
 use crate::typed::ordered;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{
     Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Window, WindowFrameUnits,
+    WindowFunctionDefinition,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use std::sync::Arc;
@@ -18,8 +22,25 @@ use std::sync::Arc;
 /// # Errors
 /// Returns the errors of the cast if the default is not valid for the type.
 pub fn change_window_call(called: &mut WindowFunction, schema: &DFSchema) -> Result<bool> {
-    let is_changed = change_window(&mut called.params, schema);
+    let mut is_changed = change_window(&mut called.params, schema);
+    if called.fun.name() == "array_agg" {
+        called.fun = WindowFunctionDefinition::AggregateUDF(WINDOW_ARRAY_AGG.clone());
+        is_changed = true;
+    }
+    check_extreme(called, schema)?;
     Ok(change_arguments(called, schema)? || is_changed)
+}
+
+/// Refuses the least and the greatest interval of a window: DataFusion compares months first, whatever their length.
+fn check_extreme(called: &WindowFunction, schema: &DFSchema) -> Result<()> {
+    let is_parted = |one: &Expr| one.get_type(schema).is_ok_and(|ty| is_interval(&ty));
+    if !["min", "max"].contains(&called.fun.name()) || !called.params.args.iter().any(is_parted) {
+        return Ok(());
+    }
+    let words = "min and max of intervals as window functions are not known here";
+    let error =
+        SqlError::unsupported(words).with_hint("Use extract(epoch FROM ..) of the interval.");
+    Err(DataFusionError::External(Box::new(error)))
 }
 
 /// Removes calls that have become equal, and gives the one that is left all their names: DataFusion has no plan for a

@@ -4,7 +4,9 @@ use super::conversions::{KEY, keyed};
 use super::value::NUMERIC;
 use crate::array_casts::cast_to_list;
 use crate::intervals::{WORTH, is_interval};
-use crate::null_arrays::LIST_KEY;
+use crate::literal_types::is_open;
+use crate::null_arrays::{LIST_KEY, LIST_WORTH};
+use crate::typed::as_interval;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -88,6 +90,10 @@ pub fn found_by_key(args: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>
         return Transformed::no(args);
     };
     let of = of.data_type();
+    if is_interval(of) && is_interval(&ty) {
+        let (list, value) = (list.clone(), value.clone());
+        return Transformed::yes(vec![LIST_WORTH.call(vec![list]), WORTH.call(vec![value])]);
+    }
     let is_exact = |ty: &DataType| ty.is_decimal() || ty.is_integer();
     if !is_exact(of) || !is_exact(&ty) || of.is_integer() && ty.is_integer() {
         return Transformed::no(args);
@@ -107,13 +113,24 @@ pub fn found_by_key(args: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>
 /// `nullif` of numbers, of which one is a `numeric`.
 pub fn null_if_equal(args: &[Expr], schema: &DFSchema) -> Option<Case> {
     let [value, other] = args else { return None };
+    let is_parted = |one: &Expr| one.get_type(schema).is_ok_and(|ty| is_interval(&ty));
+    let read = |one: &Expr| if is_open(one) { as_interval(one.clone()) } else { one.clone() };
+    let pair = match is_parted(value) || is_parted(other) {
+        true => [read(value), read(other)],
+        false => [value.clone(), other.clone()],
+    };
+    let [value, other] = &pair;
+    let are_parted = is_parted(value) && is_parted(other);
     let is_exact =
         |one: &Expr| one.get_type(schema).is_ok_and(|ty| ty.is_decimal() || ty.is_integer());
     let is_meant = is_numeric(value, schema) || is_numeric(other, schema);
-    if !is_meant || !is_exact(value) || !is_exact(other) {
+    if !are_parted && (!is_meant || !is_exact(value) || !is_exact(other)) {
         return None;
     }
-    let is_equal = keyed(value.clone(), schema).eq(keyed(other.clone(), schema));
+    let is_equal = match are_parted {
+        true => WORTH.call(vec![value.clone()]).eq(WORTH.call(vec![other.clone()])),
+        false => keyed(value.clone(), schema).eq(keyed(other.clone(), schema)),
+    };
     let null = ScalarValue::try_from(&value.get_type(schema).ok()?).ok()?;
     let null = Expr::Literal(null, None);
     match when(is_equal, null).otherwise(value.clone()).ok()? {

@@ -381,8 +381,8 @@ fn assign_scalar(
         (Scalar::Float4 | Scalar::Float8, Datum::Numeric(digits)) => {
             match read_float(scalar, &digits)? {
                 // A `numeric` has no zero with a sign.
-                Datum::Float4(zero) if zero == 0.0 => Datum::Float4(0.0),
-                Datum::Float8(zero) if zero == 0.0 => Datum::Float8(0.0),
+                Datum::Float4(0.0) => Datum::Float4(0.0),
+                Datum::Float8(0.0) => Datum::Float8(0.0),
                 other => other,
             }
         }

@@ -283,6 +283,11 @@ fn write_out_wildcards(select: &mut Select, all: &[Joined]) -> Result<(), SqlErr
         for joined in all {
             for merged in &joined.merged {
                 let value = merged.value.clone().ok_or_else(nameless)?;
+                // A plain column beside a wildcard would hide its name.
+                let value = match value {
+                    column @ Expr::CompoundIdentifier(_) => Expr::Nested(Box::new(column)),
+                    other => other,
+                };
                 let alias = Ident::with_quote('"', merged.name.clone());
                 items.push(SelectItem::ExprWithAlias { expr: value, alias });
             }

@@ -22,6 +22,7 @@ mod points;
 mod quantified;
 mod promscale;
 mod query_forms;
+mod result_order;
 mod row_values;
 mod rules;
 mod sets;
@@ -81,6 +82,7 @@ use quantified::{any_as_all, as_membership};
 use query_forms::{
     change_forms, check_order_of_set, check_with, fetch_as_limit, values_as_queries,
 };
+use result_order::order_by_results;
 pub(crate) use row_values::{LOOKED_AT, check_columns, column_of_row, row_of};
 use row_values::{check_counted_rows, find_rows};
 use sets::{
@@ -287,6 +289,7 @@ fn write_out_order(query: &mut Query) -> Result<(), SqlError> {
         SetExpr::Select(select) => {
             if let Some(order) = order_by {
                 write_out_windows_of_order(&select.named_window, order)?;
+                order_by_results(&select.projection, order);
             }
             merge_columns(select, order_by.as_mut())
         }

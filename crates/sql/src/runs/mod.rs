@@ -13,6 +13,7 @@
 mod exec;
 mod node;
 
+use crate::equal_groups::distinct_on_keys;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::logical_expr::expr::Sort;
@@ -32,7 +33,10 @@ const ORDER: &str = "\0order";
 /// Returns errors of the planner.
 pub fn distinct_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| match node {
-        LogicalPlan::Distinct(Distinct::On(on)) => Ok(Transformed::yes(first_of_each(on)?)),
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
+            distinct_on_keys(&mut on);
+            Ok(Transformed::yes(first_of_each(on)?))
+        }
         other => Ok(Transformed::no(other)),
     });
     Ok(changed?.data)

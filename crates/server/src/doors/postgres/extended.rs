@@ -364,7 +364,10 @@ where
                 return Err(failure);
             }
         };
-        client.feed(PgWireBackendMessage::DataRow(row)).await?;
+        // A client that was told of no columns expects no rows; the command tag has their number.
+        if row.field_count != 0 {
+            client.feed(PgWireBackendMessage::DataRow(row)).await?;
+        }
         count += 1;
     }
     Ok(Sent { count, is_over: false })

@@ -202,6 +202,9 @@ fn plain(
     if wanted == Some(&sql::NUMERIC) {
         return sql::numeric_value(text).map_err(super::answers::of_sql);
     }
+    if let Some(read) = special_list(at, text, declared, wanted) {
+        return read;
+    }
     let bound = wanted.and_then(bound_type);
     let wanted = bound.as_ref();
     let is_numeric = declared == Some(&Type::NUMERIC);
@@ -280,6 +283,37 @@ fn array(at: usize, text: &str, of: &DataType) -> PgWireResult<ScalarValue> {
     };
     let elements = elements.into_iter().map(read).collect::<PgWireResult<Vec<_>>>()?;
     Ok(list(&elements, of))
+}
+
+/// An array of `uuid` or of `jsonb` in text; none of others.
+fn special_list(
+    at: usize,
+    text: &str,
+    declared: Option<&Type>,
+    wanted: Option<&DataType>,
+) -> Option<PgWireResult<ScalarValue>> {
+    let elements = match wanted {
+        Some(DataType::List(of)) if declared.is_none() => Some(of.data_type()),
+        _ => None,
+    };
+    let is_wanted = |of: &DataType| elements == Some(of);
+    let read: fn(&str) -> Result<String, SqlError> = match declared {
+        Some(&Type::UUID_ARRAY) => sql::read_uuid,
+        Some(&Type::JSONB_ARRAY) => sql::read_jsonb,
+        _ if is_wanted(&sql::UUID_PARAMETER) => sql::read_uuid,
+        _ if is_wanted(&sql::JSONB_PARAMETER) => sql::read_jsonb,
+        _ => return None,
+    };
+    let malformed = || error("22P02", format!("parameter ${}: malformed array literal", at + 1));
+    let value = |one: Option<String>| -> PgWireResult<ScalarValue> {
+        let read = one.map(|one| read(&one)).transpose().map_err(super::answers::of_sql)?;
+        Ok(ScalarValue::Utf8View(read))
+    };
+    let read = sql::array_of(text).ok_or_else(malformed).and_then(|elements| {
+        let elements = elements.into_iter().map(value).collect::<PgWireResult<Vec<_>>>()?;
+        Ok(list(&elements, &DataType::Utf8View))
+    });
+    Some(read)
 }
 
 /// A `uuid` in text, and a float that its type has no room for; none of others.
