@@ -45,9 +45,10 @@ pub fn register(context: &SessionContext) {
 }
 
 /// Those that have no family.
-fn of_few() -> [ScalarUDF; 16] {
+fn of_few() -> [ScalarUDF; 17] {
     [
         chr(),
+        numeric::list_limits(),
         regexp_replace(),
         array_fill(),
         clock_precision(),

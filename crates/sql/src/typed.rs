@@ -446,6 +446,11 @@ fn check_aggregate(called: &AggregateFunction, schema: &DFSchema) -> Result<()> 
 /// Changes what an aggregate is, and what its values are ordered by; says whether it did.
 fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
     let is_ordered = ordered(&mut called.params.order_by, schema);
+    if is_unordered_list(called) {
+        let value = called.params.args[0].clone();
+        called.params.order_by = vec![value.sort(true, false)];
+        return true;
+    }
     let [value] = called.params.args.as_mut_slice() else { return is_ordered };
     if called.params.distinct
         && called.func.name() == "count"
@@ -481,6 +486,12 @@ fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
         return is_ordered;
     }
     true
+}
+
+/// Whether it is `string_agg(DISTINCT x, ..)` without an order: PostgreSQL sorts the values to find those that are equal.
+fn is_unordered_list(called: &AggregateFunction) -> bool {
+    let params = &called.params;
+    params.distinct && params.order_by.is_empty() && called.func.name() == "string_agg"
 }
 
 /// Sorts the values of `array_agg(DISTINCT x)`, as PostgreSQL does to find those that are equal.

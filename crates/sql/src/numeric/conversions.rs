@@ -7,7 +7,7 @@ use crate::error::SqlError;
 use crate::function::function;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Decimal128Array, Decimal256Array, Float32Array,
-    Float64Array, Int64Array,
+    Float64Array, Int64Array, ListArray,
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
@@ -293,6 +293,26 @@ impl ScalarUDFImpl for TypeLimits {
         })
     }
 }
+
+/// `pg_numeric_list_limits(array, precision, scale)`: a cast to `numeric(precision, scale)[]`.
+pub fn list_limits() -> ScalarUDF {
+    let signature = Signature::any(3, Volatility::Immutable);
+    let numbers = |_: &[DataType]| DataType::new_list(NUMERIC, true);
+    function(LIST_LIMITS, signature, numbers, |args, _| {
+        let limit = |at: usize| limit_of(&ScalarValue::try_from_array(&args[at], 0)?);
+        let (precision, scale) = (limit(1)?, limit(2)?);
+        let (_, offsets, values, nulls) = args[0].as_list::<i32>().clone().into_parts();
+        let values = decimals(&values)?;
+        let limited = values
+            .iter()
+            .map(|one| one.map(|raw| limited(&Numeric::decode(raw), precision, scale)));
+        let field = Arc::new(Field::new_list_field(NUMERIC, true));
+        Ok(Arc::new(ListArray::try_new(field, offsets, column(limited)?, nulls)?))
+    })
+}
+
+/// The name of [`list_limits`].
+pub const LIST_LIMITS: &str = "pg_numeric_list_limits";
 
 /// A number in units of 128 bits.
 ///

@@ -20,7 +20,8 @@ mod transcendental;
 mod value;
 
 pub use conversions::{
-    KEY, TO_NUMERIC, TO_REAL, TO_WHOLE, column, decimals, keyed, numeric_value, of_scalar, units_at,
+    KEY, LIST_LIMITS, TO_NUMERIC, TO_REAL, TO_WHOLE, column, decimals, keyed, list_limits,
+    numeric_value, of_scalar, units_at,
 };
 pub use implicit_casts::{ImplicitCasts, convert, exact_cast};
 pub use number_functions::{NEGATED, register, scalar_functions};

@@ -3,9 +3,10 @@
 use super::values;
 use super::writes::Runner;
 use crate::error::SqlError;
-use crate::jsonb_functions::is_jsonb_field;
+use crate::jsonb_functions::{JSON, TYPE_KEY, is_jsonb_field};
 use crate::names::{folded, shown_name};
 use crate::ready::Statement;
+use crate::special_types::{UUID, VARCHAR};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::sql::sqlparser::ast::ColumnDef;
 use tables::{Change, Column, ColumnType, Datum, Scalar, Schema};
@@ -35,8 +36,14 @@ fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
             _ => return None,
         })
     };
+    let special = field.metadata().get(TYPE_KEY).map(String::as_str);
     let known = match field.data_type() {
         _ if is_jsonb_field(field) => Some(ColumnType::One(Scalar::Jsonb)),
+        _ if special == Some(UUID) => Some(ColumnType::One(Scalar::Uuid)),
+        _ if special == Some("uuid[]") => Some(ColumnType::Array(Scalar::Uuid)),
+        _ if matches!(special, Some("jsonb[]" | "json[]")) => {
+            Some(ColumnType::Array(Scalar::Jsonb))
+        }
         DataType::List(of) => scalar(of.data_type()).map(ColumnType::Array),
         plain => scalar(plain).map(ColumnType::One),
     };
@@ -52,8 +59,11 @@ fn type_of(field: &Field) -> Result<ColumnType, SqlError> {
 
 /// How a type was said that tells more than the type.
 fn declared_as(field: &Field) -> String {
-    match field.data_type() {
-        DataType::Decimal128(precision, scale) => format!("numeric({precision},{scale})"),
+    let special = field.metadata().get(TYPE_KEY).map(String::as_str);
+    match (field.data_type(), special) {
+        (DataType::Decimal128(precision, scale), _) => format!("numeric({precision},{scale})"),
+        (_, Some(JSON | "json[]")) => JSON.to_string(),
+        (_, Some(VARCHAR | "varchar[]")) => VARCHAR.to_string(),
         _ => String::new(),
     }
 }

@@ -36,7 +36,6 @@ mod vectors;
 mod windows;
 
 use crate::array_casts::read_text;
-use crate::bits::BIT_NOT;
 use crate::bytea::BYTEA_IN;
 use crate::error::SqlError;
 use crate::gapfill::GAPFILL;
@@ -46,6 +45,7 @@ use crate::intervals::INTERVAL;
 use crate::jsonb_functions::check_json;
 use crate::like_patterns::{ILIKE_PATTERN, LIKE_PATTERN};
 use crate::names;
+use crate::numeric::LIST_LIMITS;
 use crate::promql_tables::FUNCTIONS;
 use crate::special_arrays::special_array;
 use crate::tables::Column;
@@ -58,8 +58,8 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr,
     Function, FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, SetExpr, Statement, TableFactor, UnaryOperator, Value, ValueWithSpan, Visit,
-    VisitMut, Visitor, VisitorMut,
+    SelectItem, SetExpr, Statement, TableFactor, Value, ValueWithSpan, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
 use expressions::{array_type, instant, is_now, literal, numeral_of};
 use gapfill::{place_arguments, place_bucket};
@@ -67,7 +67,7 @@ use join_columns::merge_columns;
 use moments::{interval_of_fields, moment, read_interval, with_seconds};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use numerals::{
-    parts_with_types, rows_of_set_with_types, selected_with_types, series_with_types,
+    change_sign, parts_with_types, rows_of_set_with_types, selected_with_types, series_with_types,
     without_exponent,
 };
 use open_arguments::{parameter_types, read_literals};
@@ -744,6 +744,17 @@ fn array_parameter_type(data_type: &SqlType) -> Option<DataType> {
 /// Reads a literal that is cast to an array, and casts to the types that arrow has as texts by functions.
 fn array_cast(expr: &mut Expr) -> Result<(), SqlError> {
     let Expr::Cast { expr: inner, data_type, .. } = expr else { return Ok(()) };
+    let of = match data_type {
+        SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => Some(&**of),
+        _ => None,
+    };
+    if let Some((precision, scale)) = of.map(numeric_limits).transpose()?.flatten() {
+        let number = |one: i64| Expr::Value(Value::Number(one.to_string(), false).into());
+        let mut all = cast((**inner).clone(), array_type(SqlType::Numeric(ExactNumberInfo::None)));
+        array_cast(&mut all)?;
+        *expr = call(LIST_LIMITS, vec![all, number(precision), number(scale)]);
+        return Ok(());
+    }
     if let Some(text) = literal(inner) {
         let elements = read_text(&text)?.into_iter().map(text_or_null);
         **inner = Expr::Array(Array { elem: elements.collect(), named: true });
@@ -754,21 +765,6 @@ fn array_cast(expr: &mut Expr) -> Result<(), SqlError> {
         *data_type = array_type(SqlType::Int(None));
     }
     Ok(())
-}
-
-/// Reads the signs of intervals and of bits.
-fn change_sign(expr: &mut Expr) {
-    match expr {
-        // The planner would put the sign before the text, of which it is the first part's alone.
-        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
-            **expr = Expr::Nested(expr.clone());
-        }
-        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
-            numerals::with_type(inner);
-            *expr = call(BIT_NOT, vec![(**inner).clone()]);
-        }
-        _ => {}
-    }
 }
 
 /// A cast to `json` or `jsonb`.

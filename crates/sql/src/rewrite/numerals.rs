@@ -7,6 +7,7 @@ use super::JSONB_IN;
 use super::expressions::{call, cast, is_named, literal, numeral_of, plain_digits, text_literal};
 use super::types::{is_float, is_numeric};
 use super::value_cells::cells_with_types;
+use crate::bits::BIT_NOT;
 use crate::generate_series::NAME as SERIES;
 use datafusion::sql::sqlparser::ast::{
     Array, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -271,5 +272,20 @@ fn arguments_with_types(function: &mut Function) {
         if let (true, FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))) = (is_meant, arg) {
             with_type(expr);
         }
+    }
+}
+
+/// Reads the signs of intervals and of bits.
+pub fn change_sign(expr: &mut Expr) {
+    match expr {
+        // The planner would put the sign before the text, of which it is the first part's alone.
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
+            **expr = Expr::Nested(expr.clone());
+        }
+        Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } => {
+            with_type(inner);
+            *expr = call(BIT_NOT, vec![(**inner).clone()]);
+        }
+        _ => {}
     }
 }

@@ -126,4 +126,10 @@ pub const ALL: &[(&str, &str)] = &[
      "b,a,c|{c,a,b}"),
     ("select E'x\\n'\n'y\\t', 'a'\n'\\t'",
      "x\ny	|a\\t"),
+    ("select string_agg(distinct s, ',') from (values ('c'), ('a'), ('b'), ('a')) v(s)",
+     "a,b,c"),
+    ("select g, string_agg(distinct s, ',') from (values (1, 'c'), (1, 'a'), (2, 'b'), (1, 'a')) v(g, s) group by g order by g",
+     "1|a,c; 2|b"),
+    ("select (array[1.256, 2]::numeric(5,2)[])::text, ('{1.256,2}'::numeric(5,2)[])::text",
+     "{1.26,2.00}|{1.26,2.00}"),
 ];
