@@ -95,7 +95,7 @@ fn compared(
     Ok(out.finish())
 }
 
-/// Both lists with elements that are compared by their value; beside a `numeric` all numbers are such.
+/// Replaces the elements of both lists by keys. If one list is of `numeric`, the whole numbers of the other become `numeric`.
 fn as_numeric(
     left: Option<ListArray>,
     right: Option<ListArray>,

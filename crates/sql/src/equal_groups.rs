@@ -24,7 +24,7 @@ use std::sync::Arc;
 const KEY_NAME: &str = "\0key";
 const FIRST_NAME: &str = "\0first";
 
-/// The key that equal values share; none of types whose equal values are shown alike.
+/// Returns the key that equal values share, or none for a type whose equal values are always shown alike.
 pub fn key_of(expr: &Expr, ty: &DataType) -> Option<Expr> {
     let key = match ty {
         ty if *ty == NUMERIC => &KEY,

@@ -40,7 +40,7 @@ impl Value {
         Some(value)
     }
 
-    /// The value of a float's text: a number, or a string of what is none, as NaN.
+    /// Returns a number for the text of a float, and a string for `NaN` and the infinities.
     pub fn from_float(text: &str) -> Value {
         Number::parse(text).map_or_else(|| text.into(), Value::Number)
     }
@@ -60,7 +60,7 @@ impl Value {
         matches!(self, Value::Object(_))
     }
 
-    /// The object; none of another value.
+    /// Returns the object, or none for another value.
     pub fn as_object(&self) -> Option<&Map> {
         match self {
             Value::Object(map) => Some(map),
@@ -68,7 +68,7 @@ impl Value {
         }
     }
 
-    /// The string; none of another value.
+    /// Returns the string, or none for another value.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::String(text) => Some(text),
@@ -76,7 +76,7 @@ impl Value {
         }
     }
 
-    /// The boolean; none of another value.
+    /// Returns the boolean, or none for another value.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(one) => Some(*one),

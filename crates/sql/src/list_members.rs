@@ -1,4 +1,4 @@
-//! `x = ANY (array)` where NULL and false differ. DataFusion's `array_has` is false if the value is none of the elements;
+//! `x = ANY (array)` where NULL and false differ. DataFusion's `array_has` is false if no element equals the value;
 //! PostgreSQL's answer is NULL then if an element is NULL
 //! (<https://www.postgresql.org/docs/15/functions-comparisons.html>).
 //!
@@ -32,7 +32,7 @@ static IS_UNKNOWN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(function("pg_is_unknown", signature, |_| DataType::Boolean, work))
 });
 
-/// Whether a value that is none of the elements may be one of those that are NULL.
+/// Returns whether an answer is NULL if no element equals the value.
 fn are_unknown(lists: &ArrayRef, values: &ArrayRef, rows: usize) -> ArrayRef {
     let lists = lists.as_list_opt::<i32>();
     let is_one = |row: usize| {
@@ -117,7 +117,7 @@ fn is_member(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(called) if called.func.name() == "array_has")
 }
 
-/// A condition for which NULL is as good as false.
+/// Changes a condition for which NULL and false have the same effect.
 fn change_condition(expr: Expr) -> Result<Expr> {
     if is_member(&expr) { Ok(expr) } else { change(expr) }
 }

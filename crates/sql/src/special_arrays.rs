@@ -39,7 +39,7 @@ pub fn functions() -> [ScalarUDF; 5] {
     ]
 }
 
-/// The call that does a cast; none of a cast to another type.
+/// Returns the call that does a cast, or none for a cast to another type.
 pub fn special_array(inner: &Expr, to: &SqlType) -> Option<Expr> {
     let SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) = to else { return None };
     let (name, length) = match &**of {
@@ -111,7 +111,7 @@ fn read_json(text: &str, _: Option<usize>) -> Result<String, SqlError> {
     read_jsonb(text)
 }
 
-/// A text as a `jsonb` is shown.
+/// Reads a text, and returns it as a `jsonb` is shown.
 ///
 /// # Errors
 /// 22P02, 22P05 and 0A000 when the text is none, or beyond a limit.

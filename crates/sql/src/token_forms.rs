@@ -98,6 +98,11 @@ pub fn join_literals(tokens: Vec<Token>) -> Result<Vec<Token>, SqlError> {
     };
     let mut made: Vec<Token> = Vec::with_capacity(tokens.len());
     for token in tokens {
+        // Only a literal looks back: a run of spaces is passed over once.
+        if !matches!(token, Token::SingleQuotedString(_)) {
+            made.push(token);
+            continue;
+        }
         let end = made.iter().rposition(|one| !is_space(one));
         let literal = end.and_then(|end| made.get_mut(end));
         let (

@@ -432,7 +432,7 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
     }
 }
 
-/// Refuses `string_agg` of `bytea`, of which DataFusion makes a text.
+/// Refuses `string_agg` of `bytea`: DataFusion returns a text.
 fn check_aggregate(called: &AggregateFunction, schema: &DFSchema) -> Result<()> {
     let is_bytes = |one: &Expr| one.get_type(schema).is_ok_and(|ty| bytea::is_bytes(&ty));
     if called.func.name() != "string_agg" || !called.params.args.iter().any(is_bytes) {
@@ -488,7 +488,7 @@ fn aggregated(called: &mut AggregateFunction, schema: &DFSchema) -> bool {
     true
 }
 
-/// Whether it is `string_agg(DISTINCT x, ..)` without an order: PostgreSQL sorts the values to find those that are equal.
+/// Returns true for `string_agg(DISTINCT x, ..)` without ORDER BY: PostgreSQL sorts the values to find those that are equal.
 fn is_unordered_list(called: &AggregateFunction) -> bool {
     let params = &called.params;
     params.distinct && params.order_by.is_empty() && called.func.name() == "string_agg"

@@ -59,7 +59,7 @@ fn evaluated_twice(expr: &Expr) -> Option<&'static str> {
     }
 }
 
-/// Returns true for a query with a volatile function that is no alias of another query.
+/// Returns true for a query that calls a volatile function. Returns false for an alias of another query.
 fn has_volatile(plan: &LogicalPlan) -> Result<bool> {
     let mut is_found = false;
     if matches!(plan, LogicalPlan::SubqueryAlias(_)) {

@@ -83,7 +83,7 @@ pub fn among_by_key(found: InSubquery, schema: &DFSchema) -> Result<Transformed<
     Ok(Transformed::yes(InSubquery { expr, subquery, negated }))
 }
 
-/// A list and a value that is looked for in it, of which one is of `numeric`.
+/// Replaces a list and the value to find in it by keys, if one of them is a `numeric` or both are intervals.
 pub fn found_by_key(args: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> {
     let [list, value] = args.as_slice() else { return Transformed::no(args) };
     let (Ok(DataType::List(of)), Ok(ty)) = (list.get_type(schema), value.get_type(schema)) else {

@@ -60,7 +60,7 @@ fn said(scalar: Scalar, words: String) -> Declared {
     Declared { words, ..one(scalar) }
 }
 
-/// A type of times with so many digits of a second, of which PostgreSQL has six at most.
+/// Declares a type of times with a number of digits of a second; PostgreSQL has at most six.
 fn with_digits(scalar: Scalar, name: &str, digits: Option<u64>) -> Declared {
     match digits {
         Some(digits) => said(scalar, format!("{name}({})", digits.min(SECOND_DIGITS_MAX))),

@@ -36,7 +36,7 @@ const SHOWN_SIZE_MAX: usize = 100;
 pub struct Limits {
     /// The most characters of a text.
     pub characters: Option<u64>,
-    /// Whether the text is a `char(n)`, of which spaces at the end have no meaning.
+    /// Whether the text is a `char(n)`: spaces at its end have no meaning.
     pub is_padded: bool,
     /// The digits of a second of a time.
     pub second_digits: Option<i64>,
@@ -297,7 +297,7 @@ fn numeric(limits: &Limits, text: &str) -> Result<Datum, SqlError> {
     }
 }
 
-/// Cuts a text to its limit, which must cut off nothing but spaces. A `char(n)` loses all spaces at its end.
+/// Cuts spaces beyond the limit of a text, and refuses other characters there. A `char(n)` loses all spaces at its end.
 fn limited(limits: &Limits, text: &str) -> Result<String, SqlError> {
     let Some(most) = limits.characters else { return Ok(text.to_string()) };
     let text = if limits.is_padded { text.trim_end_matches(' ') } else { text };

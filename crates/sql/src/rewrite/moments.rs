@@ -51,14 +51,15 @@ fn is_timestamptz(wanted: &SqlType) -> bool {
     wanted.to_string().eq_ignore_ascii_case("timestamptz")
 }
 
-/// `interval '1 year 3 mons' year to month`; none of others, and of a whole number of one field.
+/// Rewrites `interval '1 year 3 mons' year to month`. Returns none for an interval without fields, and for a whole number
+/// of one field.
 pub fn interval_of_fields(interval: &Interval) -> Option<Expr> {
     let (text, first) = (literal(&interval.value)?, interval.leading_field.as_ref()?);
     if interval.last_field.is_none() && text.trim().parse::<i64>().is_ok() {
         return None;
     }
     let last = interval.last_field.as_ref().unwrap_or(first).to_string();
-    // `1:30` has hours and minutes, but for this type.
+    // `1:30` means minutes and seconds for this type, and hours and minutes for all others.
     let is_short = first.to_string() == "MINUTE" && last == "SECOND";
     let mut value = (*interval.value).clone();
     if is_short && text.matches(':').count() == 1 && !text.contains(' ') {

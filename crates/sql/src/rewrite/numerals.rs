@@ -278,7 +278,7 @@ fn arguments_with_types(function: &mut Function) {
 /// Reads the signs of intervals and of bits.
 pub fn change_sign(expr: &mut Expr) {
     match expr {
-        // The planner would put the sign before the text, of which it is the first part's alone.
+        // Without parentheses, the planner would apply the sign to the first part of the interval only.
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if matches!(**expr, Expr::Interval(_)) => {
             **expr = Expr::Nested(expr.clone());
         }

@@ -10,8 +10,8 @@ use datafusion::sql::sqlparser::ast::{
     Value,
 };
 
-/// `x = ANY ('{a,b}')` as `x IN ('a', 'b')`, and `x = ANY (query)` as `x IN (query)`; none of arrays whose elements the
-/// statement does not say.
+/// `x = ANY ('{a,b}')` as `x IN ('a', 'b')`, and `x = ANY (query)` as `x IN (query)`; returns none for arrays whose elements
+/// the statement does not list.
 pub fn as_membership(left: &Expr, right: &Expr, negated: bool) -> Option<Expr> {
     let expr = Box::new(left.clone());
     if let Expr::Subquery(query) = right {
@@ -45,7 +45,7 @@ fn elements(array: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// `x > ANY (array)` as `NOT (x <= ALL (array))`: of the first DataFusion forgets elements that are NULL.
+/// `x > ANY (array)` as `NOT (x <= ALL (array))`: DataFusion ignores elements that are NULL in the first form.
 pub fn any_as_all(expr: &Expr) -> Option<Expr> {
     use BinaryOperator::{Gt, GtEq, Lt, LtEq, NotEq};
     let Expr::AnyOp { left, compare_op, right, .. } = expr else { return None };

@@ -231,7 +231,7 @@ impl Format {
 pub trait Number {
     /// Whether it is less than nothing.
     fn is_negative(&self) -> bool;
-    /// Whether it is less than nothing when it has so many digits behind the point.
+    /// Whether the number is below zero after it is rounded to `behind` digits behind the point.
     fn is_negative_at(&self, _behind: usize) -> bool {
         self.is_negative()
     }

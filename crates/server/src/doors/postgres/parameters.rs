@@ -285,7 +285,7 @@ fn array(at: usize, text: &str, of: &DataType) -> PgWireResult<ScalarValue> {
     Ok(list(&elements, of))
 }
 
-/// An array of `uuid` or of `jsonb` in text; none of others.
+/// Reads an array of `uuid` or of `jsonb` in text. Returns none for other types.
 fn special_list(
     at: usize,
     text: &str,
