@@ -56,6 +56,7 @@ pub struct Launch {
     data_dir: PathBuf,
     listen: String,
     flags: Vec<String>,
+    environment: Vec<(String, String)>,
     raises_file_limit: bool,
 }
 
@@ -63,8 +64,13 @@ impl Launch {
     /// A server over that directory, on a free port of loopback, that stores nothing by itself.
     pub fn new(data_dir: &Path) -> Launch {
         let listen = "127.0.0.1:0".to_string();
-        let launch =
-            Launch { data_dir: data_dir.into(), listen, flags: vec![], raises_file_limit: false };
+        let launch = Launch {
+            data_dir: data_dir.into(),
+            listen,
+            flags: vec![],
+            environment: vec![],
+            raises_file_limit: false,
+        };
         launch.flag("self-scrape-interval", "0")
     }
 
@@ -84,6 +90,12 @@ impl Launch {
         let start = format!("--{name}=");
         self.flags.retain(|flag| !flag.starts_with(&start));
         self.flags.push(start + value);
+        self
+    }
+
+    /// With an environment variable.
+    pub fn environment(mut self, name: &str, value: &str) -> Launch {
+        self.environment.push((name.to_string(), value.to_string()));
         self
     }
 
@@ -113,6 +125,7 @@ impl Launch {
             }
             command = shell;
         }
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Ok(command)
     }

@@ -66,11 +66,13 @@ export class Overview {
     const disk = value('quipu_store_part_size_bytes') + value('quipu_store_index_size_bytes') + value('quipu_store_wal_size_bytes');
     const samples = value('quipu_store_part_samples') + value('quipu_store_head_samples');
     const perSample = value('quipu_store_part_size_bytes') / value('quipu_store_part_samples');
+    // Samples are in memory and in the log until the first flush writes a part.
+    const flushed = value('quipu_store_part_samples') > 0;
     const rows = [
       ['Series', number(value('quipu_store_series'))],
       ['Samples', number(samples)],
       ['Disk', bytes(disk)],
-      ['  a sample', Number.isFinite(perSample) ? `${number(perSample)} B` : '–'],
+      ['  a sample', flushed ? `${number(perSample)} B` : 'not flushed yet'],
       ['  free', bytes(value('quipu_store_free_disk_bytes')), isReadOnly],
       ['Memory', bytes(value('process_resident_memory_bytes'))],
       ['  recent samples', bytes(value('quipu_store_head_size_bytes'))],

@@ -91,7 +91,7 @@ impl<'a> Context<'a> {
     pub fn check_room(&self, size: usize) -> Result<()> {
         let limits = &self.options.limits;
         if limits.samples_max < self.usage.samples.get() {
-            return Err(too_many_samples());
+            return Err(too_many_samples(limits.samples_max));
         }
         let bytes = self.usage.bytes.get().saturating_add(size as u64);
         if limits.memory_bytes_max < bytes {
@@ -106,7 +106,7 @@ impl<'a> Context<'a> {
     /// Fails when a grid has so many steps that one row of it would be over the sample limit.
     pub fn check_steps(&self, grid: Grid) -> Result<()> {
         if self.options.limits.samples_max < grid.len as u64 {
-            return Err(too_many_samples());
+            return Err(too_many_samples(self.options.limits.samples_max));
         }
         Ok(())
     }
@@ -183,10 +183,14 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Prometheus' words.
-fn too_many_samples() -> QueryError {
-    let message = "query processing would load too many samples into memory in query execution";
-    QueryError::Limit { limit: Limit::Samples, message: message.to_string() }
+/// Prometheus' error, with the limit and the remedy.
+fn too_many_samples(max: u64) -> QueryError {
+    let message = format!(
+        "query processing would load too many samples into memory in query execution: the limit is \
+         {max} (query.max-samples). Select fewer series, a shorter range or a longer step, or raise \
+         --query.max-samples"
+    );
+    QueryError::Limit { limit: Limit::Samples, message }
 }
 
 impl From<SourceError> for QueryError {

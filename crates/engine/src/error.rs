@@ -26,7 +26,10 @@ pub enum QueryError {
     #[error("the expression is not brief for sure")]
     NotBrief,
     /// The deadline passed.
-    #[error("query timed out in {0}")]
+    #[error(
+        "query timed out in {0} (query.timeout). Select fewer series or a shorter range, or raise \
+         --query.timeout"
+    )]
     Timeout(&'static str),
     /// Somebody cancelled it.
     #[error("query was canceled in {0}")]

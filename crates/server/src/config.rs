@@ -50,14 +50,6 @@ pub enum ConfigError {
         /// A key that there is.
         nearest: &'static str,
     },
-    /// An environment variable that starts like ours and is none.
-    #[error("unknown environment variable {name}; did you mean {nearest}?")]
-    UnknownVariable {
-        /// The variable.
-        name: String,
-        /// A variable that there is.
-        nearest: String,
-    },
     /// The file cannot be read or is no TOML.
     #[error("{path}: {reason}")]
     File {
@@ -143,6 +135,11 @@ impl Settings {
     /// The text of a flag.
     pub fn text(&self, name: &str) -> &str {
         &self.values.get(name).expect("a flag of the table").0
+    }
+
+    /// Whether neither the command line, the environment nor the file sets a flag.
+    pub fn is_default(&self, name: &str) -> bool {
+        self.values.get(name).expect("a flag of the table").1 == SetBy::Default
     }
 
     fn refuse(&self, name: &str, reason: impl Into<String>) -> ConfigError {
@@ -240,20 +237,47 @@ impl Settings {
     }
 }
 
-/// Refuses variables that start with `QUIPU_` and are no flag: a typing error must not pass in silence.
+/// Warnings about variables that start with `QUIPU_` and set no flag, such as a misspelled one.
 ///
-/// # Errors
-/// The first such variable.
-pub fn check_environment(names: impl Iterator<Item = String>) -> Result<(), ConfigError> {
+/// Kubernetes sets variables for every Service of a namespace. Those of a Service called `quipu` start
+/// with `QUIPU_`, too, and get no warning.
+pub fn check_environment(names: impl Iterator<Item = String>) -> Vec<String> {
     let known: Vec<String> = flags::all().map(|flag| flags::environment_name(flag.name)).collect();
-    for name in names.filter(|name| name.starts_with("QUIPU_")) {
-        if !known.contains(&name) {
-            let key = name["QUIPU_".len()..].to_ascii_lowercase().replace('_', "-");
-            let nearest = flags::environment_name(flags::nearest(&key));
-            return Err(ConfigError::UnknownVariable { name, nearest });
+    let unknown = names.filter(|name| {
+        name.starts_with("QUIPU_") && !known.contains(name) && !is_service_variable(name)
+    });
+    let warning = |name: String| {
+        let key = name["QUIPU_".len()..].to_ascii_lowercase().replace('_', "-");
+        match flags::similar(&key) {
+            Some(flag) => {
+                let nearest = flags::environment_name(flag);
+                format!("environment variable {name} sets no flag; did you mean {nearest}?")
+            }
+            None => format!("environment variable {name} sets no flag and is ignored"),
         }
-    }
-    Ok(())
+    };
+    unknown.map(warning).collect()
+}
+
+/// Whether Kubernetes or Docker links set a variable of that name for a Service:
+/// `QUIPU_SERVICE_HOST`, `QUIPU_SERVICE_PORT_HTTP`, `QUIPU_PORT`, `QUIPU_PORT_8428_TCP_ADDR`.
+fn is_service_variable(name: &str) -> bool {
+    let words: Vec<&str> = name.split('_').collect();
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_protocol = |word: &str| matches!(word, "TCP" | "UDP" | "SCTP");
+    let is_port = |words: &[&str]| match words {
+        [] => true,
+        [number, protocol, rest @ ..] => {
+            let ends = matches!(rest, [] | ["ADDR" | "PORT" | "PROTO"]);
+            is_number(number) && is_protocol(protocol) && ends
+        }
+        _ => false,
+    };
+    (1..words.len()).any(|at| match (words[at], &words[at + 1..]) {
+        ("SERVICE", ["HOST"] | ["PORT", ..]) => true,
+        ("PORT", rest) => is_port(rest),
+        _ => false,
+    })
 }
 
 /// Limits and times of the HTTP server.
@@ -822,8 +846,30 @@ mod tests {
         let error = config_file::parse("quipu.toml", "retention = ").expect_err("broken");
         assert!(error.to_string().contains("line 1"), "{error}");
         let names = ["PATH", "QUIPU_RETENTOIN"].map(str::to_string);
-        let error = check_environment(names.into_iter()).expect_err("unknown");
-        assert!(error.to_string().contains("QUIPU_RETENTION"), "{error}");
+        let warnings = check_environment(names.into_iter());
+        assert!(
+            matches!(&warnings[..], [one] if one.contains("mean QUIPU_RETENTION?")),
+            "{warnings:?}"
+        );
+    }
+
+    #[test]
+    fn variables_of_kubernetes_services_get_no_warning() {
+        let service = [
+            "QUIPU_SERVICE_HOST",
+            "QUIPU_SERVICE_PORT",
+            "QUIPU_SERVICE_PORT_HTTP",
+            "QUIPU_PORT",
+            "QUIPU_PORT_8428_TCP",
+            "QUIPU_PORT_8428_TCP_ADDR",
+            "QUIPU_PORT_8428_UDP_PROTO",
+            "QUIPU_HEADLESS_SERVICE_HOST",
+            "QUIPU_HEADLESS_PORT_5433_TCP_PORT",
+        ];
+        assert_eq!(check_environment(service.map(str::to_string).into_iter()), [""; 0]);
+        let others = ["QUIPU_PORT_X", "QUIPU_SERVICE", "QUIPU_", "QUIPU_PORT_1_TCP_X"];
+        let warnings = check_environment(others.map(str::to_string).into_iter());
+        assert_eq!(warnings.len(), others.len(), "{warnings:?}");
     }
 
     #[test]

@@ -147,9 +147,12 @@ impl<S: Subscriber> Subscriber for Paced<S> {
 struct OneLine<W>(W);
 
 impl<W: Write> Write for OneLine<W> {
-    /// Takes a whole event, which is how the subscriber writes it.
+    /// Takes a whole event, which is how the subscriber writes it. An event that cannot be written is
+    /// lost.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        self.0.write_all(one_line(event).as_bytes())?;
+        // The subscriber would print the error to standard error, and panic there: the terminal may be
+        // closed.
+        let _ = self.0.write_all(one_line(event).as_bytes());
         Ok(event.len())
     }
 

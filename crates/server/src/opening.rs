@@ -9,24 +9,55 @@ use crate::app::{ClosedParts, Opened};
 use crate::config::Config;
 use crate::data_dir;
 use crate::listeners::table::Listener;
+use crate::quantity::format_size;
 use anyhow::{Context as _, anyhow};
 use kv::KvOpening;
 use kv::config::EarlierKeys;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-use store::{Store, StoreConfig, StoreOpening, WAL_DIR};
+use std::time::{Duration, Instant};
+use store::{DirectoryState, Store, StoreConfig, StoreOpening, WAL_DIR};
 use tables::{TablesConfig, TablesOpening};
 use vfs::Vfs;
 use wal::{Consumers, Log};
 
+/// What the operator can do about a store that does not open; empty where the error says it.
+fn remedy(error: &anyhow::Error) -> &'static str {
+    if let Some(io) = error.chain().find_map(|cause| cause.downcast_ref::<std::io::Error>()) {
+        match io.kind() {
+            ErrorKind::PermissionDenied => {
+                return "the user that runs quipu must own the directory and all files in it \
+                        (chown -R)";
+            }
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+                return "the path leads to a file: name a directory";
+            }
+            ErrorKind::ReadOnlyFilesystem => return "the file system is mounted read-only",
+            _ => {}
+        }
+    }
+    match may_be_damage(error) {
+        true => {
+            "where it is damaged, `quipu verify` says how, and `quipu verify --repair` mends what can \
+             be mended"
+        }
+        false => "",
+    }
+}
+
 /// Whether a store that does not open may want repair: not when its owner asked for something else
 /// than it is, when another process has it, or when there is nothing yet to be damaged.
 fn may_be_damage(error: &anyhow::Error) -> bool {
-    match error.downcast_ref::<store::Error>() {
-        Some(store::Error::OtherLength { .. } | store::Error::UnknownVersion { .. }) => false,
-        Some(store::Error::Io(error)) => {
-            !error.is_locked() && error.operation != "create directory"
-        }
+    use store::Error;
+    match error.downcast_ref::<Error>() {
+        Some(
+            Error::OtherLength { .. }
+            | Error::UnknownVersion { .. }
+            | Error::ForeignDirectory { .. }
+            | Error::Invalid(_),
+        ) => false,
+        Some(Error::Io(error)) => !error.is_locked() && error.operation != "create directory",
         Some(_) => true,
         // Errors of keys and tables name their part.
         None => false,
@@ -40,6 +71,10 @@ pub async fn open(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<(Opened,
     let (directory, store_config) = (config.data_dir.clone(), config.store.clone());
     let kv_config = config.kv.clone();
     let is_served = config.listener(Listener::Redis).is_some();
+    let begun = Instant::now();
+    let state = store::inspect_directory(vfs.as_ref(), &directory);
+    // An error is reported where the directory is opened.
+    let state = state.unwrap_or(DirectoryState::Store);
     let opening = move || {
         let kv_config = kv_config_for(vfs.as_ref(), &directory, kv_config, is_served);
         open_directory(vfs, &directory, store_config, kv_config)
@@ -49,15 +84,14 @@ pub async fn open(config: &Config, vfs: Arc<dyn Vfs>) -> anyhow::Result<(Opened,
         .map_err(|error| anyhow!("opening the store panicked: {error}"))?
         .map_err(|error| {
             let mut text = format!("cannot open the store in {shown} (--data-dir)");
-            if may_be_damage(&error) {
-                text.push_str(
-                    "; where it is damaged, `quipu verify` says how, and `quipu verify --repair` \
-                     mends what can be mended",
-                );
+            let remedy = remedy(&error);
+            if !remedy.is_empty() {
+                text.push_str("; ");
+                text.push_str(remedy);
             }
             error.context(text)
         })?;
-    say_what_was_found(&opened.store);
+    log_opened_store(&opened.store, &log, state, &shown, begun.elapsed());
     Ok((opened, log))
 }
 
@@ -172,8 +206,30 @@ fn close(part: &str, error: &str, directory: &Path) -> String {
     format!("{part} do not open and are closed: {reason}")
 }
 
-/// Says what an owner should know of an opened store.
-fn say_what_was_found(store: &Store) {
+/// Logs which store was opened, and what its operator should know.
+fn log_opened_store(
+    store: &Store,
+    log: &Log,
+    state: DirectoryState,
+    directory: &str,
+    elapsed: Duration,
+) {
+    let length = store.partition_length();
+    match state {
+        DirectoryState::Empty => {
+            tracing::info!("created a new store in {directory}, a partition is a {length}");
+        }
+        DirectoryState::Store => {
+            let recovery = log.wal().recovery();
+            tracing::info!(
+                "opened the store in {directory} in {:.1} s, a partition is a {length}: replayed {} \
+                 records ({}) of the log",
+                elapsed.as_secs_f64(),
+                recovery.record_count,
+                format_size(recovery.payload_size)
+            );
+        }
+    }
     let cut = store.stats().log_cut_bytes;
     if 0 < cut {
         tracing::warn!(

@@ -20,6 +20,10 @@ use wire::{ExtraLabels, Start};
 /// A failure is logged again after so many scrapes in a row that failed alike.
 const SILENCE: u64 = 60;
 
+/// Labels of the series. A server that scrapes Quipu and writes to it has the address as its `instance`:
+/// its series must be others.
+const LABELS: [(&str, &str); 2] = [("job", "quipu"), ("instance", "self")];
+
 /// Stores `/metrics` every interval until told to stop.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let Some(pause) = app.config.self_scrape_interval else { return };
@@ -52,8 +56,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 /// When the store takes nothing.
 pub fn scrape(app: &App) -> anyhow::Result<u64> {
     let text = app.exposition() + "# HELP up Whether the scrape worked.\n# TYPE up gauge\nup 1\n";
-    let instance = app.address.to_string();
-    let labels = ExtraLabels::new(&[("job", "quipu"), ("instance", instance.as_str())])?;
+    let labels = ExtraLabels::new(&LABELS)?;
     let keys = ExpositionKeys::new(labels);
     let options = Options {
         format: Format::Text,

@@ -74,6 +74,11 @@ impl Server {
         let mut connections = Vec::new();
         let cores = Arc::new(Cores::start(&app.config).context("cannot start threads")?);
         for (one, tls) in bound {
+            // The other listeners log their own line.
+            if one.listener == Listener::Http {
+                let encryption = if tls.is_some() { " with TLS" } else { "" };
+                tracing::info!("HTTP is served at {}{encryption} (--http-listen)", one.address);
+            }
             let accepting = accepting(&app, &one, tls, &cores);
             connections.push(accepting.connections.clone());
             tasks.extend(doors::open(&app, one, accepting, &stopped));
@@ -85,6 +90,11 @@ impl Server {
     pub fn address_of(&self, listener: Listener) -> Option<SocketAddr> {
         let found = self.addresses.iter().find(|(known, _)| *known == listener);
         found.map(|(_, address)| *address)
+    }
+
+    /// Every listener with its address.
+    pub fn addresses(&self) -> &[(Listener, SocketAddr)] {
+        &self.addresses
     }
 
     /// Where it listens for HTTP.
@@ -163,9 +173,10 @@ fn accepting(app: &App, bound: &Bound, tls: Option<TlsAcceptor>, cores: &Arc<Cor
     let wanted = config.connections_max;
     let files = process::open_files_max().unwrap_or(u64::MAX);
     let allowed = wanted.min(share_of_files(by_all, files));
-    if allowed < wanted {
-        let name = bound.listener.row().name;
-        tracing::info!(
+    let name = bound.listener.row().name;
+    // The operator did not ask for the default.
+    if allowed < wanted && !app.config.settings.is_default(&format!("{name}.max-connections")) {
+        tracing::warn!(
             allowed,
             files,
             "{name}.max-connections lowered: all listeners together may have half of the process' \

@@ -1,4 +1,5 @@
 //! When to stop: SIGTERM, SIGINT, and what a second one means; and that nothing holds a stop up.
+//! SIGHUP, which a closed terminal sends, stops nothing.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub struct StopSignals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl StopSignals {
@@ -19,14 +21,20 @@ impl StopSignals {
         Ok(StopSignals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
     /// Waits for the next one; returns its name.
     pub async fn next(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return "SIGTERM",
+                _ = self.interrupt.recv() => return "SIGINT",
+                _ = self.hangup.recv() => {
+                    tracing::info!("SIGHUP ignored: restart the server to change its settings");
+                }
+            }
         }
     }
 }

@@ -42,11 +42,25 @@ pub enum Error {
         /// How many there may be.
         max: u64,
     },
+    /// The directory has files and no store. Nothing was changed.
+    #[error(
+        "{} has files of another program ({names}) and no Quipu data: name an empty or new directory",
+        directory.display()
+    )]
+    ForeignDirectory {
+        /// The directory.
+        directory: PathBuf,
+        /// Some of the files.
+        names: String,
+    },
     /// The caller asked for something that cannot be.
     #[error("{0}")]
     Invalid(String),
     /// A query ran past its deadline.
-    #[error("the query ran into its time limit")]
+    #[error(
+        "the query ran into its time limit (query.timeout). Select fewer series or a shorter range, or \
+         raise --query.timeout"
+    )]
     DeadlineExceeded,
     /// The answer is no longer wanted; see [`crate::SelectLimits::cancelled`].
     #[error("the request was cancelled")]

@@ -109,6 +109,7 @@ mod dropped;
 mod damage;
 mod damage_review;
 mod damaged;
+mod data_directory;
 mod verify;
 mod repair;
 #[cfg(test)]
@@ -134,6 +135,7 @@ pub use backup::{BackupFile, BackupManifest, BlobHash, HASH_SIZE, MANIFEST_SIZE_
 pub use config::{Durability, StoreConfig};
 pub use damage::{Damage, DamagePlace};
 pub use damaged::DamagedPartition;
+pub use data_directory::{DirectoryState, inspect_directory};
 pub use elsewhere::fold::{Fold, Folded, FoldedRow, SeriesFold, WindowFold};
 pub use elsewhere::moved::MovedUntil;
 pub use elsewhere::waiting::waiting;

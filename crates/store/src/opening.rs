@@ -11,6 +11,7 @@
 
 use crate::counters::Counters;
 use crate::damage::DamageList;
+use crate::data_directory::inspect_directory;
 use crate::file_names::{PARTITIONS_DIR, WAL_DIR};
 use crate::ground::{DirectoryLock, Ground};
 use crate::health::Health;
@@ -62,6 +63,7 @@ impl StoreOpening {
     /// wrote any of it, when its partitions are of another length than is asked for, or on I/O errors.
     pub fn look(vfs: Arc<dyn Vfs>, dir: &Path, config: StoreConfig) -> Result<StoreOpening> {
         refuse_restoring(vfs.as_ref(), dir)?;
+        inspect_directory(vfs.as_ref(), dir)?;
         vfs.create_dir_all(&dir.join(PARTITIONS_DIR))?;
         let lock = Arc::from(vfs.lock(dir)?);
         // One may have begun, and been killed, before the lock was had.

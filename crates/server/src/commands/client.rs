@@ -39,6 +39,8 @@ const TRIES_MAX: u32 = 10;
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Who says nothing for so long, to a request or in the middle of an answer, is not there any more.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
+/// Time for a connection to be accepted, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of an error's text that are kept.
 const ERROR_SIZE_MAX: usize = 16 << 10;
 
@@ -79,6 +81,7 @@ pub struct Client {
     prefix: String,
     tls: Option<TlsConnector>,
     authorization: Option<String>,
+    login_flags: &'static str,
     connection: Option<SendRequest<Full<Bytes>>>,
     /// When the answer has to be there.
     deadline: Option<Instant>,
@@ -193,7 +196,12 @@ pub struct Access<'a> {
     pub token_word: &'a str,
     /// PEM file with certificates to trust besides the system's.
     pub tls_ca: Option<&'a str>,
+    /// Names of the flags that give credentials, for errors.
+    pub login_flags: &'static str,
 }
+
+/// The flags for credentials that every client command has.
+const LOGIN_FLAGS: &str = "--user with --password-file, or --bearer-token-file";
 
 #[cfg(test)]
 impl Access<'_> {
@@ -205,6 +213,7 @@ impl Access<'_> {
             bearer_token_file: None,
             token_word: BEARER,
             tls_ca: None,
+            login_flags: LOGIN_FLAGS,
         }
     }
 }
@@ -223,6 +232,7 @@ impl Client {
             bearer_token_file: text("bearer-token-file"),
             token_word: BEARER,
             tls_ca: text("tls-ca"),
+            login_flags: LOGIN_FLAGS,
         };
         let shown = without_logins(url);
         let client = Client::open(url, &access).with_context(|| format!("--url {shown}"))?;
@@ -255,6 +265,7 @@ impl Client {
             prefix: uri.path().trim_end_matches('/').to_string(),
             tls,
             authorization: authorization(access)?,
+            login_flags: access.login_flags,
             connection: None,
             deadline: None,
             refuses_partial: false,
@@ -354,11 +365,12 @@ impl Client {
         self.deadline.map_or(SILENCE_MAX, |at| left(at).min(SILENCE_MAX))
     }
 
-    /// Once for each request: whoever looks on should not take a server that is away for a long
-    /// answer.
+    /// Tells why nothing happens: a server that is away looks like a long answer.
     fn say_why_it_waits(&self, reason: &str, tried: u32) {
-        if tried == 1 {
-            eprintln!("quipu: {}; trying again", reason.trim_end());
+        let left = TRIES_MAX - tried;
+        match tried {
+            1 => eprintln!("quipu: {}; trying again, {left} times at most", reason.trim_end()),
+            _ => eprintln!("quipu: {} is still away or busy; {left} tries left", self.authority),
         }
     }
 
@@ -402,6 +414,7 @@ impl Client {
         let (error, size) = self.read_body(&mut response, on_bytes)?;
         self.connection = Some(connection);
         let error = self.without_secret(String::from_utf8_lossy(&error).trim_end());
+        let error = self.with_login_hint(status, error);
         let text = |value: &HeaderValue| value.to_str().map(str::to_string).ok();
         let content_type = response.headers().get(CONTENT_TYPE).and_then(text).unwrap_or_default();
         let reply = Reply { status, error, content_type, size };
@@ -461,10 +474,28 @@ impl Client {
         }
     }
 
+    /// Adds the server and the flags for credentials to the error of a refused login.
+    fn with_login_hint(&self, status: StatusCode, error: String) -> String {
+        if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return error;
+        }
+        let (server, flags) = (&self.authority, self.login_flags);
+        let hint = match self.authorization {
+            None => format!("{server} asks for credentials: give {flags}"),
+            Some(_) => format!("{server} refuses the credentials given by {flags}"),
+        };
+        match error.is_empty() {
+            true => hint,
+            false => format!("{error} ({hint})"),
+        }
+    }
+
     fn connect(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
-        let patience = self.patience();
+        let patience = self.patience().min(CONNECT_TIMEOUT);
         let connecting = async { timeout(patience, self.connecting()).await };
-        self.runtime.block_on(connecting).with_context(|| self.silent())?
+        let silent =
+            || format!("{} does not accept a connection within {patience:?}", self.authority);
+        self.runtime.block_on(connecting).with_context(silent)?
     }
 
     async fn connecting(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
@@ -476,7 +507,13 @@ impl Client {
             None => shake_hands(socket).await,
             Some(connector) => {
                 let name = ServerName::try_from(self.host.clone())?;
-                shake_hands(connector.connect(name, socket).await?).await
+                let stream = connector.connect(name, socket).await.with_context(|| {
+                    format!(
+                        "no TLS with {}: does it want http:// instead of https://?",
+                        self.authority
+                    )
+                })?;
+                shake_hands(stream).await
             }
         }
     }

@@ -89,7 +89,7 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     bar.finish_and_clear();
     checkpoint.remove();
     let Progress { samples, files, size, .. } = progress;
-    println!("{samples} samples, {files} files, {} in {}", format_size(size), output.display());
+    print_line!("{samples} samples, {files} files, {} in {}", format_size(size), output.display());
     Ok(())
 }
 

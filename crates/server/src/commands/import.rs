@@ -160,7 +160,7 @@ fn send_lines(
     }
     bar.finish_and_clear();
     let Sent { size, refused } = sent;
-    println!("{} sent; {refused} requests had lines that were refused", format_size(size));
+    print_line!("{} sent; {refused} requests had lines that were refused", format_size(size));
     Ok(refused)
 }
 

@@ -71,7 +71,9 @@ pub fn run(client: &mut Client, path: &str, name: &Path) -> anyhow::Result<u64> 
     }
     let Import { bar, rows, sent: Sent { refused, .. }, .. } = import;
     bar.finish_and_clear();
-    println!("{rows} rows of {count} files sent; {refused} requests had lines that were refused");
+    print_line!(
+        "{rows} rows of {count} files sent; {refused} requests had lines that were refused"
+    );
     checkpoint.remove();
     Ok(refused)
 }

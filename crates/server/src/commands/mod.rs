@@ -1,7 +1,16 @@
 //! The command line: `quipu serve`, `backup`, `export`, `import`, `kv`, `migrate`, `verify`.
 
+/// Prints a line to standard output. Whoever closed it, as `head` does, reads no more lines.
+macro_rules! print_line {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
+
 mod arguments;
 mod backup;
+mod banner;
 #[cfg(feature = "s3")]
 mod bucket;
 mod checkpoint;
@@ -14,6 +23,7 @@ pub mod import;
 mod import_parquet;
 pub mod kv;
 pub mod migrate;
+mod peer_flags;
 mod redis;
 pub mod serve;
 mod target_store;
@@ -24,10 +34,13 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command};
 use std::error::Error;
 use std::ffi::OsString;
+use std::io;
 use std::process::ExitCode;
 
 /// What went wrong in a command, and the exit code that tells scripts.
 const FAILED: u8 = 1;
+/// Exit code when nobody reads standard output any more, as shells show the signal SIGPIPE.
+const BROKEN_PIPE: u8 = 141;
 
 /// The whole command line.
 pub fn command() -> Command {
@@ -52,19 +65,21 @@ pub fn command() -> Command {
 
 /// Runs the command that the arguments name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
+    if let Some(error) = peer_flags::error_for_go_flags(&arguments) {
+        eprintln!("quipu: {error}");
+        return ExitCode::from(FAILED);
+    }
     let is_serve = arguments.get(1).is_some_and(|command| command == "serve");
+    let go_flag = arguments.iter().skip(2).find_map(|argument| go_flag(argument));
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {
-            let _ = error.print();
-            if let Some(flag) = meant(&error).filter(|_| is_serve) {
-                eprintln!("\ndid you mean --{flag}?");
-            }
-            return ExitCode::from(error.exit_code() as u8);
+            return fail_to_parse(&error, is_serve, go_flag.as_deref());
         }
     };
     match dispatch(&matches) {
         Ok(code) => code,
+        Err(error) if is_closed_output(&error) => ExitCode::from(BROKEN_PIPE),
         Err(error) => {
             eprintln!("quipu: {}", sentence(&error));
             ExitCode::from(FAILED)
@@ -72,13 +87,56 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-/// The flag of `serve` that is much like one which is not known.
-fn meant(error: &clap::Error) -> Option<&'static str> {
+/// Error: the reader of standard output has closed it, as `head` does.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output is closed")]
+struct ClosedOutput;
+
+/// Whether a write to standard output failed because its reader has closed it.
+fn is_closed_output(error: &anyhow::Error) -> bool {
+    // Errors of sockets have a context.
+    let is_broken = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.is::<ClosedOutput>() || error.downcast_ref::<io::Error>().is_some_and(is_broken)
+}
+
+/// The error of a write to standard output.
+fn output_error(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => ClosedOutput.into(),
+        _ => anyhow::Error::new(error).context("standard output"),
+    }
+}
+
+/// Prints the parser's error or the help that was asked for, with a hint where a flag is unknown.
+fn fail_to_parse(error: &clap::Error, is_serve: bool, go_flag: Option<&str>) -> ExitCode {
+    // clap takes the h of -httpListenAddr for -h and prints the help.
+    if let Some(hint) = go_flag.filter(|_| is_serve).and_then(peer_flags::hint) {
+        eprintln!("quipu serve: flags begin with two dashes; {hint}");
+        return ExitCode::from(FAILED);
+    }
+    let _ = error.print();
+    if let Some(hint) = unknown_flag_hint(error).filter(|_| is_serve) {
+        eprintln!("\n{hint}");
+    }
+    ExitCode::from(error.exit_code() as u8)
+}
+
+/// The name of a flag with one dash, as Go's programs have them.
+fn go_flag(argument: &OsString) -> Option<String> {
+    let name = argument.to_str()?.strip_prefix('-')?;
+    let name = name.split('=').next().filter(|name| 1 < name.len() && !name.starts_with('-'))?;
+    Some(name.to_string())
+}
+
+/// A flag of `serve` that does what an unknown one does in another database, or is spelled alike.
+fn unknown_flag_hint(error: &clap::Error) -> Option<String> {
     let given = match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(given))) => given,
         _ => return None,
     };
-    flags::similar(given.strip_prefix("--")?)
+    let name = given.trim_start_matches('-');
+    let similar = || Some(format!("did you mean --{}?", flags::similar(name)?));
+    peer_flags::hint(name).or_else(similar)
 }
 
 fn dispatch(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
@@ -122,7 +180,7 @@ mod tests {
 
     #[test]
     fn each_cause_is_said_once() {
-        let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
         let said = full().to_string();
         let file = || vfs::Error::new("append", std::path::Path::new("/d/log"), full());
         let opening = |error: store::Error| anyhow::Error::new(error).context("cannot open");

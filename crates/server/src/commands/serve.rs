@@ -1,15 +1,13 @@
 //! `quipu serve`: runs the database until it is told to stop.
 
-use crate::app::App;
+use super::banner::banner;
 use crate::config::{Config, Settings, check_environment};
 use crate::flags::from_command_line;
-use crate::listeners::table::Listener;
 use crate::logging;
 use crate::server::Server;
 use crate::shutdown::StopSignals;
 use anyhow::Context as _;
 use clap::ArgMatches;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,11 +21,13 @@ const INTERRUPTED: i32 = 130;
 /// # Errors
 /// When it cannot start, or cannot stop cleanly.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
-    check_environment(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
     let command_line = |name: &str| from_command_line(matches, name);
     let environment = |name: &str| std::env::var(name).ok();
     let config = Config::new(Settings::collect(&command_line, &environment)?)?;
     logging::start(config.settings.text("log-level"));
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    check_environment(names).iter().for_each(|warning| tracing::warn!("{warning}"));
+    tracing::info!("quipu {} starts", env!("CARGO_PKG_VERSION"));
     if let Err(error) = RealVfs::raise_open_files() {
         tracing::warn!(%error, "cannot raise the limit of open files");
     }
@@ -46,13 +46,12 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
 
 async fn serve(config: Config) -> anyhow::Result<()> {
     let mut signals = StopSignals::new().context("cannot catch signals")?;
-    let data_dir = config.data_dir.display().to_string();
     let server = tokio::select! {
         server = Server::start(config, Arc::new(RealVfs::new())) => server?,
         name = signals.next() => anyhow::bail!("{name} while starting"),
     };
-    let doors = [server.address_of(Listener::Redis), server.address_of(Listener::Postgres)];
-    println!("{}", welcome(server.app(), &data_dir, doors));
+    // A closed standard output must not end the server.
+    print_line!("{}", banner(server.app(), server.addresses()));
     let name = tokio::select! {
         name = signals.next() => name,
         () = server.app().stop_wanted.notified() => "SHUTDOWN",
@@ -67,33 +66,4 @@ async fn serve(config: Config) -> anyhow::Result<()> {
     }
     tracing::info!("closed");
     Ok(())
-}
-
-/// What a person sees first: where it is, and things to try.
-fn welcome(app: &App, data_dir: &str, [keys, sql]: [Option<SocketAddr>; 2]) -> String {
-    let url = app.url();
-    let login = match app.config.credentials.are_required() {
-        true => " -u USER:PASSWORD",
-        false => "",
-    };
-    let keys = keys.map(|address| {
-        let port = address.port();
-        format!("keys    redis-cli -p {port} set greeting hello\n")
-    });
-    let sql = sql.map(|address| {
-        let port = address.port();
-        format!("SQL     psql -h 127.0.0.1 -p {port} -c 'SELECT * FROM metrics LIMIT 5'\n")
-    });
-    let doors = keys.into_iter().chain(sql).zip(4..);
-    let doors: String = doors.map(|(one, number)| format!("{number}. {one}")).collect();
-    format!(
-        "Quipu {version} keeps {data_dir} and listens on {url}\n\
-         \n\
-         Things to try:\n\
-         1. write   curl{login} -d 'weather,city=Cusco temperature=14.5' '{url}/write'\n\
-         2. query   curl{login} -g '{url}/api/v1/query?query=weather_temperature'\n\
-         3. look    open {url}/ in a browser\n\
-         {doors}",
-        version = env!("CARGO_PKG_VERSION"),
-    )
 }

@@ -79,9 +79,9 @@ fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         false => read(place.as_ref(), &blobs, place::parallel(matches))?,
     });
     let size: u64 = blobs.values().map(|uses| uses.size).sum();
-    problems.iter().for_each(|problem| println!("{problem}"));
+    problems.iter().for_each(|problem| print_line!("{problem}"));
     let (ids, count, size) = (ids.len(), blobs.len(), format_size(size));
-    println!("{ids} backups, {count} blobs of {size}; {} problems", problems.len());
+    print_line!("{ids} backups, {count} blobs of {size}; {} problems", problems.len());
     Ok(ExitCode::from(if problems.is_empty() { 0 } else { PROBLEMS }))
 }
 

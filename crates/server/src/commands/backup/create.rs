@@ -88,7 +88,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if let Err(error) = forgotten {
         eprintln!("quipu: the snapshot {snapshot} stays on the server: {}", sentence(&error));
     }
-    println!("backup {id}: {}", summary(&manifest));
+    print_line!("backup {id}: {}", summary(&manifest));
     Ok(damage::report(&id, &problems))
 }
 

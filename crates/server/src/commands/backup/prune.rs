@@ -93,15 +93,15 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if matches.get_flag("dry-run") {
         // Reads only, so it needs no mark; what is being sent just now looks like nobody's.
         let plan = plan(place.as_ref(), &rule)?;
-        plan.backups.iter().for_each(|id| println!("would remove backup {id}"));
-        println!("would remove {}", plan.sentence());
+        plan.backups.iter().for_each(|id| print_line!("would remove backup {id}"));
+        print_line!("would remove {}", plan.sentence());
         return Ok(ExitCode::SUCCESS);
     }
     let mark = Mark::begin(&place, Work::Prune)?;
     let plan = plan(place.as_ref(), &rule)?;
     let threads = place::parallel(matches);
     plan.apply(place.as_ref(), &mark, threads).context("not all was removed; run again")?;
-    println!("removed {}", plan.sentence());
+    print_line!("removed {}", plan.sentence());
     Ok(ExitCode::SUCCESS)
 }
 

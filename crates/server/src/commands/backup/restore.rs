@@ -65,7 +65,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if matches.get_flag("dry-run") {
         let found = look_at(target, &id)?;
         check_room(target, &manifest)?;
-        println!("{has}; would {} {}", found.verb(), target.display());
+        print_line!("{has}; would {} {}", found.verb(), target.display());
         return Ok(ExitCode::SUCCESS);
     }
     let vfs = RealVfs::new();
@@ -83,9 +83,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("{} is not restored", target.display()))?;
     let words = primary::forget_primary(target)?;
     end_restoring(&vfs, target)?;
-    println!("{has}; restored in {}", target.display());
+    print_line!("{has}; restored in {}", target.display());
     if let Some(words) = words {
-        println!("{words}");
+        print_line!("{words}");
     }
     Ok(ExitCode::SUCCESS)
 }

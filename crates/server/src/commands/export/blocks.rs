@@ -113,7 +113,7 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     bar.clear();
     checkpoint.remove();
     progress.told.say();
-    println!("{} samples, {} blocks in {shown}", progress.told.samples, progress.blocks);
+    print_line!("{} samples, {} blocks in {shown}", progress.told.samples, progress.blocks);
     Ok(())
 }
 

@@ -36,6 +36,8 @@ use vfs::{RealVfs, Vfs};
 use wire::influx::encode::{FIELD, Naming};
 use wire::params::parse_time;
 
+/// Exit code when no series matches.
+const NO_MATCH: u8 = 3;
 /// The flag that takes what a damaged store still has.
 const ALLOW_PARTIAL: &str = "allow-partial";
 /// The formats by name.
@@ -104,6 +106,7 @@ pub fn command() -> Command {
              counted and told at the end: docs/export.md.\n\
              An export that was interrupted goes on where it stopped when it is run again with the \
              same flags; FILE.progress remembers.\n\
+             Exit codes: 0 done, 1 failed, 3 no series matches --match.\n\
              Times: 2026-01-31, 2026-01-31T12:00:00Z, Unix seconds, now-7d.",
         )
         .arg(
@@ -180,6 +183,17 @@ fn format_arguments(command: Command) -> Command {
 /// # Errors
 /// When the server does not answer or the file cannot be written.
 pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
+    match export(matches) {
+        Err(error) if error.is::<NoMatch>() => {
+            eprintln!("quipu: {error}");
+            Ok(ExitCode::from(NO_MATCH))
+        }
+        Err(error) => Err(error),
+        Ok(()) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn export(matches: &ArgMatches) -> anyhow::Result<()> {
     let mut client = Client::new(matches)?;
     let text = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let output = text("output").unwrap_or("-");
@@ -189,7 +203,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         "openmetrics" => openmetrics::run(matches, &mut client, output)?,
         format => windows::run(matches, &mut client, windows::Format::of(format, matches), output)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// What line protocol makes of names.
@@ -245,7 +259,7 @@ pub(super) fn asked(matches: &ArgMatches, client: &mut Client) -> anyhow::Result
     let is_partial_fine = matches.get_flag(ALLOW_PARTIAL);
     let said = Some(said(matches));
     let asked = Asked { matchers: matchers(matches), start, end, is_partial_fine, said };
-    say_of_names(matches, client, &asked);
+    check_names(matches, client, &asked)?;
     say_of_strings(matches, client, &asked);
     Ok(asked)
 }
@@ -270,17 +284,26 @@ fn say_of_strings(matches: &ArgMatches, client: &mut Client, asked: &Asked) {
     }
 }
 
-/// Says where nothing matches. What cannot be asked is asked again for samples, and then told.
-fn say_of_names(matches: &ArgMatches, client: &mut Client, asked: &Asked) {
+/// Error: no series matches `--match`. Nothing is written.
+#[derive(Debug, thiserror::Error)]
+#[error("no series from {start} to {end} matches --match {matchers}; nothing was exported")]
+struct NoMatch {
+    start: String,
+    end: String,
+    matchers: String,
+}
+
+/// Fails where nothing matches. A server that does not list names is asked for samples.
+fn check_names(matches: &ArgMatches, client: &mut Client, asked: &Asked) -> Result<(), NoMatch> {
     if !matches.contains_id("match") {
-        return;
+        return Ok(());
     }
     let found = metrics::names(client, asked, (asked.start, asked.end));
     if found.is_ok_and(|names| names.is_empty()) {
         let (start, end) = (rfc3339(asked.start), rfc3339(asked.end));
-        let said = asked.matchers.join(" and ");
-        eprintln!("quipu: no series from {start} to {end} matches --match {said}");
+        return Err(NoMatch { start, end, matchers: asked.matchers.join(" and ") });
     }
+    Ok(())
 }
 
 /// The time of what a server has.

@@ -10,6 +10,7 @@ use super::told::{Shown, Told};
 use super::{Asked, asked, reply_of};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
+use crate::commands::output_error;
 use crate::quantity::format_size;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
@@ -64,8 +65,8 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
         let progress = begin(matches, client)?;
         let mut out = std::io::stdout().lock();
         let mut export = Export::new(client, progress)?;
-        export.run(&mut |bytes| Ok(out.write_all(bytes)?), &mut |_| Ok(()))?;
-        out.flush()?;
+        export.run(&mut |bytes| out.write_all(bytes).map_err(output_error), &mut |_| Ok(()))?;
+        out.flush().map_err(output_error)?;
         export.progress.told.say();
         return Ok(());
     }
@@ -102,7 +103,7 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     file.into_inner().finish()?;
     checkpoint.remove();
     progress.told.say();
-    println!("{} samples, {} in {shown}", progress.told.samples, format_size(progress.size));
+    print_line!("{} samples, {} in {shown}", progress.told.samples, format_size(progress.size));
     Ok(())
 }
 

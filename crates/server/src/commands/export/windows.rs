@@ -14,6 +14,7 @@ use super::told::{Shown, Told};
 use super::{Asked, asked, naming, reply_of};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
+use crate::commands::output_error;
 use crate::quantity::{format_size, parse_duration};
 use anyhow::bail;
 use bytes::Bytes;
@@ -102,8 +103,8 @@ pub fn run(
         let progress = begin(matches, client, &format)?;
         let mut export = Export::new(client, progress, format)?;
         let mut out = std::io::stdout().lock();
-        export.run(&mut |bytes| Ok(out.write_all(bytes)?), &mut |_| Ok(()))?;
-        out.flush()?;
+        export.run(&mut |bytes| out.write_all(bytes).map_err(output_error), &mut |_| Ok(()))?;
+        out.flush().map_err(output_error)?;
         export.progress.told.say();
         return Ok(());
     }
@@ -145,7 +146,7 @@ fn to_file(
     file.into_inner().finish()?;
     checkpoint.remove();
     progress.told.say();
-    println!("{} in {shown}", format_size(progress.size));
+    print_line!("{} in {shown}", format_size(progress.size));
     Ok(())
 }
 

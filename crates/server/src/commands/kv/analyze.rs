@@ -127,7 +127,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     findings.compression = compression(&mut connection)?;
     let is_json = matches.get_one::<String>("format").is_some_and(|format| format == "json");
     match is_json {
-        true => println!("{:#}", findings.json(top)),
+        true => print_line!("{:#}", findings.json(top)),
         false => print!("{}", findings.text(top)),
     }
     Ok(ExitCode::SUCCESS)

@@ -54,7 +54,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let size = receive(&mut connection, file).with_context(|| part.display().to_string())?;
     let contents = check(&part)?;
     std::fs::rename(&part, name).with_context(|| name.display().to_string())?;
-    println!(
+    print_line!(
         "{} keys and {} libraries of functions, {size} bytes in {}",
         contents.keys,
         contents.functions,
@@ -62,12 +62,12 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     );
     let left_out = &contents.left_out;
     if !left_out.is_empty() {
-        println!("left out, for Redis 7.0 has none: {}", left_out.words());
-        left_out.named.iter().for_each(|name| println!("  {name}"));
+        print_line!("left out, for Redis 7.0 has none: {}", left_out.words());
+        left_out.named.iter().for_each(|name| print_line!("  {name}"));
         let sum = left_out.blooms + left_out.series + left_out.field_expiries;
         let unnamed = sum.saturating_sub(left_out.named.len() as u64);
         if 0 < unnamed {
-            println!("  and {unnamed} more");
+            print_line!("  and {unnamed} more");
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -89,7 +89,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     // What is whole was sent, whatever comes behind it in the file.
     connection.flush(&mut |about, answer| note(about, answer, &mut counts, &bar))?;
     bar.finish_and_clear();
-    println!("{}", counts.words());
+    print_line!("{}", counts.words());
     walked.map_err(|error| match error.is::<rdb::Failure>() {
         true => error.context(format!("{}: all that stands before is in", name.display())),
         false => error.context(name.display().to_string()),

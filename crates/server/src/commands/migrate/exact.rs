@@ -82,6 +82,7 @@ impl Exact {
             labels: self.labels,
             samples: self.samples.into_iter().map(sample).collect(),
             histograms: self.histograms.into_iter().map(histogram).collect(),
+            repeated: Vec::new(),
         };
         series.tidy(&TimeRange::ALL);
         series

@@ -104,7 +104,12 @@ mod tests {
         for name in 0..12 {
             let sample = MillisSample { millis: 3_600_000 + name, value: 1.0 };
             let labels = Labels::from_pairs(&[("__name__", &format!("m{name:02}"))]);
-            let series = Series { labels, samples: vec![sample; 2], histograms: Vec::new() };
+            let series = Series {
+                labels,
+                samples: vec![sample; 2],
+                histograms: Vec::new(),
+                repeated: Vec::new(),
+            };
             later.take(series.into(), &Filter::all());
         }
         let words = later.words(0).expect("words");

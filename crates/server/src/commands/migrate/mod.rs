@@ -263,7 +263,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if matches.get_flag("dry-run") {
         tell(source.as_ref(), &windows, &progress);
         overlap::tell(had.as_ref().unwrap_or(&progress.had), &windows);
-        source.left_out().iter().for_each(|words| println!("left out: {words}"));
+        source.left_out().iter().for_each(|words| print_line!("left out: {words}"));
         return Ok(ExitCode::SUCCESS);
     }
     progress.had.extend(had.into_iter().flatten());
@@ -290,7 +290,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     say_copied(source.as_ref(), &copier, &copied, &windows);
     let place = without_logins(&kinds::places(matches).join(" "));
     let url = text(matches, "url");
-    println!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
+    print_line!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
     if copier.progress.undone.is_empty() && kind.is_legacy && copier.mover.is_none() {
         say_until(matches, &range);
     }
@@ -302,12 +302,13 @@ fn say_copied(source: &dyn Source, copier: &Copier<'_>, copied: &Copied, windows
     say_gaps(windows, &copier.progress);
     overlap::say(&copier.progress);
     let count = windows.len();
-    println!(
+    print_line!(
         "{} samples of {count} windows sent; {} requests had some that were refused",
-        copied.samples, copied.refused
+        copied.samples,
+        copied.refused
     );
     if let Some(read) = source.bytes_read() {
-        println!("{} read", format_size(read.load(Ordering::Relaxed)));
+        print_line!("{} read", format_size(read.load(Ordering::Relaxed)));
     }
     for words in source.left_out().into_iter().chain(copier.nameless.left_out()) {
         eprintln!("left out: {words}");
@@ -363,7 +364,7 @@ fn say_until(matches: &ArgMatches, copied: &TimeRange) {
         i64::MIN => "start it without that".to_string(),
         start => format!("until={} is enough", rfc3339(start)),
     };
-    println!(
+    print_line!(
         "where both are alike, and the server has --legacy 'url={place} ..' with an until of no more \
          than {end}: {advice}"
     );
@@ -393,9 +394,9 @@ fn tell(source: &dyn Source, windows: &[Window], progress: &Progress) {
         let state = if progress.done.contains_key(&window.name) { ", done" } else { "" };
         let size = source.size(window).map(|size| format!(", {}", format_size(size)));
         let (samples, size) = (samples.unwrap_or_default(), size.unwrap_or_default());
-        println!("{window}: {start} to {end}{samples}{size}{state}");
+        print_line!("{window}: {start} to {end}{samples}{size}{state}");
     }
-    println!("{} windows; nothing was copied", windows.len());
+    print_line!("{} windows; nothing was copied", windows.len());
 }
 
 /// Says of which times nothing came between others of which something did: somebody may have expected

@@ -219,7 +219,8 @@ impl OpenTsdb {
             if 0 < lost {
                 note(elsewhen, labels.metric_name(), lost);
             }
-            let mut series = Series { labels, samples, histograms: Vec::new() };
+            let mut series =
+                Series { labels, samples, histograms: Vec::new(), repeated: Vec::new() };
             series.samples.retain(|one| question.takes(one.millis));
             series.tidy(range);
             match series.is_empty() {

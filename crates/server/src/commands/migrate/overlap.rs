@@ -148,12 +148,12 @@ pub fn say(progress: &Progress) {
     if both.is_empty() {
         return;
     }
-    println!("days of which both had samples:");
+    print_line!("days of which both had samples:");
     for (day, came, had) in both.iter().take(DAYS_SHOWN) {
-        println!("{day}: {} came, {} were here", format_count(**came), format_count(**had));
+        print_line!("{day}: {} came, {} were here", format_count(**came), format_count(**had));
     }
     if DAYS_SHOWN < both.len() {
-        println!("and {} more", both.len() - DAYS_SHOWN);
+        print_line!("and {} more", both.len() - DAYS_SHOWN);
     }
 }
 
@@ -169,12 +169,12 @@ pub fn tell(days: &Days, windows: &[Window]) {
     if touched.is_empty() {
         return;
     }
-    println!("days of these windows that have samples here:");
+    print_line!("days of these windows that have samples here:");
     for (day, count) in touched.iter().take(DAYS_SHOWN) {
-        println!("{day}: {} are here", format_count(**count));
+        print_line!("{day}: {} are here", format_count(**count));
     }
     if DAYS_SHOWN < touched.len() {
-        println!("and {} more", touched.len() - DAYS_SHOWN);
+        print_line!("and {} more", touched.len() - DAYS_SHOWN);
     }
 }
 
@@ -190,7 +190,12 @@ mod tests {
         let day = NANOS_PER_DAY / NANOS_PER_MILLI;
         let sample = |millis| MillisSample { millis, value: 1.0 };
         let samples = [0, 1, day - 1, day, 2 * day, 0].map(sample).to_vec();
-        let series = Series { labels: Labels::default(), samples, histograms: Vec::new() };
+        let series = Series {
+            labels: Labels::default(),
+            samples,
+            histograms: Vec::new(),
+            repeated: Vec::new(),
+        };
         let mut counter = Counter::default();
         counter.take(&series.into());
         let mut progress = Progress::default();

@@ -127,7 +127,12 @@ impl RedisTimeSeries {
             let samples = samples_of(answer).context("TS.RANGE")?;
             let (is_last, newest) =
                 (samples.len() < SAMPLES_AT_ONCE, samples.last().map_or(0, |one| one.millis));
-            let mut series = Series { labels: labels.clone(), samples, histograms: Vec::new() };
+            let mut series = Series {
+                labels: labels.clone(),
+                samples,
+                histograms: Vec::new(),
+                repeated: Vec::new(),
+            };
             series.tidy(&self.range);
             if !series.is_empty() {
                 sink(Given::Series(series))?;

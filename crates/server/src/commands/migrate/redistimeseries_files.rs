@@ -290,7 +290,12 @@ fn read_key(
             Some(series) => series,
             None => {
                 let labels = labels_in(key, about)?;
-                series.insert(Series { labels, samples: Vec::new(), histograms: Vec::new() })
+                series.insert(Series {
+                    labels,
+                    samples: Vec::new(),
+                    histograms: Vec::new(),
+                    repeated: Vec::new(),
+                })
             }
         };
         if !choice.filter.takes(&series.labels) {

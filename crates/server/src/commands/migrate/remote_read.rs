@@ -324,6 +324,7 @@ fn give(series: ReadSeries, window: &Window, sink: &mut Sink<'_>) -> anyhow::Res
         labels: series.labels,
         samples: series.chunks.concat(),
         histograms: series.histograms.into_iter().map(histogram).collect(),
+        repeated: Vec::new(),
     };
     series.tidy(&window.range);
     match series.is_empty() {

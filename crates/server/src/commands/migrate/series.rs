@@ -20,6 +20,8 @@ pub struct Series {
     pub samples: Vec<MillisSample>,
     /// Native histograms, oldest first.
     pub histograms: Vec<MillisHistogram>,
+    /// Milliseconds of samples that were dropped for a later one of the same time and another value.
+    pub repeated: Vec<i64>,
 }
 
 impl Series {
@@ -40,11 +42,14 @@ impl Series {
         self.histograms.retain(|one| is_within(one.millis));
         if !self.samples.is_sorted_by(|a, b| a.millis < b.millis) {
             self.samples.sort_by_key(|one| one.millis);
-            keep_last(&mut self.samples, |one| one.millis);
+            let differ =
+                |a: &MillisSample, b: &MillisSample| a.value.to_bits() != b.value.to_bits();
+            keep_last(&mut self.samples, |one| one.millis, differ, &mut self.repeated);
         }
         if !self.histograms.is_sorted_by(|a, b| a.millis < b.millis) {
             self.histograms.sort_by_key(|one| one.millis);
-            keep_last(&mut self.histograms, |one| one.millis);
+            let differ = |a: &MillisHistogram, b: &MillisHistogram| a.histogram != b.histogram;
+            keep_last(&mut self.histograms, |one| one.millis, differ, &mut self.repeated);
         }
     }
 }
@@ -64,11 +69,19 @@ pub fn shortened(labels: &Labels) -> Labels {
     Labels::from_pairs(&pairs)
 }
 
-/// Of neighbours of the same time the last.
-fn keep_last<T>(all: &mut Vec<T>, time: fn(&T) -> i64) {
+/// Keeps the last of neighbours of the same time; `repeated` gets the times of dropped ones that differ.
+fn keep_last<T>(
+    all: &mut Vec<T>,
+    time: fn(&T) -> i64,
+    differ: fn(&T, &T) -> bool,
+    repeated: &mut Vec<i64>,
+) {
     all.dedup_by(|next, kept| {
         let is_same = time(next) == time(kept);
         if is_same {
+            if differ(next, kept) {
+                repeated.push(time(kept));
+            }
             std::mem::swap(next, kept);
         }
         is_same
@@ -332,7 +345,7 @@ mod tests {
         let sample = |(millis, value)| MillisSample { millis, value };
         let samples = [(3, 1.0), (1, 2.0), (3, 3.0), (9, 4.0)].map(sample).to_vec();
         let labels = Labels::from_pairs(&[("__name__", "x")]);
-        let mut series = Series { labels, samples, histograms: Vec::new() };
+        let mut series = Series { labels, samples, histograms: Vec::new(), repeated: Vec::new() };
         series.tidy(&TimeRange::new(0, 5_000_000));
         assert_eq!(series.samples, [(1, 2.0), (3, 3.0)].map(sample));
     }

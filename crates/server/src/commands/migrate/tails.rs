@@ -20,12 +20,14 @@ impl Tails {
         if let Some(mut before) = self.numbers.remove(&series.labels) {
             before.samples.append(&mut series.samples);
             before.histograms.append(&mut series.histograms);
+            before.repeated.append(&mut series.repeated);
             before.tidy(&TimeRange::ALL);
             series = before;
         }
         let samples = series.samples.split_off(series.samples.len().saturating_sub(1));
         let histograms = series.histograms.split_off(series.histograms.len().saturating_sub(1));
-        let tail = Series { labels: series.labels.clone(), samples, histograms };
+        let tail =
+            Series { labels: series.labels.clone(), samples, histograms, repeated: Vec::new() };
         self.numbers.insert(series.labels.clone(), tail);
         series
     }
@@ -71,6 +73,7 @@ mod tests {
             labels: labels.clone(),
             samples: samples.iter().copied().map(sample).collect(),
             histograms: Vec::new(),
+            repeated: Vec::new(),
         };
         let mut tails = Tails::default();
         let mut found = Vec::new();

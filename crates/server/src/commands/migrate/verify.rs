@@ -44,6 +44,8 @@ struct Sums {
     sum: f64,
     /// Of times and bits, in any order.
     digest: u64,
+    /// Samples that another one of the same time and another value replaced before the comparison.
+    repeated: u64,
 }
 
 /// What a sample counts for: in the sum, and in the digest.
@@ -108,8 +110,20 @@ impl Sums {
             let own = (time(here.first_ms), time(here.last_ms));
             return Some(format!("from {first} to {last} there, from {} to {} here", own.0, own.1));
         }
-        let is_other = self.digest != here.digest;
-        is_other.then(|| format!("sums {} there, {} here, of as many samples", self.sum, here.sum))
+        if self.digest == here.digest {
+            return None;
+        }
+        let sums = format!(
+            "other values in {} samples of the same times: their sum is {} there, {} here",
+            self.count, self.sum, here.sum
+        );
+        Some(match self.repeated {
+            0 => sums,
+            repeated => format!(
+                "{sums}. The source has several values at one time {repeated} times; the last of its \
+                 answer is compared, and Quipu keeps the one that was written last"
+            ),
+        })
     }
 }
 
@@ -181,7 +195,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             let theirs = read_there(there.as_mut(), group, &look)?;
             let mut say = |count, words| {
                 if count <= show {
-                    bar.suspend(|| println!("{words}"));
+                    bar.suspend(|| print_line!("{words}"));
                 }
             };
             for words in &theirs.unreadable {
@@ -213,7 +227,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    filter.losses().iter().for_each(|words| println!("{words}"));
+    filter.losses().iter().for_each(|words| print_line!("{words}"));
     Ok(found.end())
 }
 
@@ -223,6 +237,8 @@ struct Found {
     compared: u64,
     differing: u64,
     samples: u64,
+    /// Samples of the source that a later one of the same time replaced.
+    repeated: u64,
     /// Windows whose totals the source has told.
     counted: u64,
     /// Windows that could not be read completely.
@@ -232,13 +248,21 @@ struct Found {
 impl Found {
     /// Prints the outcome; returns the exit code.
     fn end(&self) -> ExitCode {
-        let Found { compared, differing, samples, counted, unreadable } = self;
-        println!("{compared} series and days with {samples} samples compared; {differing} differ");
+        let Found { compared, differing, samples, repeated, counted, unreadable } = self;
+        print_line!(
+            "{compared} series and days with {samples} samples compared; {differing} differ"
+        );
+        if 0 < *repeated {
+            print_line!(
+                "{repeated} samples of the source have the time of a later one with another value; \
+                 of these only the last was compared"
+            );
+        }
         if 0 < *counted {
-            println!("{counted} windows were also counted by the source in another way");
+            print_line!("{counted} windows were also counted by the source in another way");
         }
         if !unreadable.is_empty() {
-            println!("{} windows could not be read as a whole", unreadable.len());
+            print_line!("{} windows could not be read as a whole", unreadable.len());
         }
         match (differing, unreadable.is_empty()) {
             (0, true) => ExitCode::SUCCESS,
@@ -268,6 +292,7 @@ impl Found {
         for (key, sums) in theirs {
             self.compared += 1;
             self.samples += sums.count;
+            self.repeated += sums.repeated;
             let found = own.get(key).copied().unwrap_or_default();
             if let Some(words) = sums.difference(&found) {
                 self.differing += 1;
@@ -522,6 +547,12 @@ fn add(side: &mut Side, series: &Series, last: Last<'_>) {
     let histograms = series.histograms.iter();
     let histograms = histograms.map(|one| (one.millis, Worth::of_histogram(&one.histogram)));
     add_values(side, labels, histograms, last);
+    for millis in &series.repeated {
+        let key = (millis.div_euclid(MILLIS_PER_DAY), labels.clone());
+        if let Some(sums) = side.get_mut(&key) {
+            sums.repeated += 1;
+        }
+    }
 }
 
 /// Adds texts: of one millisecond the last.
@@ -597,7 +628,12 @@ mod tests {
         let labels = Labels::from_pairs(&[("__name__", "x")]);
         let samples = samples.map(sample).to_vec();
         let mut side = Side::new();
-        let series = Series { labels: labels.clone(), samples, histograms: Vec::new() };
+        let series = Series {
+            labels: labels.clone(),
+            samples,
+            histograms: Vec::new(),
+            repeated: Vec::new(),
+        };
         add(&mut side, &series, &|_| Some(i64::MAX));
         let found: Vec<_> =
             side.iter().map(|((day, _), sums)| (*day, sums.count, sums.sum)).collect();
@@ -666,6 +702,29 @@ mod tests {
         let words = |other: &[(i64, f64)]| whole.difference(&sums(other)).unwrap();
         assert!(words(&[(1, 1.0)]).contains("2 samples there, 1 here"));
         assert!(words(&[(1, 1.0), (3, f64::NAN)]).starts_with("from 1970"));
-        assert!(words(&[(1, 2.0), (2, f64::NAN)]).starts_with("sums"));
+        assert!(words(&[(1, 2.0), (2, f64::NAN)]).starts_with("other values in 2 samples"));
+    }
+
+    #[test]
+    fn several_values_at_one_time_are_named() {
+        let sample = |(millis, value)| MillisSample { millis, value };
+        let side = |samples: &[(i64, f64)]| {
+            let mut series = Series {
+                labels: Labels::from_pairs(&[("__name__", "x")]),
+                samples: samples.iter().copied().map(sample).collect(),
+                histograms: Vec::new(),
+                repeated: Vec::new(),
+            };
+            series.tidy(&TimeRange::ALL);
+            let mut side = Side::new();
+            add(&mut side, &series, &|_| Some(i64::MAX));
+            side.into_values().next().expect("one day")
+        };
+        // Two samples of the same value are one.
+        let theirs = side(&[(1, 5.0), (1, 6.0), (2, 7.0), (2, 7.0)]);
+        assert_eq!((theirs.count, theirs.repeated), (2, 1));
+        let words = theirs.difference(&side(&[(1, 5.0), (2, 7.0)])).expect("other values");
+        assert!(words.contains("several values at one time 1 times"), "{words}");
+        assert_eq!(theirs.difference(&side(&[(1, 6.0), (2, 7.0)])), None);
     }
 }

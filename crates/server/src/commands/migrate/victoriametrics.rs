@@ -207,7 +207,7 @@ pub fn seconds(millis: i64) -> String {
 
 fn give(line: &[u8], window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let (labels, samples) = wire::json_lines::read_line(line)?;
-    let mut series = Series { labels, samples, histograms: Vec::new() };
+    let mut series = Series { labels, samples, histograms: Vec::new(), repeated: Vec::new() };
     // It has no samples that are no number: they mark where it had none.
     series.samples.retain(|one| !one.value.is_nan());
     series.tidy(&window.range);

@@ -61,7 +61,8 @@ impl Whisper {
     /// The series of a file.
     fn file(&self, path: &Path) -> anyhow::Result<Series> {
         let labels = labels_of(path.strip_prefix(&self.root).unwrap_or(path))?;
-        let mut series = Series { labels, samples: Vec::new(), histograms: Vec::new() };
+        let mut series =
+            Series { labels, samples: Vec::new(), histograms: Vec::new(), repeated: Vec::new() };
         if !self.filter.takes(&series.labels) {
             return Ok(series);
         }

@@ -479,7 +479,12 @@ impl Reading<'_, '_> {
         series: BlockSeries,
         dead: &[(i64, i64)],
     ) -> anyhow::Result<()> {
-        let of = |labels| Series { labels, samples: Vec::new(), histograms: Vec::new() };
+        let of = |labels| Series {
+            labels,
+            samples: Vec::new(),
+            histograms: Vec::new(),
+            repeated: Vec::new(),
+        };
         let mut downsampled = Downsampled::of(series.labels.metric_name());
         let mut whole = of(series.labels);
         for place in &series.chunks {

@@ -65,7 +65,12 @@ impl<'a> Found<'a> {
                 let at = labels.is_ok().then_some(self.all.len());
                 self.places.insert(key, at);
                 let labels = labels?;
-                self.all.push(Series { labels, samples: Vec::new(), histograms: Vec::new() });
+                self.all.push(Series {
+                    labels,
+                    samples: Vec::new(),
+                    histograms: Vec::new(),
+                    repeated: Vec::new(),
+                });
                 at
             }
         };

@@ -51,7 +51,8 @@ impl Format for JsonLines {
             }
             match wire::json_lines::read_line(line) {
                 Ok((labels, samples)) => {
-                    let mut series = Series { labels, samples, histograms: Vec::new() };
+                    let mut series =
+                        Series { labels, samples, histograms: Vec::new(), repeated: Vec::new() };
                     // It has none that are no number: they mark where it had nothing.
                     series.samples.retain(|one| !one.value.is_nan());
                     out.give(Given::Series(series))?;
@@ -150,5 +151,10 @@ fn series_of(batch: &WriteBatch<'_>, labels: Labels, rows: &[Row]) -> Series {
         let value = batch.row_values(row).first().copied()?;
         Some(MillisSample { millis: row.timestamp.div_euclid(NANOS_PER_MILLI), value })
     };
-    Series { labels, samples: rows.iter().filter_map(sample).collect(), histograms: Vec::new() }
+    Series {
+        labels,
+        samples: rows.iter().filter_map(sample).collect(),
+        histograms: Vec::new(),
+        repeated: Vec::new(),
+    }
 }
