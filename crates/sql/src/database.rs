@@ -22,8 +22,8 @@ use crate::nested_rows::check_rows;
 use crate::operators::{JsonbOperators, PostgresTypes};
 use crate::optimizer_rules::skip_changed_rows;
 use crate::ordinary::{
-    self, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, PlanningState, RowsInto,
-    Runner, Setting, View, Write, Written, settings_of, table_name,
+    self, Client, Defined, Definition, Fate, Lookups, OwnCatalogs, PlannedWrite, PlanningState,
+    RowsInto, Runner, Setting, View, Write, Written, settings_of, table_name,
 };
 use crate::policies::{Keeper, policies};
 use crate::prometheus::{self, PrometheusTable};
@@ -220,7 +220,8 @@ impl Database {
         if let Some(shared) = context.catalog(CATALOG) {
             let known = own_context.clone();
             let state = move || Some(known.get()?.upgrade()?.state_now());
-            let seen = (self.catalog.clone(), view.clone(), facts.database().into());
+            let client = Client { facts: facts.clone(), database: facts.database().into() };
+            let seen = (self.catalog.clone(), view.clone(), client);
             let state = PlanningState(Arc::new(state));
             let own = OwnCatalogs::new(CATALOG, SCHEMA, shared, seen, state);
             context.register_catalog_list(Arc::new(own));

@@ -15,6 +15,19 @@ pub struct SqlError {
     pub detail: Option<String>,
     /// What may be done about it.
     pub hint: Option<&'static str>,
+    /// The table that it is about, and its column or constraint.
+    pub object: Option<Box<ErrorObject>>,
+}
+
+/// The table that an error is about, in the schema `public`. Clients map the names to their models.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorObject {
+    /// Name of the table.
+    pub table: String,
+    /// Name of the column.
+    pub column: Option<String>,
+    /// Name of the constraint.
+    pub constraint: Option<String>,
 }
 
 impl fmt::Display for SqlError {
@@ -28,7 +41,7 @@ impl std::error::Error for SqlError {}
 impl SqlError {
     /// Something wrong that has no name of its own here.
     pub fn new(code: &'static str, message: impl Into<String>) -> SqlError {
-        SqlError { code, message: message.into(), detail: None, hint: None }
+        SqlError { code, message: message.into(), detail: None, hint: None, object: None }
     }
 
     /// The same, with what more is known of it.
@@ -41,9 +54,29 @@ impl SqlError {
         SqlError { hint: Some(hint), ..self }
     }
 
+    /// Adds the table that it is about.
+    pub fn with_object(self, object: ErrorObject) -> SqlError {
+        SqlError { object: Some(Box::new(object)), ..self }
+    }
+
     /// The text is no statement, or one that makes no sense.
     pub fn invalid(message: impl Into<String>) -> SqlError {
         SqlError::new("42601", message)
+    }
+
+    /// The error of the parser, in PostgreSQL's words.
+    pub fn from_parser(text: &str) -> SqlError {
+        let text = text.strip_prefix("sql parser error: ").unwrap_or(text);
+        let text = text.rfind(" at Line: ").map_or(text, |end| &text[..end]);
+        let Some((expected, found)) = text.rsplit_once(", found: ") else {
+            return SqlError::invalid(text);
+        };
+        let message = match found {
+            "EOF" => "syntax error at end of input".to_string(),
+            found => format!("syntax error at or near \"{found}\""),
+        };
+        SqlError::invalid(message)
+            .with_detail(format!("{}.", expected.replace("Expected: ", "Expected ")))
     }
 
     /// A statement that is not known here.

@@ -92,6 +92,11 @@ pub fn resolve_type(expr: &Expr, schema: &DFSchema) -> ResolvedType {
     }
 }
 
+/// Whether a value is of the special type of that name.
+pub fn is_of_type(expr: &Expr, schema: &DFSchema, name: &str) -> bool {
+    resolve_type(expr, schema) == Special(name.to_string())
+}
+
 /// The results of a `CASE` in PostgreSQL's order: ELSE is the first.
 fn results_of(case: &Case) -> impl Iterator<Item = &Expr> {
     let thens = case.when_then_expr.iter().map(|(_, then)| &**then);

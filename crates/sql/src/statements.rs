@@ -87,10 +87,14 @@ pub enum Parsed {
     },
     /// `SHOW name`.
     Show(String),
+    /// `SHOW ALL`.
+    ShowAll,
     /// `RESET name`; none for all.
     Reset(Option<String>),
     /// `BEGIN`.
     Begin {
+        /// The command tag of its answer.
+        tag: &'static str,
         /// Whether nothing may be written in it; none where it does not say.
         is_read_only: Option<bool>,
         /// What it sees; none where it does not say.
@@ -251,7 +255,7 @@ pub(crate) fn parse_with(text: &str, shapes: Shapes<'_>) -> Result<Vec<Parsed>, 
 }
 
 fn invalid(error: impl std::fmt::Display) -> SqlError {
-    SqlError::invalid(error.to_string())
+    SqlError::from_parser(&error.to_string())
 }
 
 impl From<Done> for Parsed {
@@ -291,6 +295,9 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
             Parsed::CopyOut(copy) => Ok(Parsed::CopyOut(CopyOut { to, ..copy })),
             _ => Err(SqlError::unexpected("a COPY that is none")),
         };
+    }
+    if let Some(tag) = session_statement(&words) {
+        return Ok(Parsed::Nothing(tag));
     }
     if let Some(fetch) = fetch_next(&words) {
         return Ok(fetch);
@@ -351,6 +358,19 @@ fn checked(prepared: Parsed) -> Result<Parsed, SqlError> {
         }
     }
     Ok(prepared)
+}
+
+/// The tag of a statement that changes nothing and that the parser does not know.
+fn session_statement(words: &[&Token]) -> Option<&'static str> {
+    let first: Vec<String> =
+        words.iter().take(3).map(|one| one.to_string().to_ascii_lowercase()).collect();
+    let first: Vec<&str> = first.iter().map(String::as_str).collect();
+    match first.as_slice() {
+        // No constraint is deferrable.
+        ["set", "constraints", ..] if 3 < words.len() => Some("SET CONSTRAINTS"),
+        ["reset", "session", "authorization"] if words.len() == 3 => Some("RESET"),
+        _ => None,
+    }
 }
 
 /// `FETCH FROM name` and `FETCH name`, which the parser does not know: the next row.
@@ -477,10 +497,13 @@ fn done_by_calls(query: &ast::Query) -> Result<Option<Parsed>, SqlError> {
 
 fn shown(variable: Vec<ast::Ident>) -> Parsed {
     let names: Vec<String> = variable.into_iter().map(|ident| ident.value).collect();
-    Parsed::Show(match names.join(".").to_ascii_lowercase().as_str() {
+    let name = names.join(".").to_ascii_lowercase();
+    Parsed::Show(match name.as_str() {
+        "all" => return Parsed::ShowAll,
         "transaction.isolation.level" => "transaction_isolation".into(),
+        "session.authorization" => "session_authorization".into(),
         "time.zone" => "timezone".into(),
-        other => other.into(),
+        _ => name,
     })
 }
 
@@ -492,9 +515,11 @@ fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError
             Reset::ALL => Parsed::Reset(None),
             Reset::ConfigurationParameter(name) => Parsed::Reset(Some(plain(&name))),
         },
-        Statement::StartTransaction { modes, .. } => {
-            Parsed::Begin { is_read_only: read_only(&modes), isolation: isolation(&modes) }
-        }
+        Statement::StartTransaction { modes, begin, .. } => Parsed::Begin {
+            tag: if begin { "BEGIN" } else { "START TRANSACTION" },
+            is_read_only: read_only(&modes),
+            isolation: isolation(&modes),
+        },
         Statement::Commit { chain: true, .. } | Statement::Rollback { chain: true, .. } => {
             return Err(SqlError::unsupported("AND CHAIN is not known here: say BEGIN"));
         }
@@ -503,6 +528,8 @@ fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError
         Statement::Rollback { .. } => Parsed::Rollback,
         Statement::LISTEN { .. } => Parsed::Nothing("LISTEN"),
         Statement::UNLISTEN { .. } => Parsed::Nothing("UNLISTEN"),
+        // A notification has no listeners to reach.
+        Statement::NOTIFY { .. } => Parsed::Nothing("NOTIFY"),
         Statement::Close { cursor: CloseCursor::All } => Parsed::Close(None),
         Statement::Close { cursor: CloseCursor::Specific { name } } => {
             Parsed::Close(Some(folded(&name)))
@@ -671,6 +698,14 @@ fn setting(statement: Set) -> Result<Parsed, SqlError> {
             };
             let is_local = scope == Some(ContextModifier::Local);
             Ok(Parsed::Set { name: plain(&variable), value, is_local })
+        }
+        Set::SetTimeZone { value: Expr::Identifier(word), local }
+            if ["local", "default"].iter().any(|one| word.value.eq_ignore_ascii_case(one)) =>
+        {
+            Ok(Parsed::Set { name: "timezone".into(), value: None, is_local: local })
+        }
+        Set::SetTimeZone { value: Expr::Interval(offset), .. } => {
+            Ok(set("timezone", &value_text(&offset.value)))
         }
         Set::SetTimeZone { value, .. } => Ok(set("timezone", &value_text(&value))),
         Set::SetNames { charset_name, .. } => Ok(set("client_encoding", &charset_name.value)),

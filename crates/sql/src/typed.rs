@@ -7,6 +7,7 @@ use crate::array_casts::cast_to_list;
 use crate::array_order::{ARRAY_ORDER, is_array};
 use crate::bounded::{bounded, planned_growth};
 use crate::calendar::move_date;
+use crate::catalog::regproc::regproc_cast;
 use crate::charged_aggregates::DISTINCT_ARRAY_AGG;
 use crate::checked_casts::{
     check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_boolean,
@@ -675,7 +676,8 @@ pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<E
     }
     // Of what is not known yet, as of parameters, nothing is changed.
     let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
-    let read = clock_cast(inner, &from, field.data_type())
+    let read = regproc_cast(inner, field.data_type(), schema)
+        .or_else(|| clock_cast(inner, &from, field.data_type()))
         .or_else(|| text_cast(inner, &from, field.data_type()));
     if let Some(made) = read {
         return Ok(Transformed::yes(made));

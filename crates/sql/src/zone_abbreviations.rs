@@ -8,6 +8,11 @@ pub fn abbreviation(name: &str) -> Option<i32> {
     found.ok().and_then(|at| ABBREVIATIONS.get(at)).map(|(_, seconds)| *seconds)
 }
 
+/// All abbreviations, in order, each with its seconds ahead of UTC.
+pub fn abbreviations() -> impl Iterator<Item = (&'static str, i32)> {
+    ABBREVIATIONS.iter().copied()
+}
+
 #[rustfmt::skip]
 const ABBREVIATIONS: &[(&str, i32)] = &[
     ("acdt", 37800), ("acsst", 37800), ("acst", 34200), ("act", -18000), ("acwst", 31500), ("adt", -10800),

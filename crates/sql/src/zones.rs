@@ -104,6 +104,12 @@ impl Zone {
         Some(ClockAt { clock, offset: offset.seconds(), abbreviation })
     }
 
+    /// Whether the clock is set to summer time at an instant.
+    pub fn is_summer_at(&self, micros: i64) -> bool {
+        let instant = Timestamp::from_microsecond(micros);
+        instant.is_ok_and(|instant| self.zone.to_offset_info(instant).dst().is_dst())
+    }
+
     /// Seconds that a clock there is ahead of UTC at an instant.
     pub fn offset_at(&self, micros: i64) -> i32 {
         if self.is_utc() {

@@ -1,15 +1,17 @@
 //! Functions about the session and about PostgreSQL's own tables.
 
-use super::relations::{DATABASE, ROLE, Relation};
+use super::relations::{DATABASE, ROLE, Relation, schema_name, schema_oid};
 use super::types::{of_arrow, oid_of, type_name};
 use super::{Catalog, keys};
 use crate::error::SqlError;
 use crate::formatted::quoted_literal;
 use crate::function;
 use crate::ordinary::{INTERVAL_FIELDS, View};
-use crate::rewrite::REGTYPE;
+use crate::rewrite::{REGNAMESPACE, REGTYPE};
+use crate::tables::ZONE;
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Int32Builder, ListBuilder, StringViewBuilder,
+    Array as _, ArrayRef, AsArray as _, Int32Builder, ListBuilder, StringViewArray,
+    StringViewBuilder,
 };
 use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Int64Type};
 use datafusion::common::cast::as_string_view_array;
@@ -18,6 +20,8 @@ use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use datafusion::prelude::SessionContext;
 use futures::future::BoxFuture;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// What is known of a session by whoever has it.
 pub trait Facts: Send + Sync {
@@ -36,6 +40,14 @@ pub trait Facts: Send + Sync {
     /// # Errors
     /// When it cannot be set so.
     fn set(&self, name: &str, value: &str, is_local: bool) -> Result<(), SqlError>;
+    /// When the server started, in microseconds since the epoch.
+    fn started_at_us(&self) -> i64 {
+        0
+    }
+    /// The clock of the store, in microseconds since the epoch.
+    fn now_us(&self) -> i64 {
+        0
+    }
     /// A statement sleeps: its place among the running queries is free for others.
     fn leave_place(&self) {}
     /// Waits for a place before the statement goes on.
@@ -114,8 +126,15 @@ fn constants() -> Vec<ScalarUDF> {
     for name in ["pg_is_in_recovery", "pg_relation_is_publishable", "pg_is_other_temp_schema"] {
         all.push(constant(name, yes(false)));
     }
+    all.push(constant("pg_column_is_updatable", yes(true)));
     all.push(constant("pg_my_temp_schema", ScalarValue::Int32(Some(0))));
     all.push(constant("pg_encoding_to_char", text("UTF8")));
+    all.push(constant("getdatabaseencoding", text("UTF8")));
+    all.push(constant("pg_client_encoding", text("UTF8")));
+    // Channels have no listeners: a notification reaches nobody.
+    all.push(constant("pg_notify", none()));
+    all.push(constant("inet_server_port", ScalarValue::Int32(None)));
+    all.push(constant("inet_client_port", ScalarValue::Int32(None)));
     all.push(constant("pg_get_userbyid", text(ROLE)));
     all.push(constant("current_schema", text("public")));
     for name in [
@@ -270,7 +289,25 @@ pub fn about_keys(catalog: &Arc<Catalog>, view: &Arc<View>) -> Vec<ScalarUDF> {
         }
         Ok(Arc::new(out.finish()))
     });
-    vec![index, constraint, sequence, view_definition(relations)]
+    vec![index, constraint, sequence, changes_of(relations.clone()), view_definition(relations)]
+}
+
+/// `pg_relation_is_updatable`: bits of UPDATE, INSERT and DELETE for a table, none for a view.
+fn changes_of(relations: Arc<impl Fn() -> Vec<Relation> + Send + Sync + 'static>) -> ScalarUDF {
+    const UPDATE_INSERT_DELETE: i32 = 4 | 8 | 16;
+    function("pg_relation_is_updatable", DataType::Int32, move |args, rows| {
+        let Some(first) = args.first() else {
+            return Err(no_arguments("pg_relation_is_updatable"));
+        };
+        let (numbers, relations) = (whole(first)?, relations());
+        let mut out = Int32Builder::with_capacity(rows);
+        for oid in numbers.as_primitive::<Int32Type>() {
+            let is_table = |one: &&Relation| Some(one.oid) == oid && one.view.is_none();
+            let bits = relations.iter().find(is_table).map_or(0, |_| UPDATE_INSERT_DELETE);
+            out.append_option(oid.map(|_| bits));
+        }
+        Ok(Arc::new(out.finish()))
+    })
 }
 
 /// `pg_get_viewdef` of a view's number, or of its name.
@@ -360,7 +397,38 @@ fn about_types() -> Vec<ScalarUDF> {
         }
         Ok(Arc::new(out.finish()))
     });
-    vec![format_type, typeof_, regtype, to_regtype]
+    vec![format_type, typeof_, regtype, to_regtype, to_regnamespace()]
+}
+
+/// The number of a schema by its name, the name by the number.
+fn to_regnamespace() -> ScalarUDF {
+    let returns = |types: &[DataType]| match types.first() {
+        Some(first) if first.is_integer() => DataType::Utf8View,
+        _ => DataType::Int32,
+    };
+    function::function(REGNAMESPACE, anything(), returns, |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments(REGNAMESPACE)) };
+        if first.data_type().is_integer() {
+            let numbers = whole(first)?;
+            let name = |oid: i32| schema_name(oid).map_or_else(|| oid.to_string(), str::to_string);
+            let names = numbers.as_primitive::<Int32Type>().iter().map(|oid| oid.map(name));
+            return Ok(Arc::new(names.collect::<StringViewArray>()));
+        }
+        let texts = strings(first)?;
+        let mut out = Int32Builder::with_capacity(rows);
+        for name in as_string_view_array(&texts)? {
+            let Some(name) = name else {
+                out.append_null();
+                continue;
+            };
+            let oid = schema_oid(name.trim_matches('"')).ok_or_else(|| {
+                let message = format!("schema \"{name}\" does not exist");
+                DataFusionError::External(Box::new(SqlError::new("3F000", message)))
+            })?;
+            out.append_value(oid);
+        }
+        Ok(Arc::new(out.finish()))
+    })
 }
 
 fn about_session(facts: &Arc<dyn Facts>) -> Vec<ScalarUDF> {
@@ -406,11 +474,26 @@ fn about_session(facts: &Arc<dyn Facts>) -> Vec<ScalarUDF> {
         Ok(Arc::new(out.finish()))
     }));
     all.push(set_config(facts.clone()));
+    for name in ["pg_postmaster_start_time", "pg_conf_load_time"] {
+        let started =
+            ScalarValue::TimestampMicrosecond(Some(facts.started_at_us()), Some(ZONE.into()));
+        all.push(constant(name, started));
+    }
+    all.push(transaction_number("txid_current"));
+    all.push(transaction_number("pg_current_xact_id"));
     let known = facts.clone();
     all.push(function("pg_backend_pid", DataType::Int32, move |_, rows| {
         ScalarValue::Int32(Some(known.pid())).to_array_of_size(rows)
     }));
     all
+}
+
+/// A number that no call returned before: transactions have none of their own.
+fn transaction_number(name: &'static str) -> ScalarUDF {
+    static NEXT: AtomicI64 = AtomicI64::new(1);
+    function(name, DataType::Int64, |_, rows| {
+        ScalarValue::Int64(Some(NEXT.fetch_add(1, Relaxed))).to_array_of_size(rows)
+    })
 }
 
 fn set_config(facts: Arc<dyn Facts>) -> ScalarUDF {

@@ -301,17 +301,27 @@ fn index_view(relations: &[Relation]) -> Cells {
     Cells { name: "pg_indexes", columns, rows }
 }
 
+/// The largest number of a sequence of an integer type.
+fn greatest_of(type_oid: i32) -> i64 {
+    match type_oid {
+        21 => i64::from(i16::MAX),
+        23 => i64::from(i32::MAX),
+        _ => i64::MAX,
+    }
+}
+
+/// Names of sequences, each with its largest number.
+pub fn sequence_bounds(relations: &[Relation]) -> impl Iterator<Item = (String, i64)> {
+    let all = relations.iter().flat_map(Relation::sequences);
+    all.map(|(_, name, _, type_oid)| (name, greatest_of(type_oid)))
+}
+
 /// What PostgreSQL would know of how columns are numbered. There are no sequences to be called here.
 fn sequences(relations: &[Relation]) -> Cells {
     let mut rows = Vec::new();
     for (oid, _, _, type_oid) in relations.iter().flat_map(Relation::sequences) {
-        let greatest = match type_oid {
-            21 => i64::from(i16::MAX),
-            23 => i64::from(i32::MAX),
-            _ => i64::MAX,
-        };
         let mut row = vec![number(oid), number(type_oid)];
-        row.extend([1, 1, greatest, 1, 1].map(Cell::Long));
+        row.extend([1, 1, greatest_of(type_oid), 1, 1].map(Cell::Long));
         row.push(yes(false));
         rows.push(row);
     }

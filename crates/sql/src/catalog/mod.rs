@@ -5,12 +5,16 @@
 //! views and triggers, are empty and not missing: clients join with them.
 
 mod cells;
-mod empty;
 pub mod functions;
 mod keys;
 mod keywords;
+mod layout;
+pub mod regproc;
 mod relations;
 mod roles;
+pub mod settings;
+mod statistics;
+mod time_zones;
 mod timescale;
 pub mod types;
 
@@ -23,9 +27,10 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider as _, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
-use std::sync::Arc;
+use functions::Facts;
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock};
 
-pub use empty::has_no_rows;
 pub use keys::VECTORS;
 pub use keywords::KEYWORDS;
 pub use relations::Relation;
@@ -50,12 +55,10 @@ impl Catalog {
     /// # Errors
     /// When rows do not fit their columns.
     pub fn new(written: Vec<Relation>) -> Result<Catalog, SqlError> {
-        let own =
-            types::tables().into_iter().chain(relations::tables(&written)).chain(empty::tables());
-        let own = own.chain(roles::tables()).chain([keywords::table()]);
+        let own = schema_of(with_layouts(CATALOG_SCHEMA, own_tables(&written)))?;
         let standard = relations::standard_tables(&written);
-        let (own, standard) = (schema_of(own)?, schema_of(standard.into_iter())?);
-        let timescale = schema_of(timescale::tables())?;
+        let standard = schema_of(with_layouts(INFORMATION_SCHEMA, standard))?;
+        let timescale = schema_of(timescale::tables().collect())?;
         Ok(Catalog { own, standard, timescale, written })
     }
 
@@ -85,19 +88,24 @@ impl Catalog {
         told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
     }
 
-    /// The one of its tables that has that name, if it tells of what settings are kept, or of the database
-    /// `own`.
+    /// The table of that name, if its rows depend on the session: its settings, database and role.
     ///
     /// # Errors
     /// When rows do not fit their columns.
-    pub fn table_of_settings(
+    pub fn table_of_session(
         &self,
         name: &str,
-        settings: &[Setting],
-        own: &str,
+        kept: &[Setting],
+        facts: &dyn Facts,
     ) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
-        let told = roles::told(name, settings, own);
-        told.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
+        let table = match name {
+            "pg_settings" => Some(settings::table(&|name| facts.setting(name))),
+            "pg_stat_activity" => Some(roles::activity(facts)),
+            "pg_timezone_names" => Some(time_zones::names(facts.now_us())),
+            "pg_timezone_abbrevs" => Some(time_zones::abbreviated()),
+            _ => roles::told(name, kept, &facts.database(), &facts.user()),
+        };
+        table.map(|table| Ok(provider(&table)? as Arc<dyn TableProvider>)).transpose()
     }
 
     /// The one of TimescaleDB's tables that has that name.
@@ -128,7 +136,33 @@ impl Catalog {
     }
 }
 
-fn schema_of(tables: impl Iterator<Item = Table>) -> Result<Arc<MemorySchemaProvider>, SqlError> {
+/// The tables of `pg_catalog` whose rows depend on the database.
+fn own_tables(relations: &[Relation]) -> Vec<Table> {
+    let tables = relations::tables(relations).into_iter().chain(roles::tables());
+    let session = [settings::table(&|_| None), time_zones::abbreviated(), time_zones::names(0)];
+    let activity = Table { name: "pg_stat_activity", columns: "", rows: Vec::new() };
+    tables.chain([keywords::table(), activity]).chain(session).collect()
+}
+
+/// Adds the other tables of PostgreSQL's schema: with rows that every database has, or with none.
+fn with_layouts(schema: &str, mut tables: Vec<Table>) -> Vec<Table> {
+    for name in layout::tables_of(schema) {
+        if tables.iter().all(|table| table.name != name) {
+            tables.push(layout::table(name));
+        }
+    }
+    tables
+}
+
+/// Whether a table of `pg_catalog` is about things that are not here.
+pub fn has_no_rows(name: &str) -> bool {
+    static FILLED: LazyLock<BTreeSet<&'static str>> =
+        LazyLock::new(|| own_tables(&[]).iter().map(|table| table.name).collect());
+    let is_of_schema = layout::tables_of(CATALOG_SCHEMA).any(|one| one == name);
+    is_of_schema && !FILLED.contains(name) && !layout::has_rows(name)
+}
+
+fn schema_of(tables: Vec<Table>) -> Result<Arc<MemorySchemaProvider>, SqlError> {
     let schema = Arc::new(MemorySchemaProvider::new());
     for table in tables {
         schema.register_table(table.name.to_string(), provider(&table)?)?;

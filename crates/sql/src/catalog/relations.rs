@@ -3,6 +3,7 @@
 use super::cells::{Cell, Table as Cells, number, text, yes};
 use super::keys::{self, Key};
 use super::roles::ROLE_OID;
+use super::statistics;
 use super::timescale::INFORMATION;
 use super::types::{self, of_arrow, type_name};
 use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY};
@@ -17,6 +18,8 @@ use tables::{Column, Constraint, ConstraintKind, Table};
 const FIRST_OID: i32 = 16_384;
 /// Those of ordinary tables.
 const FIRST_ORDINARY_OID: i32 = 100_000;
+/// The bit by which the number of a table's row type differs from the table's.
+const ROW_TYPE: i32 = 1 << 29;
 /// The number of the schema of all tables.
 pub const PUBLIC_OID: i32 = 2200;
 /// The numbers of schemas.
@@ -26,6 +29,16 @@ const SCHEMAS: &[(i32, &str)] = &[
     (13_000, "information_schema"),
     (13_001, INFORMATION),
 ];
+/// The number of a schema.
+pub fn schema_oid(name: &str) -> Option<i32> {
+    SCHEMAS.iter().find(|(_, known)| *known == name).map(|(oid, _)| *oid)
+}
+
+/// The name of a schema.
+pub fn schema_name(oid: i32) -> Option<&'static str> {
+    SCHEMAS.iter().find(|(known, _)| *known == oid).map(|(_, name)| *name)
+}
+
 /// The access method of tables, `heap`.
 const HEAP_OID: i32 = 2;
 /// The name of the one role.
@@ -201,7 +214,9 @@ pub fn told(name: &str, relations: &[Relation]) -> Option<Cells> {
         "key_column_usage" => key_columns(relations),
         "constraint_column_usage" => keys::used_columns(relations),
         "schemata" => schemata(),
-        other => return keys::told(other, relations),
+        other => {
+            return statistics::table(other, relations).or_else(|| keys::told(other, relations));
+        }
     })
 }
 
@@ -211,41 +226,6 @@ pub fn tables(relations: &[Relation]) -> Vec<Cells> {
         classes(relations),
         attributes(relations),
         namespaces(),
-        Cells {
-            name: "pg_user",
-            columns: "usename:n usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b \
-                      passwd:t valuntil:t useconfig:a",
-            rows: vec![vec![
-                text(ROLE),
-                number(ROLE_OID),
-                yes(true),
-                yes(true),
-                yes(true),
-                yes(true),
-            ]],
-        },
-        Cells {
-            name: "pg_am",
-            columns: "oid:o amname:n amhandler:t amtype:c",
-            rows: vec![
-                vec![number(HEAP_OID), text("heap"), text("heap_tableam_handler"), text("t")],
-                vec![number(keys::BTREE_OID), text("btree"), text("bthandler"), text("i")],
-            ],
-        },
-        Cells {
-            name: "pg_tablespace",
-            columns: "oid:o spcname:n spcowner:o spcacl:a spcoptions:a",
-            rows: vec![vec![number(1663), text("pg_default"), number(ROLE_OID)]],
-        },
-        // What JDBC's driver wants to know before it asks for keys, and DBeaver before it writes texts.
-        Cells {
-            name: "pg_settings",
-            columns: "name:t setting:t unit:t category:t short_desc:t context:t vartype:t source:t",
-            rows: vec![
-                vec![text("max_index_keys"), text("32")],
-                vec![text("standard_conforming_strings"), text("on")],
-            ],
-        },
         extensions(),
         own_tables(relations),
         own_views(relations, false),
@@ -253,6 +233,7 @@ pub fn tables(relations: &[Relation]) -> Vec<Cells> {
     ]
     .into_iter()
     .chain(keys::tables(relations))
+    .chain(statistics::tables(relations))
     .collect()
 }
 
@@ -299,7 +280,7 @@ pub(super) fn class(
         number(oid),
         text(name),
         number(PUBLIC_OID),
-        number(0),
+        number(if kind == "i" { 0 } else { oid | ROW_TYPE }),
         number(0),
         number(ROLE_OID),
         number(method),
@@ -415,25 +396,6 @@ pub fn standard_tables(relations: &[Relation]) -> Vec<Cells> {
         key_columns(relations),
         table_constraints(relations),
         keys::used_columns(relations),
-        Cells {
-            name: "routines",
-            columns: "routine_catalog:n routine_schema:n routine_name:n routine_type:t",
-            rows: Vec::new(),
-        },
-        // Who came may do all there is to do: nothing is granted to anybody.
-        Cells {
-            name: "table_privileges",
-            columns: "grantor:n grantee:n table_catalog:n table_schema:n table_name:n \
-                      privilege_type:t is_grantable:t with_hierarchy:t",
-            rows: Vec::new(),
-        },
-        Cells {
-            name: "routine_privileges",
-            columns: "grantor:n grantee:n specific_catalog:n specific_schema:n specific_name:n \
-                      routine_catalog:n routine_schema:n routine_name:n privilege_type:t \
-                      is_grantable:t",
-            rows: Vec::new(),
-        },
     ]
 }
 
@@ -470,6 +432,45 @@ impl Told {
             20 => Some(64),
             700 => Some(24),
             701 => Some(53),
+            _ => None,
+        }
+    }
+
+    /// The base in which [`Told::precision`] counts digits.
+    fn radix(&self) -> Option<i32> {
+        match self.oid {
+            20 | 21 | 23 | 700 | 701 => Some(2),
+            1700 => Some(10),
+            _ => None,
+        }
+    }
+
+    /// Digits behind the point.
+    fn scale(&self) -> Option<i32> {
+        match self.oid {
+            20 | 21 | 23 => Some(0),
+            1700 if 4 <= self.modifier => Some((self.modifier - 4) & 0x7ff),
+            _ => None,
+        }
+    }
+
+    /// Digits of a second.
+    fn clock_precision(&self) -> Option<i32> {
+        match self.oid {
+            1082 => Some(0),
+            1083 | 1114 | 1184 if 0 <= self.modifier => Some(self.modifier),
+            1083 | 1114 | 1184 | 1186 => Some(6),
+            _ => None,
+        }
+    }
+
+    /// Bytes that a text may have.
+    fn octets(&self) -> Option<i32> {
+        /// Bytes of a character in UTF-8.
+        const CHARACTER: i32 = 4;
+        match self.oid {
+            25 | 1043 if self.modifier < 4 => Some(1 << 30),
+            1042 | 1043 => Some((self.modifier - 4).max(1).saturating_mul(CHARACTER)),
             _ => None,
         }
     }
@@ -530,32 +531,61 @@ fn standard_columns(relations: &[Relation]) -> Cells {
     let mut rows = Vec::new();
     for relation in relations {
         for (column, nth) in relation.columns.iter().zip(1..) {
-            let oid = column.oid;
-            let within = types::udt_name(oid);
-            rows.push(vec![
-                text(DATABASE),
-                text("public"),
-                text(&relation.name),
-                text(&column.name),
-                number(nth),
-                column.default.as_deref().map_or(Cell::Null, text),
-                text(if column.is_nullable { "YES" } else { "NO" }),
-                text(&standard_type(oid)),
-                column.characters().map_or(Cell::Null, number),
-                column.precision().map_or(Cell::Null, number),
-                Cell::Null,
-                text(DATABASE),
-                text("pg_catalog"),
-                text(&within),
-                text(if column.identity.is_empty() { "NO" } else { "YES" }),
-                text("NEVER"),
-                text("NO"),
-            ]);
+            rows.push(standard_column(relation, column, nth));
         }
     }
     let columns = "table_catalog:n table_schema:n table_name:n column_name:n ordinal_position:i \
                    column_default:t is_nullable:t data_type:t character_maximum_length:i \
-                   numeric_precision:i datetime_precision:i udt_catalog:n udt_schema:n \
-                   udt_name:n is_identity:t is_generated:t is_updatable:t";
+                   character_octet_length:i numeric_precision:i numeric_precision_radix:i \
+                   numeric_scale:i datetime_precision:i udt_catalog:n udt_schema:n udt_name:n \
+                   dtd_identifier:n is_self_referencing:t is_identity:t identity_generation:t \
+                   identity_start:t identity_increment:t identity_maximum:t identity_minimum:t \
+                   identity_cycle:t is_generated:t is_updatable:t";
     Cells { name: "columns", columns, rows }
+}
+
+fn standard_column(relation: &Relation, column: &Told, nth: i32) -> Vec<Cell> {
+    let oid = column.oid;
+    let optional = |number: Option<i32>| number.map_or(Cell::Null, Cell::Number);
+    let is_identity = !column.identity.is_empty();
+    let identity = |value: &str| if is_identity { text(value) } else { Cell::Null };
+    vec![
+        text(DATABASE),
+        text("public"),
+        text(&relation.name),
+        text(&column.name),
+        number(nth),
+        column.default.as_deref().map_or(Cell::Null, text),
+        text(if column.is_nullable { "YES" } else { "NO" }),
+        text(&standard_type(oid)),
+        optional(column.characters()),
+        optional(column.octets()),
+        optional(column.precision()),
+        optional(column.radix()),
+        optional(column.scale()),
+        optional(column.clock_precision()),
+        text(DATABASE),
+        text("pg_catalog"),
+        text(&types::udt_name(oid)),
+        text(&nth.to_string()),
+        text("NO"),
+        text(if is_identity { "YES" } else { "NO" }),
+        identity(if column.identity == "a" { "ALWAYS" } else { "BY DEFAULT" }),
+        identity("1"),
+        identity("1"),
+        identity(largest_of(oid)),
+        identity("1"),
+        text("NO"),
+        text("NEVER"),
+        text(if relation.view.is_none() { "YES" } else { "NO" }),
+    ]
+}
+
+/// The largest number of a sequence of an integer type.
+fn largest_of(oid: i32) -> &'static str {
+    match oid {
+        21 => "32767",
+        23 => "2147483647",
+        _ => "9223372036854775807",
+    }
 }

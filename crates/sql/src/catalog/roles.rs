@@ -5,6 +5,7 @@
 //! that the client gave it, which is what `current_database()` says.
 
 use super::cells::{Cell, Table, number, text, yes};
+use super::functions::Facts;
 use super::relations::{DATABASE, ROLE};
 use crate::ordinary::Setting;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,12 +17,16 @@ pub const ROLE_OID: i32 = 10;
 /// From here on numbers are made of names.
 const NAMED_OID: i32 = 1 << 30;
 
-/// The tables that are told here to who came to a database of that name, where these settings are kept.
-pub fn told(name: &str, settings: &[Setting], own: &str) -> Option<Table> {
+/// The tables about roles and databases that `user` sees in the database `own`, where these settings are kept.
+pub fn told(name: &str, settings: &[Setting], own: &str, user: &str) -> Option<Table> {
     let said = |names: Vec<&String>| -> BTreeSet<String> {
         names.into_iter().filter(|name| !name.is_empty()).cloned().collect()
     };
-    let known = || said(settings.iter().map(|one| &one.role).collect());
+    let known = || {
+        let mut named = said(settings.iter().map(|one| &one.role).collect());
+        named.extend((!user.is_empty()).then(|| user.to_string()));
+        named
+    };
     Some(match name {
         "pg_database" => {
             let mut named = said(settings.iter().map(|one| &one.database).collect());
@@ -30,6 +35,12 @@ pub fn told(name: &str, settings: &[Setting], own: &str) -> Option<Table> {
         }
         "pg_roles" => roles("pg_roles", &known()),
         "pg_authid" => roles("pg_authid", &known()),
+        "pg_user" => users(&known()),
+        "pg_stat_database" => Table {
+            name: "pg_stat_database",
+            columns: "datid:o datname:n",
+            rows: vec![vec![number(database_oid(own)), text(own)]],
+        },
         "pg_db_role_setting" => kept(settings),
         _ => return None,
     })
@@ -37,8 +48,15 @@ pub fn told(name: &str, settings: &[Setting], own: &str) -> Option<Table> {
 
 /// All of them, where nothing is kept.
 pub fn tables() -> impl Iterator<Item = Table> {
-    let names = ["pg_database", "pg_roles", "pg_authid", "pg_db_role_setting"];
-    names.into_iter().filter_map(|name| told(name, &[], DATABASE))
+    let names = [
+        "pg_database",
+        "pg_roles",
+        "pg_authid",
+        "pg_user",
+        "pg_db_role_setting",
+        "pg_stat_database",
+    ];
+    names.into_iter().filter_map(|name| told(name, &[], DATABASE, ""))
 }
 
 /// A number that is the same for a name wherever it is told.
@@ -105,6 +123,36 @@ fn roles(name: &'static str, named: &BTreeSet<String>) -> Table {
     Table { name, columns, rows: [ROLE].into_iter().chain(others).map(row).collect() }
 }
 
+fn users(named: &BTreeSet<String>) -> Table {
+    let row = |role: &str| {
+        let mut row = vec![text(role), number(role_oid(role))];
+        row.extend((0..4).map(|_| yes(true)));
+        row
+    };
+    let others = named.iter().map(String::as_str).filter(|role| *role != ROLE);
+    let columns = "usename:n usesysid:o usecreatedb:b usesuper:b userepl:b usebypassrls:b";
+    Table { name: "pg_user", columns, rows: [ROLE].into_iter().chain(others).map(row).collect() }
+}
+
+/// `pg_stat_activity` with the session that asks.
+pub fn activity(facts: &dyn Facts) -> Table {
+    let (database, user) = (facts.database(), facts.user());
+    let application = facts.setting("application_name").unwrap_or_default();
+    let row = vec![
+        number(database_oid(&database)),
+        text(&database),
+        number(facts.pid()),
+        number(role_oid(&user)),
+        text(&user),
+        text(&application),
+        text("active"),
+        text("client backend"),
+    ];
+    let columns = "datid:o datname:n pid:i usesysid:o usename:n application_name:t state:t \
+                   backend_type:t";
+    Table { name: "pg_stat_activity", columns, rows: vec![row] }
+}
+
 fn kept(settings: &[Setting]) -> Table {
     let mut all: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     for one in settings {
@@ -132,17 +180,17 @@ mod tests {
             value: "x".into(),
         };
         let settings = [one("", "a.b"), one("me", "c.d"), one("me", "e.f")];
-        let told = told("pg_db_role_setting", &settings, DATABASE).unwrap();
+        let told = told("pg_db_role_setting", &settings, DATABASE, "").unwrap();
         let said = |all: &[&str]| Cell::Texts(all.iter().map(|one| one.to_string()).collect());
         assert_eq!(told.rows[0], [number(0), number(0), said(&["a.b=x"])]);
         assert_eq!(told.rows[1][1..], [number(role_oid("me")), said(&["c.d=x", "e.f=x"])]);
         assert!(NAMED_OID <= role_oid("me"));
-        let roles = super::told("pg_roles", &settings, DATABASE).unwrap();
+        let roles = super::told("pg_roles", &settings, DATABASE, "you").unwrap();
         assert_eq!(
             roles.rows.iter().map(|row| &row[1]).collect::<Vec<_>>(),
-            [&text(ROLE), &text("me")]
+            [&text(ROLE), &text("me"), &text("you")]
         );
-        let databases = super::told("pg_database", &[], "shop").unwrap();
+        let databases = super::told("pg_database", &[], "shop", "").unwrap();
         let names: Vec<_> = databases.rows.iter().map(|row| &row[1]).collect();
         assert_eq!(names, [&text(DATABASE), &text("shop")]);
         assert_eq!(roles.rows[1].len(), roles.columns.split_whitespace().count());

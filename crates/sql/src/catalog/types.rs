@@ -1,6 +1,5 @@
 //! `pg_type`, and what types are called (<https://www.postgresql.org/docs/15/catalog-pg-type.html>).
 
-use super::cells::{Cell, Table, number, text, yes};
 use datafusion::arrow::datatypes::DataType;
 
 /// A type.
@@ -11,51 +10,42 @@ struct Known {
     /// What statements call it.
     shown: &'static str,
     size: i16,
-    category: &'static str,
     /// The number of its arrays' type.
     array: i32,
 }
 
-const fn known(
-    oid: i32,
-    name: &'static str,
-    shown: &'static str,
-    size: i16,
-    category: &'static str,
-    array: i32,
-) -> Known {
-    Known { oid, name, shown, size, category, array }
+const fn known(oid: i32, name: &'static str, shown: &'static str, size: i16, array: i32) -> Known {
+    Known { oid, name, shown, size, array }
 }
 
 /// All that a column here may have, and those that clients look for.
 const KNOWN: &[Known] = &[
-    known(16, "bool", "boolean", 1, "B", 1000),
-    known(17, "bytea", "bytea", -1, "U", 1001),
-    known(18, "char", "\"char\"", 1, "Z", 1002),
-    known(19, "name", "name", 64, "S", 1003),
-    known(17, "bytea", "bytea", -1, "U", 1001),
-    known(20, "int8", "bigint", 8, "N", 1016),
-    known(21, "int2", "smallint", 2, "N", 1005),
-    known(22, "int2vector", "int2vector", -1, "A", 1006),
-    known(23, "int4", "integer", 4, "N", 1007),
-    known(25, "text", "text", -1, "S", 1009),
-    known(26, "oid", "oid", 4, "N", 1028),
-    known(30, "oidvector", "oidvector", -1, "A", 1013),
-    known(114, "json", "json", -1, "U", 199),
-    known(700, "float4", "real", 4, "N", 1021),
-    known(701, "float8", "double precision", 8, "N", 1022),
-    known(705, "unknown", "unknown", -2, "X", 0),
-    known(1042, "bpchar", "character", -1, "S", 1014),
-    known(1043, "varchar", "character varying", -1, "S", 1015),
-    known(1082, "date", "date", 4, "D", 1182),
-    known(1083, "time", "time without time zone", 8, "D", 1183),
-    known(1114, "timestamp", "timestamp without time zone", 8, "D", 1115),
-    known(1184, "timestamptz", "timestamp with time zone", 8, "D", 1185),
-    known(1186, "interval", "interval", 16, "T", 1187),
-    known(1700, "numeric", "numeric", -1, "N", 1231),
-    known(2205, "regclass", "regclass", 4, "N", 2210),
-    known(2950, "uuid", "uuid", 16, "U", 2951),
-    known(3802, "jsonb", "jsonb", -1, "U", 3807),
+    known(16, "bool", "boolean", 1, 1000),
+    known(17, "bytea", "bytea", -1, 1001),
+    known(18, "char", "\"char\"", 1, 1002),
+    known(19, "name", "name", 64, 1003),
+    known(20, "int8", "bigint", 8, 1016),
+    known(21, "int2", "smallint", 2, 1005),
+    known(22, "int2vector", "int2vector", -1, 1006),
+    known(23, "int4", "integer", 4, 1007),
+    known(25, "text", "text", -1, 1009),
+    known(26, "oid", "oid", 4, 1028),
+    known(30, "oidvector", "oidvector", -1, 1013),
+    known(114, "json", "json", -1, 199),
+    known(700, "float4", "real", 4, 1021),
+    known(701, "float8", "double precision", 8, 1022),
+    known(705, "unknown", "unknown", -2, 0),
+    known(1042, "bpchar", "character", -1, 1014),
+    known(1043, "varchar", "character varying", -1, 1015),
+    known(1082, "date", "date", 4, 1182),
+    known(1083, "time", "time without time zone", 8, 1183),
+    known(1114, "timestamp", "timestamp without time zone", 8, 1115),
+    known(1184, "timestamptz", "timestamp with time zone", 8, 1185),
+    known(1186, "interval", "interval", 16, 1187),
+    known(1700, "numeric", "numeric", -1, 1231),
+    known(2205, "regclass", "regclass", 4, 2210),
+    known(2950, "uuid", "uuid", 16, 2951),
+    known(3802, "jsonb", "jsonb", -1, 3807),
 ];
 
 /// What statements call the type of that number.
@@ -130,60 +120,6 @@ pub fn of_arrow(data_type: &DataType) -> i32 {
         }
         _ => 25,
     }
-}
-
-/// `pg_type`.
-pub fn tables() -> Vec<Table> {
-    let row = |oid: i32, name: &str, size: i16, category: &str, elem: i32, array: i32| {
-        vec![
-            number(oid),
-            text(name),
-            number(11),
-            number(10),
-            number(i32::from(size)),
-            yes(0 < size && size <= 8),
-            text("b"),
-            text(category),
-            yes(oid == 25 || oid == 701 || oid == 1184),
-            yes(true),
-            text(","),
-            number(0),
-            number(elem),
-            number(array),
-            text(match oid {
-                22 => "int2vectorin",
-                30 => "oidvectorin",
-                _ if elem == 0 => "textin",
-                _ => "array_in",
-            }),
-            text("d"),
-            text("x"),
-            yes(false),
-            number(0),
-            number(-1),
-            number(0),
-            number(if category == "S" { 100 } else { 0 }),
-            Cell::Null,
-        ]
-    };
-    let mut rows = Vec::new();
-    for one in KNOWN {
-        // What a vector is of, though it is no array.
-        let elem = match one.oid {
-            22 => 21,
-            30 => 26,
-            _ => 0,
-        };
-        rows.push(row(one.oid, one.name, one.size, one.category, elem, one.array));
-        if one.array != 0 {
-            rows.push(row(one.array, &format!("_{}", one.name), -1, "A", one.oid, 0));
-        }
-    }
-    let columns = "oid:o typname:n typnamespace:o typowner:o typlen:s typbyval:b typtype:c \
-                   typcategory:c typispreferred:b typisdefined:b typdelim:c typrelid:o typelem:o \
-                   typarray:o typinput:t typalign:c typstorage:c typnotnull:b typbasetype:o \
-                   typtypmod:i typndims:i typcollation:o typdefault:t";
-    vec![Table { name: "pg_type", columns, rows }]
 }
 
 #[cfg(test)]

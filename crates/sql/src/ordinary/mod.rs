@@ -45,7 +45,7 @@ pub use role_settings::Setting;
 pub(crate) use role_settings::settings_of;
 pub use rows_in::RowsInto;
 pub(crate) use rows_in::store;
-pub use schemas::{OwnCatalogs, State as PlanningState};
+pub use schemas::{Client, OwnCatalogs, State as PlanningState};
 pub use view::{Fate, View};
 pub(crate) use writes::{
     Parameters, Runner, Written, add_parameters, insert_target, plan_write, quoted, row_size,

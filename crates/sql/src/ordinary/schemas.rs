@@ -4,6 +4,7 @@
 use super::role_settings::settings;
 use super::scan::Ordinary;
 use super::view::View;
+use crate::catalog::functions::Facts;
 use crate::catalog::{Catalog, INFORMATION};
 use crate::error::SqlError;
 use crate::policies::policies;
@@ -34,9 +35,23 @@ struct OwnCatalog {
     public: &'static str,
     catalog: Arc<Catalog>,
     view: Arc<View>,
-    /// The database by the name that the client gave it.
-    database: Arc<str>,
+    client: Client,
     state: State,
+}
+
+/// The client whose session it is.
+#[derive(Clone)]
+pub struct Client {
+    /// Its user, database and settings.
+    pub facts: Arc<dyn Facts>,
+    /// The database by the name that the client gave it.
+    pub database: Arc<str>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Client")
+    }
 }
 
 /// What a session's statements are planned with, as long as it is there.
@@ -70,21 +85,21 @@ struct OwnSchema {
     shared: Option<Arc<dyn SchemaProvider>>,
     catalog: Arc<Catalog>,
     view: Arc<View>,
-    database: Arc<str>,
+    client: Client,
     state: State,
 }
 
 impl OwnCatalogs {
-    /// Of a session that sees `view` in what the client calls `database`, in a catalog of that name; `state` is
-    /// what its statements are planned with.
+    /// Of a session that sees `view` in the database of `client`, in a catalog of that name; `state` is what its
+    /// statements are planned with.
     pub fn new(
         name: &'static str,
         public: &'static str,
         shared: Arc<dyn CatalogProvider>,
-        (catalog, view, database): (Arc<Catalog>, Arc<View>, Arc<str>),
+        (catalog, view, client): (Arc<Catalog>, Arc<View>, Client),
         state: State,
     ) -> OwnCatalogs {
-        let own = OwnCatalog { shared, public, catalog, view, database, state };
+        let own = OwnCatalog { shared, public, catalog, view, client, state };
         OwnCatalogs { name, own: Arc::new(own) }
     }
 }
@@ -123,8 +138,8 @@ impl CatalogProvider for OwnCatalog {
             _ => return shared,
         };
         let (catalog, view, state) = (self.catalog.clone(), self.view.clone(), self.state.clone());
-        let database = self.database.clone();
-        Some(Arc::new(OwnSchema { kind, shared, catalog, view, database, state }))
+        let client = self.client.clone();
+        Some(Arc::new(OwnSchema { kind, shared, catalog, view, client, state }))
     }
 }
 
@@ -180,14 +195,11 @@ impl OwnSchema {
     /// What PostgreSQL's tables tell of what there is for the session; none where all share what is told.
     fn told(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>, SqlError> {
         let (set, ordinary) = (self.view.set(), self.view.list());
-        let settings = settings(&set);
-        let of_settings = match settings.is_empty() && self.database.is_empty() {
-            true => None,
-            false => self.catalog.table_of_settings(name, &settings, &self.database)?,
-        };
-        match of_settings {
-            None if !(ordinary.is_empty() && self.database.is_empty()) => {
-                self.catalog.table_of(name, &ordinary, &self.database)
+        let Client { facts, database } = &self.client;
+        let of_session = self.catalog.table_of_session(name, &settings(&set), facts.as_ref())?;
+        match of_session {
+            None if !(ordinary.is_empty() && database.is_empty()) => {
+                self.catalog.table_of(name, &ordinary, database)
             }
             told => Ok(told),
         }

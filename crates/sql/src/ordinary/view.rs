@@ -2,7 +2,7 @@
 
 use super::kept::is_kept;
 use super::lookups::Lookups;
-use crate::error::SqlError;
+use crate::error::{ErrorObject, SqlError};
 use crate::expansion::StoredView;
 use crate::hypertables::{Series, SeriesRows};
 use crate::prometheus::PrometheusTable;
@@ -494,11 +494,16 @@ pub fn of_tables(error: &Error) -> SqlError {
             let words = format!(
                 "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
             );
-            SqlError::new("23502", words)
+            let column = Some(column.clone());
+            let object = ErrorObject { table: table.clone(), column, constraint: None };
+            SqlError::new("23502", words).with_object(object)
         }
-        Error::UniqueViolation { constraint, key, .. } => {
+        Error::UniqueViolation { table, constraint, key } => {
             let words = format!("duplicate key value violates unique constraint \"{constraint}\"");
-            SqlError::new("23505", words).with_detail(format!("Key {key} already exists."))
+            let constraint = Some(constraint.clone());
+            let object = ErrorObject { table: table.clone(), column: None, constraint };
+            let error = SqlError::new("23505", words).with_object(object);
+            error.with_detail(format!("Key {key} already exists."))
         }
         Error::Conflict { table } => {
             let words =

@@ -86,8 +86,8 @@ use result_order::order_by_results;
 pub(crate) use row_values::{LOOKED_AT, check_columns, column_of_row, row_of};
 use row_values::{check_counted_rows, find_rows};
 use sets::{
-    check_numbered, name_elements, name_series, numbered_array, part_of_set, set_as_table,
-    set_in_list, words_as_table,
+    check_numbered, lateral_unnest, name_elements, name_series, numbered_array, part_of_set,
+    set_as_table, set_in_list, words_as_table,
 };
 use simple_case::write_comparisons;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,8 +95,9 @@ use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
 use types::{
-    catalog_cast, check_length, is_float, is_numeric, is_oids, limited_interval, makes_json,
-    numeric_limits, rounded_time, text_of_length, texts, without_length,
+    catalog_cast, check_length, compare_type_numbers, is_float, is_numeric, is_oids,
+    limited_interval, makes_json, name_of_object, numbers_of_objects, numeric_limits, rounded_time,
+    text_of_length, texts, without_length,
 };
 use vectors::{
     array_slice, count_from_1, null_at_negative_places, subscripts_as_fields, vector_call,
@@ -120,6 +121,8 @@ pub use types::{array_of, arrow_type, is_oids_parameter, name_of_last};
 pub const CATALOG_SCHEMA: &str = "pg_catalog";
 /// What a number or a name becomes when it is cast to `regtype`.
 pub const REGTYPE: &str = "regtype_name";
+/// The function of casts to `regnamespace`: the number of a name, the name of a number.
+pub const REGNAMESPACE: &str = "to_regnamespace";
 /// What a text becomes when it is cast to `jsonb`.
 pub const JSONB_IN: &str = "jsonb_in";
 /// The function that rounds a `numeric` to the precision and scale of its type.
@@ -386,6 +389,7 @@ impl VisitorMut for Rewriter {
         {
             name.0.remove(0);
         }
+        lateral_unnest(table);
         words_as_table(table);
         series_with_types(table);
         let called = match table {
@@ -547,6 +551,7 @@ impl Rewriter {
             }
             _ => {}
         }
+        compare_type_numbers(expr);
         if let Some(changed) = row_values::compared(expr)? {
             *expr = changed;
         }
@@ -661,6 +666,9 @@ impl Rewriter {
                 *expr = changed;
             }
             SqlType::Regclass => *expr = call("to_regclass", vec![(**inner).clone()]),
+            SqlType::Text | SqlType::Varchar(None) if let Some(name) = name_of_object(inner) => {
+                *expr = name;
+            }
             _ => {
                 check_length(data_type)?;
                 if let Some(cut) = text_of_length(inner, data_type) {
@@ -748,6 +756,10 @@ fn array_cast(expr: &mut Expr) -> Result<(), SqlError> {
         SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => Some(&**of),
         _ => None,
     };
+    if let Some(numbers) = of.and_then(|of| numbers_of_objects(inner, of)) {
+        *expr = numbers;
+        return Ok(());
+    }
     if let Some((precision, scale)) = of.map(numeric_limits).transpose()?.flatten() {
         let number = |one: i64| Expr::Value(Value::Number(one.to_string(), false).into());
         let mut all = cast((**inner).clone(), array_type(SqlType::Numeric(ExactNumberInfo::None)));

@@ -8,7 +8,8 @@ use super::hypothetical::hypothetical;
 use super::open_arguments::not_unique;
 use super::operators::DOT_IS_ANY;
 use super::toolkit;
-use super::types::name_of_last;
+
+use super::types::{name_of_last, rounded_time};
 use super::windows::computed_default;
 use crate::array_sets::OVERLAPS;
 use crate::array_slices::DIMENSIONS;
@@ -137,6 +138,7 @@ fn word(name: &str) -> Option<Expr> {
         "localtime" => Some(cast(clock_now(), SqlType::Time(None, TimezoneInfo::None))),
         "localtimestamp" => Some(clock_now()),
         "current_schema" => Some(call("current_schema", Vec::new())),
+        "current_role" => Some(call("current_role", Vec::new())),
         _ => None,
     }
 }
@@ -211,12 +213,39 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         [] if is("clock_timestamp") || is("statement_timestamp") || is("transaction_timestamp") => {
             Some(super::now())
         }
-        [] | [_] if is("localtimestamp") || is("localtime") => word(&name_of_last(&function.name)),
+        [] if is("localtimestamp") || is("localtime") => word(&name_of_last(&function.name)),
+        [digits] => return now_with_digits(&name_of_last(&function.name), digits),
         [value, offset, default] if is("lag") || is("lead") => {
             computed_default(function, value, offset, default)
         }
         _ => None,
     })
+}
+
+/// `current_timestamp(2)` and its like, rounded to so many digits of a second.
+fn now_with_digits(name: &str, digits: &Expr) -> Result<Option<Expr>, SqlError> {
+    let (is_time, zone) = match name {
+        "current_timestamp" => (false, TimezoneInfo::WithTimeZone),
+        "localtimestamp" => (false, TimezoneInfo::None),
+        "localtime" => (true, TimezoneInfo::None),
+        _ => return Ok(None),
+    };
+    let count = match digits {
+        Expr::Value(value) => value.to_string().parse().ok(),
+        _ => None,
+    };
+    let Some(count) = count else {
+        return Err(SqlError::invalid(format!("{name} takes a number of digits, not {digits}")));
+    };
+    let instant = match zone {
+        TimezoneInfo::WithTimeZone => super::now(),
+        _ => clock_now(),
+    };
+    let data_type = match is_time {
+        true => SqlType::Time(Some(count), zone),
+        false => SqlType::Timestamp(Some(count), zone),
+    };
+    Ok(Some(rounded_time(&instant, &data_type).unwrap_or_else(|| cast(instant, data_type))))
 }
 
 /// Functions of `json` as those of `jsonb`.

@@ -53,6 +53,7 @@ const VALUES_AS_TABLES: &[&str] = &[
     "current_setting",
     "current_schemas",
     "current_database",
+    "current_role",
     "current_schema",
     "version",
     "now",
@@ -199,6 +200,30 @@ fn is_open(expr: &Expr) -> bool {
     Visit::visit(expr, &mut Finder).is_break()
 }
 
+/// `LATERAL unnest(array)` as `unnest(array)`, which may name columns of tables to the left without the word.
+pub fn lateral_unnest(table: &mut TableFactor) {
+    let TableFactor::Function { lateral: true, name, args, with_ordinality, alias, .. } = &*table
+    else {
+        return;
+    };
+    if !is_named(name, "unnest") {
+        return;
+    }
+    let array = |arg: &FunctionArg| match arg {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    };
+    if let Some(array_exprs) = args.iter().map(array).collect::<Option<Vec<Expr>>>() {
+        *table = TableFactor::UNNEST {
+            alias: alias.clone(),
+            array_exprs,
+            with_offset: false,
+            with_offset_alias: None,
+            with_ordinality: *with_ordinality,
+        };
+    }
+}
+
 /// Such a function as a table is a query of its columns, which may name those of tables to the left.
 ///
 /// # Errors
@@ -335,13 +360,26 @@ fn query_of(items: Vec<SelectItem>) -> Option<Box<Query>> {
     Some(query)
 }
 
-/// `pg_get_keywords()` as the table among PostgreSQL's own that has its rows.
+/// Functions without arguments, and the tables of `pg_catalog` that have their rows.
+const CATALOG_FUNCTIONS: &[(&str, &str)] = &[
+    (KEYWORDS, KEYWORDS),
+    ("pg_available_extensions", "pg_available_extensions"),
+    ("pg_cursor", "pg_cursors"),
+    ("pg_lock_status", "pg_locks"),
+    ("pg_prepared_statement", "pg_prepared_statements"),
+    ("pg_show_all_settings", "pg_settings"),
+    ("pg_timezone_abbrevs", "pg_timezone_abbrevs"),
+    ("pg_timezone_names", "pg_timezone_names"),
+];
+
+/// `pg_get_keywords()` and its like as the tables of `pg_catalog` that have their rows.
 pub fn words_as_table(table: &mut TableFactor) {
     if let TableFactor::Table { name, args, .. } = table
         && args.as_ref().is_some_and(|args| args.args.is_empty())
-        && is_named(name, KEYWORDS)
+        && let Some((_, of)) =
+            CATALOG_FUNCTIONS.iter().find(|(function, _)| is_named(name, function))
     {
         *args = None;
-        *name = ObjectName::from(vec![Ident::new(CATALOG_SCHEMA), Ident::new(KEYWORDS)]);
+        *name = ObjectName::from(vec![Ident::new(CATALOG_SCHEMA), Ident::new(*of)]);
     }
 }

@@ -1,7 +1,7 @@
 //! Types by PostgreSQL's names, and literals of those that arrow reads in another way.
 
 use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
-use super::{JSONB_IN, JSONB_PARAMETER, REGTYPE};
+use super::{JSONB_IN, JSONB_PARAMETER, REGNAMESPACE, REGTYPE};
 use crate::clock_precision::CLOCK_PRECISION;
 use crate::error::SqlError;
 use crate::interval_limits::{DIGITS_MAX, FIELDS, INTERVAL_LIMITS};
@@ -10,8 +10,8 @@ use crate::names::folded;
 use crate::numeric::NUMERIC;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr, ObjectName,
-    ObjectNamePart, TimezoneInfo, Value,
+    Array, ArrayElemTypeDef, BinaryOperator, CharacterLength, DataType as SqlType, ExactNumberInfo,
+    Expr, ObjectName, ObjectNamePart, TimezoneInfo, Value,
 };
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ pub fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {
             _ => cast(inner.clone(), SqlType::Int(None)),
         },
         "regtype" => call(REGTYPE, vec![inner.clone()]),
+        "regnamespace" => call(REGNAMESPACE, vec![inner.clone()]),
         "regproc" | "regprocedure" => {
             let plain = literal(inner);
             let plain = plain.as_deref().and_then(|text| text.strip_prefix("pg_catalog."));
@@ -58,6 +59,68 @@ pub fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {
         "bool" => cast(inner.clone(), SqlType::Boolean),
         _ => return None,
     })
+}
+
+/// The name that a cast to a text makes of a relation or schema that a literal names: the cast within made a number.
+pub fn name_of_object(inner: &Expr) -> Option<Expr> {
+    let Expr::Function(function) = inner else { return None };
+    let name =
+        ["to_regclass", REGNAMESPACE].into_iter().find(|one| is_named(&function.name, one))?;
+    only_argument(function).and_then(literal)?;
+    Some(call(name, vec![inner.clone()]))
+}
+
+/// Compares numbers of types with `'..'::regtype`: the name becomes the number.
+pub fn compare_type_numbers(expr: &mut Expr) {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Eq | BinaryOperator::NotEq, right } => {
+            if !is_type_name(left) {
+                number_of_type(right);
+            } else if !is_type_name(right) {
+                number_of_type(left);
+            }
+        }
+        Expr::InList { expr, list, .. } if !is_type_name(expr) => {
+            list.iter_mut().for_each(number_of_type);
+        }
+        Expr::Case { operand: Some(operand), conditions, .. } if !is_type_name(operand) => {
+            conditions.iter_mut().for_each(|one| number_of_type(&mut one.condition));
+        }
+        _ => {}
+    }
+}
+
+fn is_type_name(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function) if is_named(&function.name, REGTYPE))
+}
+
+fn number_of_type(expr: &mut Expr) {
+    if let Expr::Function(function) = &*expr
+        && is_named(&function.name, REGTYPE)
+        && let Some(name) = only_argument(function)
+    {
+        *expr = call("to_regtype", vec![name.clone()]);
+    }
+}
+
+/// The numbers that a literal of `regtype[]`, `regclass[]` or `regnamespace[]` names, which compare with those of the
+/// catalogs; none of other casts.
+pub fn numbers_of_objects(inner: &Expr, element: &SqlType) -> Option<Expr> {
+    let function = match element {
+        SqlType::Regclass => "to_regclass",
+        SqlType::Custom(name, _) => match name_of_last(name).as_str() {
+            "regtype" => "to_regtype",
+            "regnamespace" => REGNAMESPACE,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let text = literal(inner)?;
+    let names = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let number =
+        |name: &str| call(function, vec![text_literal(name.trim().trim_matches('"').into())]);
+    let elem = names.split(',').filter(|name| !name.trim().is_empty()).map(number).collect();
+    Some(Expr::Array(Array { elem, named: true }))
 }
 
 /// Functions whose value is a `json`; those of `jsonb` make it here.

@@ -65,7 +65,25 @@ pub fn of_sql(failure: SqlError) -> PgWireError {
     told.severity_nonlocalized = Some("ERROR".into());
     told.detail = failure.detail;
     told.hint = failure.hint.map(str::to_string);
+    if let Some(object) = failure.object {
+        told.schema = Some("public".to_string());
+        told.table = Some(object.table);
+        told.column = object.column;
+        told.constraint = object.constraint;
+    }
     PgWireError::UserError(Box::new(told))
+}
+
+/// Adds the place in the text of the statement that an error is about, where it is known.
+pub fn with_position(failure: PgWireError, text: &str) -> PgWireError {
+    match failure {
+        PgWireError::UserError(mut info) if info.position.is_none() => {
+            let position = sql::error_position(text, &info.code, &info.message);
+            info.position = position.map(|position| position.to_string());
+            PgWireError::UserError(info)
+        }
+        other => other,
+    }
 }
 
 /// What is wrong with a `COPY`.
@@ -82,7 +100,7 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
     let field = |(at, field): (usize, &Arc<Field>)| {
         // The metadata of a text may be left in a field of another type.
         let is_named = |name: &&str| match field.data_type() {
-            DataType::Int32 => *name == "oid",
+            DataType::Int32 => matches!(*name, "oid" | "xid" | sql::REGPROC),
             ty => ty.is_string() || ty.is_null() || matches!(ty, DataType::List(_)),
         };
         let named = field.metadata().get(sql::TYPE_KEY).map(String::as_str).filter(is_named);
@@ -96,6 +114,9 @@ pub fn fields(schema: &Schema, format: &Format) -> PgWireResult<Vec<FieldInfo>> 
             Some("bpchar[]") => Type::BPCHAR_ARRAY,
             Some("name[]") => Type::NAME_ARRAY,
             Some("oid") => Type::OID,
+            Some("xid") => Type::XID,
+            Some(sql::REGPROC) => Type::REGPROC,
+            Some("oid[]") => Type::OID_ARRAY,
             Some("name") => Type::NAME,
             Some("char") => Type::CHAR,
             Some("uuid") => Type::UUID,
@@ -380,6 +401,7 @@ fn as_sent(batch: RecordBatch, fields: &[FieldInfo]) -> Vec<ArrayRef> {
         {
             array_values::in_text(column)
         }
+        FieldFormat::Text if *field.datatype() == Type::REGPROC => sql::regproc_texts(column),
         FieldFormat::Text => shown::column(column).unwrap_or_else(|| column.clone()),
         FieldFormat::Binary
             if let Some(arrays) = array_values::in_binary(column, field.datatype()) =>

@@ -4,7 +4,7 @@ use super::answers::{error, of_sql};
 use super::copy::{Came, Copying, Keys};
 use super::handlers::Queries;
 use super::labels;
-use super::prepared::field_of;
+use super::prepared::fields_of;
 use super::session::Session;
 use super::settings::Scope;
 use pgwire::api::portal::Format;
@@ -48,9 +48,14 @@ impl Queries {
                 let value = value.ok_or_else(|| error("42704", words))?;
                 one_text(&parsed, &value, format)
             }
-            Parsed::Begin { is_read_only, .. } => {
+            Parsed::ShowAll => {
+                let all = session.settings().all();
+                let rows = all.iter().map(|(name, value)| vec![*name, value.as_str(), ""]);
+                rows_of_texts(&parsed, rows, format)
+            }
+            Parsed::Begin { tag, is_read_only, .. } => {
                 session.settings().begin_transaction(is_read_only);
-                Ok(Response::TransactionStart(Tag::new("BEGIN")))
+                Ok(Response::TransactionStart(Tag::new(tag)))
             }
             set @ (Parsed::Set { .. } | Parsed::Reset(_) | Parsed::SetTransaction { .. }) => {
                 change_setting(session, set)
@@ -163,11 +168,25 @@ fn change_setting(session: &Session, parsed: Parsed) -> PgWireResult<Response> {
     }
 }
 
-/// A row of one text, in the column of [`field_of`].
+/// A row of one text, in the column of [`fields_of`].
 pub fn one_text(parsed: &Parsed, value: &str, format: &Format) -> PgWireResult<Response> {
-    let fields = Arc::new(field_of(parsed, format).into_iter().collect::<Vec<_>>());
+    rows_of_texts(parsed, [vec![value]], format)
+}
+
+/// Rows of texts, in the columns of [`fields_of`].
+fn rows_of_texts<'a>(
+    parsed: &Parsed,
+    rows: impl IntoIterator<Item = Vec<&'a str>>,
+    format: &Format,
+) -> PgWireResult<Response> {
+    let fields = Arc::new(fields_of(parsed, format));
     let mut encoder = DataRowEncoder::new(fields.clone());
-    encoder.encode_field(&value)?;
-    let row = encoder.take_row();
-    Ok(Response::Query(QueryResponse::new(fields, futures::stream::iter([Ok(row)]))))
+    let mut encoded = Vec::new();
+    for row in rows {
+        for value in row {
+            encoder.encode_field(&value)?;
+        }
+        encoded.push(Ok(encoder.take_row()));
+    }
+    Ok(Response::Query(QueryResponse::new(fields, futures::stream::iter(encoded))))
 }

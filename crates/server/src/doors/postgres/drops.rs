@@ -2,7 +2,7 @@
 
 use super::answers::error;
 use super::handlers::Queries;
-use super::prepared::field_of;
+use super::prepared::fields_of;
 use crate::app::App;
 use crate::failure::Failure;
 use model::{METRIC_NAME, Matcher, TimeRange};
@@ -21,7 +21,7 @@ impl Queries {
     pub async fn run_other(&self, parsed: Parsed, format: &Format) -> PgWireResult<Response> {
         let Parsed::DropMetric(name) = &parsed else { return self.do_other(parsed, format) };
         let has_dropped = self.drop_metric(name).await?;
-        let fields = Arc::new(field_of(&parsed, format).into_iter().collect::<Vec<_>>());
+        let fields = Arc::new(fields_of(&parsed, format));
         let mut encoder = DataRowEncoder::new(fields.clone());
         encoder.encode_field(&has_dropped)?;
         let row = encoder.take_row();

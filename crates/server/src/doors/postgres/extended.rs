@@ -3,7 +3,7 @@
 //! A portal that has more rows than its client asked for waits for it, and so do its reading of the
 //! store and its place among the running queries: until the transaction ends, or its time is over.
 
-use super::answers::error;
+use super::answers::{error, with_position};
 use super::handlers::Queries;
 use super::prepared::{Described, Parser, Prepared, Purpose};
 use super::writes::tag_of;
@@ -51,6 +51,7 @@ impl ExtendedQueryHandler for Queries {
         let kept = self.session()?.state().kept.put_statement(name, size);
         kept.map_err(|words| error("54000", words))?;
         let parsed = StoredStatement::parse(client, &message, self.query_parser()).await;
+        let parsed = parsed.map_err(|failure| with_position(failure, &message.query));
         let parsed = parsed.and_then(|parsed| {
             let other = parsed.as_ref().and_then(|one| one.statement.other());
             self.begin(client.transaction_status(), other)?;
@@ -153,6 +154,7 @@ impl ExtendedQueryHandler for Queries {
                 self.session()?.state().kept.portal_is_over(name);
                 let tag = match prepared {
                     Prepared::Query(described) => tag_of(described.word(), sent.count),
+                    Prepared::Other(Parsed::Show(_) | Parsed::ShowAll) => Tag::new("SHOW"),
                     Prepared::Other(_) => Tag::new("SELECT").with_rows(sent.count),
                 };
                 client.feed(PgWireBackendMessage::CommandComplete(tag.into())).await?;

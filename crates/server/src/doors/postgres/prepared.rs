@@ -48,7 +48,7 @@ impl Prepared {
     pub fn has_rows(&self) -> bool {
         match self {
             Prepared::Query(described) => described.has_rows(),
-            Prepared::Other(parsed) => field_of(parsed, &Format::UnifiedText).is_some(),
+            Prepared::Other(parsed) => !fields_of(parsed, &Format::UnifiedText).is_empty(),
         }
     }
 }
@@ -343,7 +343,7 @@ impl QueryParser for Parser {
                 true => answers::fields(&described.schema, format),
                 false => Ok(Vec::new()),
             },
-            Prepared::Other(parsed) => Ok(field_of(parsed, format).into_iter().collect()),
+            Prepared::Other(parsed) => Ok(fields_of(parsed, format)),
         }
     }
 }
@@ -357,24 +357,31 @@ fn is_alike(one: &SchemaRef, other: &SchemaRef) -> bool {
     shown(one) == shown(other)
 }
 
-/// The one column that some statements about the session answer with.
-pub fn field_of(parsed: &Parsed, format: &Format) -> Option<FieldInfo> {
+/// The columns that some statements about the session answer with.
+pub fn fields_of(parsed: &Parsed, format: &Format) -> Vec<FieldInfo> {
+    let format_at = |at: usize| match answers::is_binary(format, at) {
+        true => FieldFormat::Binary,
+        false => FieldFormat::Text,
+    };
     let name = match parsed {
-        Parsed::Show(name) => name.as_str(),
+        Parsed::ShowAll => {
+            let field = |(at, name): (usize, &&str)| {
+                FieldInfo::new(name.to_string(), None, None, Type::TEXT, format_at(at))
+                    .with_type_size(-1)
+            };
+            return ["name", "setting", "description"].iter().enumerate().map(field).collect();
+        }
+        Parsed::Show(name) => sql::known_setting(name).map_or(name.as_str(), |known| known.name),
         Parsed::DropMetric(_) => "drop_metric",
         Parsed::Define(definition) if definition.answers().is_some() => {
             definition.answers().unwrap_or_default()
         }
         Parsed::Upkeep(upkeep) if upkeep.answer.is_some() => upkeep.name.as_str(),
-        _ => return None,
-    };
-    let format = match answers::is_binary(format, 0) {
-        true => FieldFormat::Binary,
-        false => FieldFormat::Text,
+        _ => return Vec::new(),
     };
     let (kind, size) = match parsed {
         Parsed::DropMetric(_) => (Type::BOOL, 1),
         _ => (Type::TEXT, -1),
     };
-    Some(FieldInfo::new(name.into(), None, None, kind, format).with_type_size(size))
+    vec![FieldInfo::new(name.into(), None, None, kind, format_at(0)).with_type_size(size)]
 }

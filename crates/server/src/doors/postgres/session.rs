@@ -10,6 +10,7 @@ use super::welcome::Authenticated;
 use crate::app::App;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use model::sample::NANOS_PER_MICRO;
 use sql::{Facts, Session as SqlSession, SqlError, Template};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -26,6 +27,7 @@ pub struct Session {
 pub struct Client {
     pub user: String,
     pub database: String,
+    pub app: Arc<App>,
     pub settings: Mutex<Settings>,
     /// The number by which the connection may be cancelled, once it has one.
     pub pid: Arc<AtomicI32>,
@@ -68,6 +70,14 @@ impl Facts for Client {
     fn set(&self, name: &str, value: &str, is_local: bool) -> Result<(), SqlError> {
         let scope = if is_local { Scope::Transaction } else { Scope::Session };
         self.settings().set_for(scope, name, value)
+    }
+
+    fn started_at_us(&self) -> i64 {
+        self.app.started_at.div_euclid(NANOS_PER_MICRO)
+    }
+
+    fn now_us(&self) -> i64 {
+        self.app.vfs.now().div_euclid(NANOS_PER_MICRO)
     }
 
     fn leave_place(&self) {

@@ -1,6 +1,6 @@
 //! Settings of a session: what `SET`, `SHOW`, `RESET` and the options of a connection are about.
 
-use sql::SqlError;
+use sql::{KnownSetting, SqlError, known_setting, known_settings};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -31,6 +31,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("max_identifier_length", "63"),
     ("max_index_keys", "32"),
     ("role", "none"),
+    ("session_authorization", "default"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),
     ("server_version", VERSION),
@@ -81,9 +82,19 @@ pub enum Scope {
 impl Settings {
     /// What a setting is; `name` in small letters.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let default = || DEFAULTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let own = || DEFAULTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        let default = || own().or_else(|| known_setting(name).map(|known| known.shown));
         let mut all = [&self.local, &self.own, &self.first].into_iter();
         all.find_map(|some| some.get(name)).map(String::as_str).or_else(default)
+    }
+
+    /// All of PostgreSQL's with their values, in the order of their names.
+    pub fn all(&self) -> Vec<(&'static str, String)> {
+        let value = |known: &'static KnownSetting| {
+            let value = self.get(&known.name.to_ascii_lowercase()).unwrap_or(known.shown);
+            (known.name, value.to_string())
+        };
+        known_settings().map(value).collect()
     }
 
     /// Sets one.
@@ -105,9 +116,12 @@ impl Settings {
             return Err(SqlError::new("55P02", message));
         }
         let is_known = self.get(&name).is_some() || name.contains('.');
-        if !is_known && !IGNORED.contains(&name.as_str()) {
+        if !is_known {
             let message = format!("unrecognized configuration parameter \"{name}\"");
             return Err(SqlError::new("42704", message));
+        }
+        if let Some(message) = known_setting(&name).and_then(KnownSetting::why_fixed) {
+            return Err(SqlError::new("55P02", message));
         }
         if name == "client_encoding" && !is_utf8(value) {
             let words = format!("client encoding {value:?} is not supported: use UTF8");
@@ -118,9 +132,9 @@ impl Settings {
             let hint = "Say time AT TIME ZONE 'Europe/Berlin' where a clock there is wanted.";
             return Err(SqlError::wrong_value(words).with_hint(hint));
         }
-        let is_switch = ["transaction_read_only", "default_transaction_read_only"];
-        if is_switch.contains(&name.as_str()) && !is_on(value) && !is_off(value) {
-            let words = format!("parameter \"{name}\" requires a Boolean value");
+        check_style(&name, value)?;
+        let why_wrong = |known: &KnownSetting| known.why_wrong(value);
+        if let Some(words) = known_setting(&name).and_then(why_wrong) {
             return Err(SqlError::wrong_value(words));
         }
         if name == "statement_timeout" && milliseconds(value).is_none() {
@@ -249,26 +263,35 @@ impl Settings {
     }
 }
 
-fn is_on(value: &str) -> bool {
-    ["on", "true", "tru", "tr", "t", "yes", "ye", "y", "1"].iter().any(is_like(value))
+/// Refuses styles in which values are not written: a client would read others than there are.
+fn check_style(name: &str, value: &str) -> Result<(), SqlError> {
+    let is_known = match name {
+        "bytea_output" => value.eq_ignore_ascii_case("hex"),
+        "intervalstyle" => value.eq_ignore_ascii_case("postgres"),
+        // ISO is written; a date whose first number may be a month is read so.
+        "datestyle" => value
+            .split(',')
+            .all(|word| ["iso", "mdy", "us", "noneuropean"].iter().any(is_like(word))),
+        _ => true,
+    };
+    match is_known {
+        true => Ok(()),
+        false => {
+            let words = format!(
+                "{name} {value:?} is not supported: values are written in the default style"
+            );
+            Err(SqlError::unsupported(words))
+        }
+    }
 }
 
-fn is_off(value: &str) -> bool {
-    ["off", "of", "false", "fals", "fal", "fa", "f", "no", "n", "0"].iter().any(is_like(value))
+fn is_on(value: &str) -> bool {
+    ["on", "true", "tru", "tr", "t", "yes", "ye", "y", "1"].iter().any(is_like(value))
 }
 
 fn is_like(value: &str) -> impl Fn(&&str) -> bool {
     move |one| value.trim().eq_ignore_ascii_case(one)
 }
-
-/// Settings that drivers make and that mean nothing here.
-const IGNORED: &[&str] = &[
-    "idle_in_transaction_session_timeout",
-    "lock_timeout",
-    "row_security",
-    "synchronous_commit",
-    "work_mem",
-];
 
 /// A time as PostgreSQL's settings have it: a number of milliseconds, or with a unit.
 fn milliseconds(value: &str) -> Option<u64> {

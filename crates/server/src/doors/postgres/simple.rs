@@ -1,7 +1,8 @@
 //! Simple queries: a text of statements, each answered before the next one begins.
 
-use super::answers::{error, notice, of_sql, warning};
+use super::answers::{error, notice, of_sql, warning, with_position};
 use super::commands::one_text;
+use super::extended::send_rows;
 use super::handlers::Queries;
 use super::inserts::Target;
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use pgwire::api::store::PortalStore;
 use pgwire::api::{ClientInfo, ClientPortalStore, PgWireConnectionState, copy};
 use pgwire::error::{PgWireError, PgWireResult};
 use pgwire::messages::PgWireBackendMessage;
+use pgwire::messages::data::RowDescription;
 use pgwire::messages::response::{EmptyQueryResponse, TransactionStatus};
 use pgwire::messages::simplequery::Query;
 use sql::ordinary::Definition;
@@ -34,7 +36,40 @@ impl SimpleQueryHandler for Queries {
             return Err(PgWireError::NotReadyForQuery);
         }
         client.set_state(PgWireConnectionState::QueryInProgress);
-        let all = self.session()?.sql.parse(&query.query).await.map_err(of_sql)?;
+        let answered = self.answer_text(client, &query.query).await;
+        answered.map_err(|failure| with_position(failure, &query.query))?;
+        if !matches!(client.state(), PgWireConnectionState::CopyInProgress(_)) {
+            client.set_state(PgWireConnectionState::ReadyForQuery);
+            let status = client.transaction_status();
+            send_ready_for_query(client, status).await?;
+        }
+        Ok(())
+    }
+
+    async fn do_query<C>(&self, _: &mut C, _: &str) -> PgWireResult<Vec<Response>>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        Err(error("XX000", "simple queries are answered as they come"))
+    }
+}
+
+/// What is said where PostgreSQL would take samples back.
+const STAYS: &str = "samples that were copied or inserted stay, and those that were dropped are gone: that is done at once";
+
+impl Queries {
+    /// Answers all statements of a text.
+    async fn answer_text<C>(&self, client: &mut C, text: &str) -> PgWireResult<()>
+    where
+        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        C::PortalStore: PortalStore,
+        C::Error: Debug,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        let all = self.session()?.sql.parse(text).await.map_err(of_sql)?;
         if all.is_empty() {
             client
                 .feed(PgWireBackendMessage::EmptyQueryResponse(EmptyQueryResponse::new()))
@@ -63,30 +98,9 @@ impl SimpleQueryHandler for Queries {
         if is_one {
             self.end_text(client.transaction_status(), answered.is_ok()).await?;
         }
-        answered?;
-        if !matches!(client.state(), PgWireConnectionState::CopyInProgress(_)) {
-            client.set_state(PgWireConnectionState::ReadyForQuery);
-            let status = client.transaction_status();
-            send_ready_for_query(client, status).await?;
-        }
-        Ok(())
+        answered
     }
 
-    async fn do_query<C>(&self, _: &mut C, _: &str) -> PgWireResult<Vec<Response>>
-    where
-        C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
-        C::PortalStore: PortalStore,
-        C::Error: Debug,
-        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
-    {
-        Err(error("XX000", "simple queries are answered as they come"))
-    }
-}
-
-/// What is said where PostgreSQL would take samples back.
-const STAYS: &str = "samples that were copied or inserted stay, and those that were dropped are gone: that is done at once";
-
-impl Queries {
     async fn answer_all<C>(&self, client: &mut C, all: Vec<Parsed>) -> PgWireResult<()>
     where
         C: ClientInfo + ClientPortalStore + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
@@ -143,7 +157,15 @@ impl Queries {
         if let Parsed::Define(definition) = parsed {
             return self.answer_definition(client, definition, false).await;
         }
+        let is_show = matches!(parsed, Parsed::Show(_) | Parsed::ShowAll);
         match self.run_parsed(parsed).await? {
+            Response::Query(mut rows) if is_show => {
+                let fields = rows.row_schema.iter().map(Into::into).collect();
+                let description = RowDescription::new(fields);
+                client.feed(PgWireBackendMessage::RowDescription(description)).await?;
+                send_rows(client, &mut rows, None).await?;
+                send_execution_response(client, Tag::new("SHOW")).await
+            }
             Response::Query(rows) => send_query_response(client, rows, true).await,
             other => self.send_other(client, other, false).await,
         }

@@ -112,8 +112,14 @@ impl Welcome {
             set.map_err(|failure| fatal(failure.code, failure.message))?;
         }
         let pid = self.names.pid.clone();
-        let client =
-            Client { user, database, settings: Mutex::new(settings), pid, place: Mutex::default() };
+        let client = Client {
+            user,
+            database,
+            app: self.door.app.clone(),
+            settings: Mutex::new(settings),
+            pid,
+            place: Mutex::default(),
+        };
         *self.applicant.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
         Ok(())
     }
