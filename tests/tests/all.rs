@@ -105,4 +105,5 @@ mod shared_limits;
 mod start_timestamps;
 mod visibility;
 mod whole_answers;
+mod velo_metrics;
 mod whole_redis_answers;
