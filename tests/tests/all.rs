@@ -90,6 +90,7 @@ mod redis_failover;
 mod redis_hostile;
 mod redis_memory;
 mod redis_cold;
+mod redis_mistakes;
 mod redis_moving;
 mod redis_pipelines;
 mod redis_replica_model;
