@@ -7,8 +7,11 @@ use std::sync::Arc;
 use vfs::metered::{IO_BOUNDS_NS, IoCounter};
 use vfs::{FileCounters, MeteredVfs, Vfs};
 
-/// Kinds of files, as the label `kind` names them.
-const KINDS: &[(&str, fn(&Path) -> bool)] = &[
+/// A kind of files: its value of the label `kind`, and whether a path is of that kind.
+type Kind = (&'static str, fn(&Path) -> bool);
+
+/// All kinds; a path is of the first one that fits.
+const KINDS: &[Kind] = &[
     ("log", |path| has_parent(path, store::WAL_DIR)),
     ("part", |path| has_ending(path, "part")),
     ("series_index", |path| has_ending(path, "seg")),
