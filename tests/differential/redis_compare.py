@@ -12,6 +12,7 @@ from redis_protocol import Typed, error_code, is_error
 TIME_SLACK_MS = 60_000
 POINTER = re.compile(rb"(table|function|userdata|thread)(: (?:builtin: )?)0x[0-9a-f]+")
 MONITOR_PREFIX = re.compile(rb"^\d+\.\d+ \[(\d+) (lua)?[^\]]*\]")
+FLOAT = re.compile(rb"^-?\d{1,310}(\.\d+)?(e[+-]?\d{1,3})?$")
 SHOWN_SCAN = re.compile(rb'(?i)\] "[SHZ]?SCAN"')
 TIME_ID = re.compile(rb"^\d{13}-\d+$")
 PAIRED = {b"hgetall", b"config"}
@@ -74,6 +75,18 @@ def hide_moments(value):
     return value
 
 
+def shorten_floats(value):
+    """Floats in one form: Redis 7.0 writes 17 digits, later versions and Quipu the fewest that read back."""
+    text = value.payload if isinstance(value, Typed) and value.kind == "," else value
+    if not (isinstance(text, bytes) and FLOAT.match(text)):
+        return value
+    number = float(text)
+    is_whole = b"." not in text and b"e" not in text
+    if is_whole and (len(text) < 16 or int(text) != number):
+        return value
+    return Typed(",", repr(number).encode()) if isinstance(value, Typed) else repr(number).encode()
+
+
 def sort_deeply(value):
     return transform(value, lambda one: sort_items(one) if isinstance(one, (list, Typed)) else one)
 
@@ -134,7 +147,7 @@ def normalize(command, value):
     """A reply without what may rightly differ between two servers."""
     name = command[0].lower() if command else b""
     sub = command[1].lower() if len(command) > 1 else b""
-    value = transform(value, hide_moments)
+    value = transform(transform(value, hide_moments), shorten_floats)
     if is_error(value):
         return value
     if name in SHAPED or (name, sub) in SHAPED_SUBCOMMANDS or sub == b"help":

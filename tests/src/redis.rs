@@ -199,7 +199,7 @@ impl RedisClient {
             "list" => self.call(&[b"LRANGE", key, b"0", b"-1"])?,
             "set" => sorted(self.call(&[b"SMEMBERS", key])?, 1),
             "hash" => sorted(self.call(&[b"HGETALL", key])?, 2),
-            "zset" => self.call(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"])?,
+            "zset" => scored(&self.call(&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"])?)?,
             "stream" => self.stream(key)?,
             other => Reply::Text(other.to_owned()),
         };
@@ -230,6 +230,20 @@ impl RedisClient {
         }
         Ok(Reply::List(parts))
     }
+}
+
+/// Members and scores, the scores in one form: Redis 7.0 writes more digits than later versions.
+fn scored(reply: &Reply) -> Result<Reply> {
+    let score = |text: &str| -> Result<Reply> {
+        let score: f64 = text.parse().with_context(|| format!("no score: {text}"))?;
+        Ok(Reply::Text(format!("{score:?}")))
+    };
+    let items = reply.list().iter().enumerate();
+    let shown = items.map(|(at, item)| match at % 2 {
+        0 => Ok(item.clone()),
+        _ => score(item.text()),
+    });
+    Ok(Reply::List(shown.collect::<Result<_>>()?))
 }
 
 /// A command as it is sent.

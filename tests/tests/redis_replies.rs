@@ -13,6 +13,35 @@ fn with_redis(directory: &Path) -> Result<Server> {
 /// Lines and what Redis 7.0.15 answers them.
 const REPLIES: &[(&str, &str)] = &[
     ("COMMAND INFO nosuch", "*1 $-1"),
+    ("EVAL \"local t={} for i=1,7999 do t[i]=i end return select('#',unpack(t))\" 0", ":7999"),
+    ("CLUSTER INFO", "-ERR This instance has cluster support disabled"),
+    ("CLUSTER MYID", "-ERR This instance has cluster support disabled"),
+    ("CLUSTER KEYSLOT a", "-ERR This instance has cluster support disabled"),
+    ("CLUSTER COUNTKEYSINSLOT 1", "-ERR This instance has cluster support disabled"),
+    ("CLUSTER HELP", "-ERR This instance has cluster support disabled"),
+    ("READONLY", "-ERR This instance has cluster support disabled"),
+    // Floats as Redis 7.2 and later write them.
+    (
+        "ZADD d 0.1 a 3.3 b 1e20 c 1700000000.1234567 d -0.0001234 e\r\nZSCORE d a\r\nZSCORE d b",
+        ":5 $3 0.1 $3 3.3",
+    ),
+    ("ZSCORE d c\r\nZSCORE d d\r\nZSCORE d e", "$5 1e+20 $21 1.7000000001234567e+9 $9 -1.234e-4"),
+    ("EVAL \"return redis.call('SET', 'n', 0.1) and redis.call('GET', 'n')\" 0", "$3 0.1"),
+    ("EVAL \"return redis.call('INCRBY', 'i', 1e15)\" 0", ":1000000000000000"),
+    // Errors name what is to be done.
+    ("SELECT 16", "-ERR DB index is out of range"),
+    ("VADD k VALUES 1 1 e", "-ERR unknown command 'VADD' (Redis 8.0, vector sets): Quipu has none"),
+    (
+        "msetex 1 a b",
+        "-ERR unknown command 'msetex' (Redis 8.4, sets several strings that expire): use SET with PX in MULTI",
+    ),
+    // A time of a field beyond 2^46 ms is restored as it was dumped.
+    (
+        "HSET big f v\r\nHPEXPIREAT big 70368744177663 FIELDS 1 f\r\n\
+         EVAL \"return redis.call('RESTORE', 'copy', 0, redis.call('DUMP', 'big'))\" 0\r\n\
+         HPEXPIRETIME copy FIELDS 1 f",
+        ":1 *1 :1 +OK *1 :70368744177663",
+    ),
     ("ACL GETUSER nosuch", "$-1"),
     ("ACL GENPASS x", "-ERR value is not an integer or out of range"),
     (

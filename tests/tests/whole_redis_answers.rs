@@ -60,8 +60,6 @@ const READERS: &[&str] = &[
     "KEYS *",
     "DEBUG DIGEST",
     "DEBUG DIGEST-VALUE s:a s:b",
-    "CLUSTER COUNTKEYSINSLOT 1000",
-    "CLUSTER GETKEYSINSLOT 1000 10",
 ];
 
 /// Sends a command and `PING` behind it, which would be taken for a missing element of a list.

@@ -218,7 +218,7 @@ impl Kv {
                 dictionaries = self.lock_behind().cold.dictionaries.clone();
             }
         }
-        self.note_compression(groups.stats);
+        self.note_compression(groups.stats, groups.by_dictionary.clone());
         Ok((copy, copied))
     }
 }

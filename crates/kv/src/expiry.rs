@@ -18,6 +18,8 @@ const SPARE_ENTRIES_MAX: usize = 1 << 16;
 pub struct Expiry {
     ticks: BTreeMap<i64, Vec<u64>>,
     len: usize,
+    /// Sum of the ticks of all entries.
+    tick_sum: i128,
     /// Entries by database.
     counts: BTreeMap<u8, usize>,
 }
@@ -26,10 +28,12 @@ impl Expiry {
     /// Notes that a key expires then.
     pub fn add(&mut self, expire_ms: i64, db: u8, hash: KeyHash) {
         let entry = u64::from(db) << 48 | hash.number();
-        let tick = self.ticks.entry(tick_of(expire_ms)).or_default();
+        let number = tick_of(expire_ms);
+        let tick = self.ticks.entry(number).or_default();
         if tick.last() != Some(&entry) {
             tick.push(entry);
             self.len += 1;
+            self.tick_sum += i128::from(number);
             *self.counts.entry(db).or_default() += 1;
         }
     }
@@ -42,9 +46,11 @@ impl Expiry {
             if tick_of(now_ms) <= *first.key() {
                 break;
             }
-            let taken = count - due.len();
+            let number = *first.key();
             let entries = first.get_mut();
-            let rest = entries.len().saturating_sub(taken);
+            let taken = entries.len().min(count - due.len());
+            let rest = entries.len() - taken;
+            self.tick_sum -= i128::from(number) * taken as i128;
             due.extend(entries.drain(rest..).map(split));
             if entries.is_empty() {
                 first.remove();
@@ -79,6 +85,9 @@ impl Expiry {
         }
         self.ticks.retain(|_, entries| !entries.is_empty());
         self.len = seen.len();
+        let sums =
+            self.ticks.iter().map(|(tick, entries)| i128::from(*tick) * entries.len() as i128);
+        self.tick_sum = sums.sum();
     }
 
     /// The keys that [`Expiry::take_due`] would take.
@@ -95,6 +104,12 @@ impl Expiry {
     /// Entries of a database.
     pub fn count_of(&self, db: u8) -> usize {
         self.counts.get(&db).copied().unwrap_or(0)
+    }
+
+    /// Milliseconds until the ticks of all entries, added up.
+    pub fn left_ms(&self, now_ms: i64) -> f64 {
+        let until = (self.tick_sum << TICK_BITS) - i128::from(now_ms) * self.len as i128;
+        until.max(0) as f64
     }
 
     /// All entries by database, for a checkpoint: times are those of their ticks.
@@ -131,4 +146,27 @@ fn tick_of(ms: i64) -> i64 {
 
 fn split(entry: u64) -> (u8, KeyHash) {
     (u8::try_from(entry >> 48).unwrap_or(0), KeyHash::from_number(entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_that_is_left_follows_the_entries() {
+        let mut expiry = Expiry::default();
+        assert_eq!(expiry.left_ms(1000), 0.0);
+        let hash = |number| KeyHash::from_number(number);
+        for (at, key) in [(1280, 1), (2560, 2), (2560, 3)] {
+            expiry.add(at, 0, hash(key));
+        }
+        assert_eq!(expiry.left_ms(1280), 2560.0);
+        assert_eq!(expiry.take_due(1408, 1).len(), 1);
+        assert_eq!(expiry.left_ms(1280), 2560.0);
+        expiry.tidy(|_, key| key == hash(3));
+        assert_eq!(expiry.left_ms(1280), 1280.0);
+        assert_eq!(expiry.left_ms(9000), 0.0, "the time is past");
+        expiry.clear();
+        assert_eq!(expiry.left_ms(0), 0.0);
+    }
 }

@@ -16,6 +16,7 @@ use crate::keyspace::{Fetch, Keyspace};
 use crate::kv::Kv;
 use crate::saving::Frozen;
 use crate::slots::Slot;
+use std::time::Instant;
 
 /// Keys that are handled under one hold of the lock.
 pub(crate) const STEP: usize = 256;
@@ -390,8 +391,10 @@ impl Kv {
     /// is lost, and it may be tried again.
     pub fn checkpoint(&self) -> Result<()> {
         let _one = self.checkpointing();
+        let started = Instant::now();
         for _ in 0..ATTEMPTS_MAX {
             let unsaved = self.first_unsaved();
+            let changes = self.lock_behind().stats.changes;
             let (log_from, logged_size) = self.begin_checkpoint();
             let made = self.make_checkpoint(log_from);
             self.lock_behind().is_being_saved = false;
@@ -401,6 +404,11 @@ impl Kv {
                 self.set_first_unsaved(unsaved);
             }
             if let Made::Whole = made? {
+                let stats = &mut self.lock_behind().stats;
+                stats.saved_changes = changes;
+                stats.checkpoints += 1;
+                let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                stats.checkpoint_ns = stats.checkpoint_ns.saturating_add(ns);
                 return Ok(());
             }
         }
@@ -507,7 +515,14 @@ impl Kv {
         };
         self.write_manifest(&mut manifest)?;
         self.note_saved(log_from);
-        self.lock_behind().cold.drop_segments(&doomed);
+        if let Ok(size) = self.vfs().size(&self.dir().join(index_name(index_file))) {
+            self.set_index_file_size(size);
+        }
+        {
+            let mut keys = self.lock_behind();
+            keys.stats.removed_segments += doomed.len() as u64;
+            keys.stats.removed_size += keys.cold.drop_segments(&doomed);
+        }
         self.remove_unnamed(&manifest)?;
         self.cut_log()?;
         Ok(Made::Whole)

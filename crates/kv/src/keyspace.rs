@@ -12,6 +12,7 @@ mod hearing;
 mod nearing;
 mod replacing;
 mod rotten;
+mod stats;
 mod sweeping;
 mod trash;
 
@@ -21,6 +22,7 @@ pub use dumping::{DumpFormat, Piece};
 pub use growing::ROOM_CHECK_MIN;
 pub(crate) use growing::may_take;
 pub use replacing::Emptying;
+pub use stats::KvStats;
 
 use crate::cold::{ColdStore, Record};
 use crate::commands::internal::GONE;
@@ -71,31 +73,6 @@ pub struct Event {
     pub db: u8,
     /// The key.
     pub key: Box<[u8]>,
-}
-
-/// What is counted.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct KvStats {
-    /// Keys that expired.
-    pub expired: u64,
-    /// Lookups that found a key.
-    pub hits: u64,
-    /// Lookups that found none.
-    pub misses: u64,
-    /// Values read from disk.
-    pub cold_reads: u64,
-    /// Hot keys that gave way to others.
-    pub cooled: u64,
-    /// Segments out of which what counted was moved.
-    pub compacted: u64,
-    /// Segments that were copied with their values coded.
-    pub coded: u64,
-    /// Large values that were written down while commands went on.
-    pub frozen: u64,
-    /// Changes since the start.
-    pub changes: u64,
-    /// Records that were found to be rotten.
-    pub rotten: u64,
 }
 
 /// What a time to expire becomes when a value is replaced.
@@ -281,6 +258,26 @@ impl Keyspace {
     /// Keys that are in memory with their values.
     pub fn hot_len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Seconds until keys expire, of all keys together that do; about, as [`Keyspace::expiring`].
+    pub fn expiry_seconds(&self) -> f64 {
+        self.expiry.left_ms(self.now_ms) / 1000.0
+    }
+
+    /// Number of the record of the log that the next changes become.
+    pub fn log_sequence(&self) -> u64 {
+        self.seq
+    }
+
+    /// Sizes of records that were written since the start.
+    pub fn record_sizes(&self) -> crate::cold::RecordSizes {
+        self.cold.sizes
+    }
+
+    /// Reads of records since the start, and decompressed values.
+    pub fn cold_reads(&self) -> (&crate::cold::ReadMeter, crate::cold::Totals) {
+        (&self.cold.reads, self.cold.dictionaries.decompressed())
     }
 
     /// Bytes of the index.
@@ -559,6 +556,7 @@ impl Keyspace {
     pub(crate) fn insert(&mut self, db: u8, key: &[u8], value: Value, expire_ms: i64) -> u32 {
         let hash = self.hash(key);
         self.before_insert(db, key, hash);
+        self.stats.added += 1;
         let slot = Slot {
             key: key.into(),
             value,

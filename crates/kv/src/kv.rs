@@ -10,7 +10,8 @@ use crate::coding::Pace;
 use crate::cold::dictionary::{Groups, dictionary_name};
 use crate::cold::tail::{TailWriter, tail_name};
 use crate::cold::{
-    CompressionStats, MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, index_name, segment_name,
+    CompressionStats, DictionaryStats, MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, index_name,
+    segment_name,
 };
 use crate::config::{KvConfig, KvDurability};
 use crate::credentials::{self, CredentialFile};
@@ -20,7 +21,7 @@ use crate::keyspace::Keyspace;
 use crate::pieces::PieceOwner;
 use crate::replicate::REPLICA_OF;
 use codec::bytes::put_varint;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
@@ -70,7 +71,9 @@ pub struct Kv {
     /// How values are coded. Locked before the keys.
     groups: Mutex<Groups>,
     /// What that has gained, for whoever asks while values are coded.
-    compression: Mutex<CompressionStats>,
+    compression: Mutex<(CompressionStats, BTreeMap<u64, DictionaryStats>)>,
+    /// Bytes of the index file of the last checkpoint.
+    index_file_size: AtomicU64,
     /// How much clients ask for, so that values are coded when there is time. Locked after the keys.
     pace: Mutex<Pace>,
     is_compressed: bool,
@@ -470,11 +473,30 @@ impl Kv {
 
     /// What coding values has gained since the start.
     pub fn compression(&self) -> CompressionStats {
-        *self.compression.lock().unwrap_or_else(PoisonError::into_inner)
+        self.compression.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    pub(crate) fn note_compression(&self, stats: CompressionStats) {
-        *self.compression.lock().unwrap_or_else(PoisonError::into_inner) = stats;
+    /// The same of each dictionary that was used since the start, by its number.
+    pub fn compression_by_dictionary(&self) -> BTreeMap<u64, DictionaryStats> {
+        self.compression.lock().unwrap_or_else(PoisonError::into_inner).1.clone()
+    }
+
+    pub(crate) fn note_compression(
+        &self,
+        stats: CompressionStats,
+        by_dictionary: BTreeMap<u64, DictionaryStats>,
+    ) {
+        let mut noted = self.compression.lock().unwrap_or_else(PoisonError::into_inner);
+        *noted = (stats, by_dictionary);
+    }
+
+    /// Bytes of the index file of the last durable checkpoint.
+    pub fn index_file_size(&self) -> u64 {
+        self.index_file_size.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_index_file_size(&self, size: u64) {
+        self.index_file_size.store(size, Ordering::Relaxed);
     }
 
     /// What coding gains group by group, as `(name, bytes before, bytes after)`; nothing while values

@@ -91,8 +91,11 @@ pub fn float_arg(text: &[u8]) -> Result<f64, CommandError> {
     parse_f64(text).ok_or(NOT_FLOAT)
 }
 
-/// A float as answers of version 2 have it: 17 significant digits as C's `%.17g` writes them, or the
-/// integer where it is one.
+/// Whole floats up to this are written as integers: the half of the largest 64-bit integer.
+const WHOLE_MAX: f64 = (1_u64 << 62) as f64;
+
+/// A float as replies have it since Redis 7.2: an integer where it is one, else the fewest digits that
+/// read back as the same float.
 pub fn double_text(value: f64) -> String {
     if value.is_infinite() {
         return if 0.0 < value { "inf" } else { "-inf" }.to_owned();
@@ -103,22 +106,38 @@ pub fn double_text(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
     }
-    general(value, 17)
+    if value.fract() == 0.0 && value.abs() <= WHOLE_MAX {
+        return itoa::Buffer::new().format(value as i64).to_owned();
+    }
+    shortest_text(value)
 }
 
-/// `%.{digits}g`.
-pub fn general(value: f64, digits: usize) -> String {
-    let scientific = format!("{value:.*e}", digits - 1);
+/// The shortest digits of a float that is no whole number of 63 bits. With an exponent if it is large
+/// and has zeros at its end, or if it has seven decimals or more and is not near 1.
+fn shortest_text(value: f64) -> String {
+    let scientific = format!("{:e}", value.abs());
     let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits = i32::try_from(digits).unwrap_or(17);
-    if exponent < -4 || digits <= exponent {
-        let mantissa = trim_zeros(mantissa);
-        let sign = if exponent < 0 { '-' } else { '+' };
-        return format!("{mantissa}e{sign}{:02}", exponent.abs());
+    let digits = mantissa.replace('.', "");
+    let count = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    let sign = if value < 0.0 { "-" } else { "" };
+    let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
+    // The power of ten of the last digit.
+    let last = exponent + 1 - count;
+    if 0 <= last && exponent < count + 7 {
+        return format!("{sign}{digits}{}", zeros(last));
     }
-    let decimals = usize::try_from(digits - 1 - exponent).unwrap_or(0);
-    trim_zeros(&format!("{value:.decimals$}")).to_owned()
+    if last < 0 && (-7 < last || exponent.abs() < 4) {
+        return match usize::try_from(exponent) {
+            Ok(exponent) => {
+                let (whole, decimals) = digits.split_at(exponent + 1);
+                format!("{sign}{whole}.{decimals}")
+            }
+            Err(_) => format!("{sign}0.{}{digits}", zeros(-1 - exponent)),
+        };
+    }
+    let exponent_sign = if exponent < 0 { '-' } else { '+' };
+    format!("{sign}{mantissa}e{exponent_sign}{}", exponent.abs())
 }
 
 /// A number's text without the zeros that say nothing.
@@ -144,19 +163,40 @@ mod tests {
     }
 
     #[test]
-    fn floats_as_c_writes_them() {
+    fn floats_have_the_fewest_digits() {
         for (value, text) in [
-            (3.3, "3.2999999999999998"),
+            (3.3, "3.3"),
             (1.0, "1"),
             (-0.0, "-0"),
-            (1e21, "1e+21"),
-            (1e16, "10000000000000000"),
-            (1.5e-7, "1.4999999999999999e-07"),
+            (1e17, "100000000000000000"),
+            (-4_611_686_018_427_387_904.0, "-4611686018427387904"),
+            (1e19, "1e+19"),
+            (1.2345678901234567e20, "123456789012345670000"),
+            (1e100, "1e+100"),
+            (-1.5e-7, "-1.5e-7"),
+            (0.000_001, "0.000001"),
+            (0.000_123_4, "1.234e-4"),
+            (0.012_345_678_9, "0.0123456789"),
+            (1_234.567_891_234, "1234.567891234"),
+            (12_345.678_912_345, "1.2345678912345e+4"),
+            (1_710_623_637.206_349, "1710623637.206349"),
+            (1_700_000_000.123_456_7, "1.7000000001234567e+9"),
             (f64::NEG_INFINITY, "-inf"),
-            (0.1, "0.10000000000000001"),
+            (f64::MIN_POSITIVE, "2.2250738585072014e-308"),
+            (0.1, "0.1"),
         ] {
             assert_eq!(double_text(value), text);
         }
+        for number in 0..10_000u64 {
+            let value = f64::from_bits(random::mix(number));
+            let text = double_text(value);
+            let is_same = text.parse() == Ok(value);
+            assert!(is_same || !value.is_finite(), "{text} of {value:e}");
+        }
+    }
+
+    #[test]
+    fn floats_are_read_as_c_reads_them() {
         assert_eq!(parse_f64(b"1e400"), None);
         assert_eq!(parse_f64(b"1e-400"), None);
         assert_eq!(parse_f64(b"0e-400"), Some(0.0));

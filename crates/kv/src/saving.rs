@@ -89,20 +89,22 @@ impl Kv {
         let segment_size = self.lock_behind().config().segment_size;
         let mut rest = frozen.into_iter().peekable();
         loop {
-            let (mut bytes, mut places) = (Vec::new(), Vec::new());
+            let (mut bytes, mut places, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
             let is_alone = |one: &Frozen| segment_size <= one.slot.cost as usize;
             while bytes.len() < segment_size
                 && let Some(Frozen { number, slot }) =
                     rest.next_if(|one| places.is_empty() || !is_alone(one))
             {
-                places.push((number, bytes.len()));
+                let start = bytes.len();
+                places.push((number, start));
                 record::put(&mut bytes, &slot);
+                sizes.push(bytes.len() - start);
                 bytes.resize(bytes.len().next_multiple_of(RECORD_ALIGNMENT), 0);
             }
             if places.is_empty() {
                 return Ok(());
             }
-            if let Err(error) = self.write_frozen(&bytes, &places) {
+            if let Err(error) = self.write_frozen(&bytes, &places, &sizes) {
                 let written = places.iter().map(|(number, _)| *number);
                 let numbers: Vec<u32> = written.chain(rest.map(|one| one.number)).collect();
                 self.lock_behind().thaw(&numbers);
@@ -111,7 +113,7 @@ impl Kv {
         }
     }
 
-    fn write_frozen(&self, bytes: &[u8], places: &[(u32, usize)]) -> Result<()> {
+    fn write_frozen(&self, bytes: &[u8], places: &[(u32, usize)], sizes: &[usize]) -> Result<()> {
         let segment = self.lock_behind().cold.number_for_copy();
         let path = self.lock_behind().cold.path_of(segment);
         let source = write_segment(self.vfs().as_ref(), &path, bytes)?;
@@ -124,6 +126,7 @@ impl Kv {
         let now_ms = self.now_ms();
         let mut keys = self.lock_behind();
         keys.stats.frozen += places.len() as u64;
+        sizes.iter().for_each(|size| keys.cold.sizes.add(*size));
         keys.cold.add_plain(segment, source, bytes.len() as u64, count, now_ms);
         keys.settle_frozen(&written);
         Ok(())

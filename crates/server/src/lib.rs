@@ -21,6 +21,7 @@ pub mod config_file;
 mod data_dir;
 pub mod doors;
 pub mod failure;
+mod file_metrics;
 pub mod flag;
 pub mod flags;
 pub mod hosts;

@@ -51,6 +51,28 @@ impl Page {
         self.text.push_str(&format!("{value}\n"));
     }
 
+    /// One histogram of the family: `buckets` are counts up to each bound in order, not cumulative;
+    /// what is left of `count` lies above all bounds.
+    pub fn histogram(
+        &mut self,
+        labels: &[(&str, &str)],
+        buckets: impl Iterator<Item = (f64, u64)>,
+        count: u64,
+        sum: f64,
+    ) {
+        let mut below = 0;
+        for (bound, in_bucket) in buckets {
+            below += in_bucket;
+            let bound = bound.to_string();
+            let labels = [labels, &[("le", bound.as_str())]].concat();
+            self.sample("_bucket", &labels, below as f64);
+        }
+        let labels_of_all = [labels, &[("le", "+Inf")]].concat();
+        self.sample("_bucket", &labels_of_all, count as f64);
+        self.sample("_sum", labels, sum);
+        self.sample("_count", labels, count as f64);
+    }
+
     /// A family of one sample.
     pub fn single(&mut self, name: &'static str, kind: &str, help: &str, number: &Number) {
         self.family(name, kind, help);
@@ -68,5 +90,28 @@ pub(crate) fn check_page(text: &str) {
             None if line.starts_with('#') => {}
             None => assert!(line.starts_with(family), "{line} under {family}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_of_histograms_are_cumulative() {
+        let mut page = Page::default();
+        page.family("f", "histogram", "h.");
+        page.histogram(&[("a", "b")], [(0.5, 1), (2.0, 3)].into_iter(), 5, 7.5);
+        let lines: Vec<&str> = page.text.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "f_bucket{a=\"b\",le=\"0.5\"} 1",
+                "f_bucket{a=\"b\",le=\"2\"} 4",
+                "f_bucket{a=\"b\",le=\"+Inf\"} 5",
+                "f_sum{a=\"b\"} 7.5",
+                "f_count{a=\"b\"} 5",
+            ]
+        );
     }
 }

@@ -85,6 +85,15 @@ pub fn write(page: &mut Page, started_unix_seconds: f64) {
         page.family(name, kind, help);
         page.sample("", &[], value);
     }
+    if let Some(load) = load_average() {
+        page.family("quipu_system_load1", "gauge", "Load average of the machine over one minute.");
+        page.sample("", &[], load);
+    }
+}
+
+/// Load average of the machine over one minute.
+fn load_average() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@
 use crate::app::App;
 use crate::config::{Config, ListenerConfig};
 use crate::doors;
+use crate::file_metrics::FileMetrics;
 use crate::legacy::Legacy;
 use crate::listeners::accept::Accepting;
 use crate::listeners::bind::{Bound, bind};
@@ -59,8 +60,10 @@ impl Server {
         let addresses: Vec<_> = bound.iter().map(|(one, _)| (one.listener, one.address)).collect();
         let http = addresses.iter().find(|(listener, _)| *listener == Listener::Http);
         let (_, address) = *http.context("HTTP always listens")?;
+        let (vfs, file_metrics) = FileMetrics::watch(vfs);
         let (opened, log) = open(&config, vfs.clone()).await?;
         let app = Arc::new(App::new(config, opened, legacy.clone(), vfs, address));
+        app.telemetry.register(Arc::new(file_metrics));
         legacy.register(&app);
         app.store.check_disk();
         app.refuse_writes();

@@ -35,13 +35,40 @@ pub trait Layer: Send + Sync + 'static {
         self.below().create(path)
     }
 
-    /// As [`Vfs::map`]. Files are opened so, too: what a layer does to a map holds for both.
+    /// As [`Vfs::map`].
     ///
     /// # Errors
     /// As [`Vfs::map`].
     fn map(&self, path: &Path) -> Result<Bytes> {
         self.before("map", path)?;
         self.below().map(path)
+    }
+
+    /// As [`Vfs::open`]. Maps the file unless the layer says otherwise: what it does to a map holds for
+    /// both.
+    ///
+    /// # Errors
+    /// As [`Vfs::open`].
+    fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>> {
+        Ok(Box::new(Layer::map(self, path)?))
+    }
+
+    /// As [`Vfs::read`].
+    ///
+    /// # Errors
+    /// As [`Vfs::read`].
+    fn read(&self, path: &Path) -> Result<Vec<u8>> {
+        self.before("read", path)?;
+        self.below().read(path)
+    }
+
+    /// As [`Vfs::remove`].
+    ///
+    /// # Errors
+    /// As [`Vfs::remove`].
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.before("remove", path)?;
+        self.below().remove(path)
     }
 
     /// As [`Vfs::truncate`].
@@ -73,12 +100,11 @@ impl<L: Layer> Vfs for L {
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn ReadFile>> {
-        Ok(Box::new(Layer::map(self, path)?))
+        Layer::open(self, path)
     }
 
     fn read(&self, path: &Path) -> Result<Vec<u8>> {
-        self.before("read", path)?;
-        self.below().read(path)
+        Layer::read(self, path)
     }
 
     fn truncate(&self, path: &Path, size: u64) -> Result<()> {
@@ -110,8 +136,7 @@ impl<L: Layer> Vfs for L {
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.before("remove", path)?;
-        self.below().remove(path)
+        Layer::remove(self, path)
     }
 
     fn remove_dir_all(&self, path: &Path) -> Result<()> {

@@ -9,12 +9,14 @@
 //! A dictionary has a number and never changes. All of it happens when a segment is written, on the
 //! keeper's thread: a `SET` pays nothing, and the record of a key says which dictionary it needs.
 
+use super::meter::{Meter, Totals};
 use crate::error::{Error, Result};
 use codec::checksum::crc32;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 use vfs::{Vfs, write_atomic};
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::{DCtx, DDict, get_error_name};
@@ -59,8 +61,29 @@ pub struct CompressionStats {
     pub coded_size: u64,
     /// Values that were tried.
     pub values: u64,
+    /// Values that got shorter.
+    pub coded: u64,
+    /// Values that were too short to be tried.
+    pub skipped: u64,
+    /// Time of coding, in nanoseconds.
+    pub ns: u64,
     /// Dictionaries that were trained.
     pub trained: u64,
+    /// Time of training, in nanoseconds.
+    pub train_ns: u64,
+    /// Values that wait as samples of dictionaries.
+    pub samples: u64,
+}
+
+/// Values coded with one dictionary since the start.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DictionaryStats {
+    /// Values.
+    pub values: u64,
+    /// Bytes before.
+    pub plain_size: u64,
+    /// Bytes after.
+    pub coded_size: u64,
 }
 
 /// Codes values group by group.
@@ -71,6 +94,8 @@ pub(crate) struct Groups {
     /// Values from which a dictionary is made.
     sample_count: usize,
     pub(crate) stats: CompressionStats,
+    /// By number.
+    pub(crate) by_dictionary: BTreeMap<u64, DictionaryStats>,
 }
 
 #[derive(Default)]
@@ -122,19 +147,35 @@ impl Groups {
             next_number: next_number.max(CODING_DICTIONARY),
             sample_count,
             stats: CompressionStats::default(),
+            by_dictionary: BTreeMap::new(),
         }
     }
 
     /// Codes a key's value, if it gets shorter: the coding and the bytes.
     pub(crate) fn code(&mut self, key: &[u8], value: &[u8]) -> Option<(u64, Vec<u8>)> {
         if value.len() < CODED_SIZE_MIN {
+            self.stats.skipped += 1;
             return None;
         }
-        self.stats.values += 1;
-        self.stats.plain_size += value.len() as u64;
+        let started = Instant::now();
         let coded = self.code_in_group(key, value);
-        let size = coded.as_ref().map_or(value.len(), |(_, coded)| coded.len());
-        self.stats.coded_size += size as u64;
+        self.stats.ns += nanoseconds_since(started);
+        let (plain_size, coded_size) = (
+            value.len() as u64,
+            coded.as_ref().map_or(value.len(), |(_, coded)| coded.len()) as u64,
+        );
+        self.stats.values += 1;
+        self.stats.plain_size += plain_size;
+        self.stats.coded_size += coded_size;
+        self.stats.coded += u64::from(coded.is_some());
+        if let Some((number, _)) = &coded
+            && CODING_DICTIONARY <= *number
+        {
+            let one = self.by_dictionary.entry(*number).or_default();
+            one.values += 1;
+            one.plain_size += plain_size;
+            one.coded_size += coded_size;
+        }
         coded
     }
 
@@ -157,6 +198,7 @@ impl Groups {
             Stage::Gathering(samples, size) => {
                 let has_room = *size < SAMPLES_SIZE_MAX && samples.len() < self.sample_count;
                 if has_room && value.len() <= SAMPLE_SIZE_MAX {
+                    self.stats.samples += 1;
                     *size += value.len();
                     samples.push(value.to_vec());
                 }
@@ -190,10 +232,14 @@ impl Groups {
         };
         let (name, group) = self.by_name.iter_mut().find(|(_, group)| is_ready(group))?;
         let Stage::Gathering(samples, _) = std::mem::take(&mut group.state) else { return None };
+        self.stats.samples -= samples.len() as u64;
         (group.plain_size, group.coded_size, group.first_permille) = (0, 0, None);
         group.state = Stage::Off(OFF_VALUES);
         // Values without anything in common make no dictionary.
-        let bytes = dictionary_of(&samples)?;
+        let started = Instant::now();
+        let bytes = dictionary_of(&samples);
+        self.stats.train_ns += nanoseconds_since(started);
+        let bytes = bytes?;
         let compressor = compressor(&bytes)?;
         let number = self.next_number;
         self.next_number += 1;
@@ -206,6 +252,10 @@ impl Groups {
         self.stats.trained += 1;
         group.state = Stage::Coded(trained.number, Box::new(trained.compressor));
     }
+}
+
+fn nanoseconds_since(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A dictionary of samples; where training finds none, as for values that are all alike, some of them
@@ -289,6 +339,8 @@ thread_local! {
 #[derive(Clone, Default)]
 pub(crate) struct Dictionaries {
     by_number: HashMap<u64, Arc<DDict<'static>>>,
+    /// Values that were decompressed for readers.
+    decompressed: Arc<Meter>,
 }
 
 impl Dictionaries {
@@ -305,6 +357,24 @@ impl Dictionaries {
         let mut numbers: Vec<u64> = self.by_number.keys().copied().collect();
         numbers.sort_unstable();
         numbers
+    }
+
+    /// Values that were decompressed for readers, and their bytes afterwards.
+    pub(crate) fn decompressed(&self) -> Totals {
+        self.decompressed.totals()
+    }
+
+    /// As [`Dictionaries::decode`], and counts it.
+    pub(crate) fn decode_metered(
+        &self,
+        coding: u64,
+        coded: &[u8],
+        plain_size: usize,
+    ) -> std::result::Result<Vec<u8>, String> {
+        let started = Instant::now();
+        let plain = self.decode(coding, coded, plain_size)?;
+        self.decompressed.add(plain.len(), started);
+        Ok(plain)
     }
 
     /// What a value was before it was coded.
@@ -412,6 +482,15 @@ mod tests {
                 }
             }
             println!("round {round}: {coded} of {plain}");
+            let stats = groups.stats;
+            assert_eq!(stats.values, 2000 * (round + 1));
+            assert!(0 < stats.ns && 0 < stats.train_ns && stats.coded <= stats.values);
+            assert!(stats.trained == 1 && stats.samples == 0, "{stats:?}");
+            let used = groups.by_dictionary.values().fold((0, 0), |(values, size), one| {
+                assert!(one.coded_size < one.plain_size, "{one:?}");
+                (values + one.values, size + one.coded_size)
+            });
+            assert!(0 < used.0 && used.0 <= stats.coded && used.1 < stats.coded_size, "{used:?}");
             assert!(round == 0 || coded * 100 < plain * 50, "{coded} of {plain}");
         }
         let noise = |n: u64| (0..40).flat_map(|i| random::mix(n * 40 + i).to_le_bytes()).collect();

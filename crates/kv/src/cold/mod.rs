@@ -16,14 +16,16 @@
 pub(crate) mod dictionary;
 pub(crate) mod file;
 pub(crate) mod manifest;
+mod meter;
 mod reading;
 pub(crate) mod record;
 pub(crate) mod snapshot;
 pub(crate) mod tail;
 
-pub use dictionary::CompressionStats;
+pub use dictionary::{CompressionStats, DictionaryStats};
 pub(crate) use manifest::StoredManifest;
 pub use manifest::{MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, SegmentInfo};
+pub use meter::{LARGE_SIZE, Meter, ReadMeter, RecordSizes, SIZE_BOUNDS, Totals};
 pub(crate) use reading::Reading;
 pub use record::Record;
 pub(crate) use snapshot::{IndexSnapshot, SnapshotWriter, index_name};
@@ -64,6 +66,10 @@ pub struct ColdStore {
     sealing_size: usize,
     /// How many those are.
     sealing_count: usize,
+    /// Sizes of records that were written.
+    pub(crate) sizes: RecordSizes,
+    /// Reads of records.
+    pub(crate) reads: Arc<ReadMeter>,
     /// Set by what a checkpoint under way cannot describe: it is begun anew.
     pub(crate) is_snapshot_stale: bool,
 }
@@ -152,6 +158,12 @@ pub struct ColdStats {
     pub live_records: u64,
     /// Bytes of records that count, about, in segments whose values are still to be coded.
     pub plain_size: u64,
+    /// Records that count in segments whose records have [`LARGE_SIZE`] or more, on average.
+    pub large_records: u64,
+    /// Bytes of those segments.
+    pub large_size: u64,
+    /// Segments on disk of which nothing counts: they go with the next checkpoint.
+    pub empty_segments: u64,
 }
 
 impl ColdStore {
@@ -174,6 +186,8 @@ impl ColdStore {
             dictionaries: Arc::default(),
             sealing_size: 0,
             sealing_count: 0,
+            sizes: RecordSizes::default(),
+            reads: Arc::default(),
             is_snapshot_stale: false,
         }
     }
@@ -214,7 +228,9 @@ impl ColdStore {
         let bytes = &mut self.filling[kind as usize].bytes;
         let offset = bytes.len();
         record::put(bytes, slot);
-        let plain_size = (bytes.len() - offset) as u64;
+        let size = bytes.len() - offset;
+        self.sizes.add(size);
+        let plain_size = size as u64;
         self.filled(kind, offset, plain_size)
     }
 
@@ -384,7 +400,8 @@ impl ColdStore {
             return Err(self.corrupt(address, "the segment is not there"));
         };
         let place = reading::Place::of(address, segment.size);
-        let read = reading::read(place, usize::MAX, &self.dictionaries, |offset, into| {
+        let means = (self.dictionaries.as_ref(), self.reads.as_ref());
+        let read = reading::read(place, usize::MAX, means, |offset, into| {
             segment.source.read_at(self.filling_of(address.segment), offset, into).map(Some)
         });
         match read {
@@ -403,6 +420,7 @@ impl ColdStore {
             place: reading::Place::of(address, segment.size),
             file: file.clone(),
             dictionaries: self.dictionaries.clone(),
+            reads: self.reads.clone(),
         })
     }
 
@@ -480,13 +498,17 @@ impl ColdStore {
         self.segments.values().filter(is_empty).map(|one| one.size).sum()
     }
 
-    /// Takes segments out; their files are removed by the caller, once no manifest names them.
-    pub(crate) fn drop_segments(&mut self, numbers: &[u32]) {
+    /// Takes segments out; their files are removed by the caller, once no manifest names them. Returns
+    /// their bytes.
+    pub(crate) fn drop_segments(&mut self, numbers: &[u32]) -> u64 {
+        let mut size = 0;
         self.segments.retain(|number, segment| {
             let goes = numbers.contains(number);
             assert!(!goes || segment.live_count == 0, "nobody points into a segment that goes");
+            size += if goes { segment.size } else { 0 };
             !goes
         });
+        size
     }
 
     /// All segments that are on disk, but those.
@@ -528,6 +550,11 @@ impl ColdStore {
             stats.live_size += segment.live_size();
             stats.live_records += u64::from(segment.live_count);
             stats.plain_size += if segment.is_plain() { segment.live_size() } else { 0 };
+            if LARGE_SIZE * u64::from(segment.record_count) <= segment.size {
+                stats.large_records += u64::from(segment.live_count);
+                stats.large_size += segment.size;
+            }
+            stats.empty_segments += u64::from(segment.live_count == 0 && segment.is_on_disk());
         }
         stats
     }

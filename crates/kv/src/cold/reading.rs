@@ -4,10 +4,13 @@
 //! it is right whenever that is. Whether it is still the key's record is for the reader to look up afterwards.
 
 use super::dictionary::Dictionaries;
+use super::meter::ReadMeter;
 use super::record::{self, Record};
 use crate::error::{Error, Result};
 use crate::index::{Address, RECORD_ALIGNMENT};
+use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Instant;
 use vfs::ReadFile;
 
 /// Bytes that are read of a record at first: most are shorter.
@@ -48,11 +51,19 @@ impl From<&str> for Failure {
 pub(super) fn read(
     place: Place,
     size_max: usize,
-    dictionaries: &Dictionaries,
+    (dictionaries, reads): (&Dictionaries, &ReadMeter),
     read_at: impl FnMut(usize, &mut [u8]) -> Result<Option<usize>>,
 ) -> std::result::Result<Option<Record>, Failure> {
-    let decode = |bytes: &[u8]| Record::decode(bytes, dictionaries);
-    read_as(place, size_max, decode, read_at)
+    let (started, size) = (Instant::now(), Cell::new(0));
+    let decode = |bytes: &[u8]| {
+        size.set(bytes.len());
+        Record::decode(bytes, dictionaries)
+    };
+    let read = read_as(place, size_max, decode, read_at)?;
+    if read.is_some() {
+        reads.add(size.get(), started);
+    }
+    Ok(read)
 }
 
 /// The same for what `decode` makes of a record whose checksum holds.
@@ -96,15 +107,20 @@ pub(crate) struct Reading {
     pub(super) place: Place,
     pub(super) file: Arc<dyn ReadFile>,
     pub(super) dictionaries: Arc<Dictionaries>,
+    pub(super) reads: Arc<ReadMeter>,
 }
 
 impl Reading {
+    fn means(&self) -> (&Dictionaries, &ReadMeter) {
+        (&self.dictionaries, &self.reads)
+    }
+
     /// Reads it if the system has it in memory and it is short. Neither then says why it is not
     /// there: who needs the record meets the reason again.
     pub(crate) fn read_cached(&self) -> Option<Record> {
         let read_at =
             |offset: usize, into: &mut [u8]| Ok(self.file.read_cached(offset as u64, into)?);
-        read(self.place, CACHED_SIZE_MAX, &self.dictionaries, read_at).ok().flatten()
+        read(self.place, CACHED_SIZE_MAX, self.means(), read_at).ok().flatten()
     }
 
     /// About how many bytes it will take once it is read; the beginning of it is read from disk.
@@ -118,7 +134,7 @@ impl Reading {
     pub(crate) fn read(&self) -> Option<Record> {
         let read_at =
             |offset: usize, into: &mut [u8]| Ok(Some(self.file.read_at(offset as u64, into)?));
-        read(self.place, usize::MAX, &self.dictionaries, read_at).ok().flatten()
+        read(self.place, usize::MAX, self.means(), read_at).ok().flatten()
     }
 
     /// Reads its key, and when that expires.

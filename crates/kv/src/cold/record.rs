@@ -209,7 +209,7 @@ impl Record {
                 return Err("a size beyond all limits".to_owned());
             }
             let coded = body.get(reader.offset()..).unwrap_or_default();
-            decode_value(&dictionaries.decode(coding, coded, plain_size)?)?
+            decode_value(&dictionaries.decode_metered(coding, coded, plain_size)?)?
         };
         Ok(record)
     }

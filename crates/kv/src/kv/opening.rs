@@ -86,8 +86,8 @@ impl KvOpening {
         let KvOpening { vfs, dir, mut keys, mut manifest, is_manifest_twice, .. } = self;
         settle_databases(&mut keys, &dir)?;
         let has_moved = keys.hidden_from != manifest.hidden as usize;
-        keys.is_replaying = false;
-        keys.pieces = Pieces::default();
+        end_replay(&mut keys);
+        let index_file_size = index_file_size(vfs.as_ref(), &dir, &manifest);
         let replayed_size = keys.replayed_size;
         let config = keys.config.clone();
         let next_dictionary = manifest.dictionaries.iter().max().map_or(0, |last| last + 1);
@@ -112,6 +112,7 @@ impl KvOpening {
             has_file_list: Mutex::new(manifest.has_file_list),
             groups: Mutex::new(Groups::new(next_dictionary, config.dictionary_samples)),
             compression: Mutex::default(),
+            index_file_size: AtomicU64::new(index_file_size),
             pace: Mutex::default(),
             is_compressed: config.is_compressed,
             is_failed: AtomicBool::new(false),
@@ -149,6 +150,22 @@ impl KvOpening {
             kv.start_keeper(config)?;
         }
         Ok(kv)
+    }
+}
+
+/// Makes keys ready for clients after the log was replayed.
+fn end_replay(keys: &mut Keyspace) {
+    keys.is_replaying = false;
+    keys.pieces = Pieces::default();
+    // Keys of before the start are not added by clients.
+    keys.stats.added = 0;
+}
+
+/// Bytes of the index file of a checkpoint; 0 where there is none.
+fn index_file_size(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> u64 {
+    match manifest.index_file {
+        0 => 0,
+        number => vfs.size(&dir.join(index_name(number))).unwrap_or(0),
     }
 }
 

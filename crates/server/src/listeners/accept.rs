@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
@@ -25,10 +25,14 @@ const LAST_ACCEPTED_MAX: usize = 4096;
 /// Becomes true when the server ends.
 pub type Stop = watch::Receiver<bool>;
 
-/// What a door does with a connection. `NO_ROOM` is said to those for which there is no room.
+/// What a door does with a connection.
 pub trait Door: Send + Sync + 'static {
-    /// Words of the protocol, none where it has none.
+    /// Answer to clients for which there is no room, in the protocol; empty where it has none.
     const NO_ROOM: &'static [u8];
+
+    /// Answer to clients that do not begin with a TLS handshake where it is needed; empty where the
+    /// protocol has none.
+    const NOT_TLS: &'static [u8] = b"";
 
     /// Serves a connection until it ends, which it does soon once `stop` says so, and at once when
     /// the connection is evicted.
@@ -133,10 +137,17 @@ impl Accepting {
         let Some(tls) = &self.tls else {
             return door.serve(socket, connection, stop).await;
         };
+        let handshake = async {
+            if !D::NOT_TLS.is_empty() && !begins_with_handshake(&socket).await {
+                refuse(socket, D::NOT_TLS).await;
+                return Err(io::Error::other("the client does not speak TLS"));
+            }
+            tls.accept(socket).await
+        };
         // Who has to make room goes at once, or those that never shake hands would be over the limit.
         // They have not said anything yet that a server that ends should wait for.
         let shaken = tokio::select! {
-            shaken = timeout(self.handshake_timeout, tls.accept(socket)) => shaken,
+            shaken = timeout(self.handshake_timeout, handshake) => shaken,
             _ = connection.evicted.notified() => return,
             _ = stop.wait_for(|is_stopping| *is_stopping) => return,
         };
@@ -148,5 +159,24 @@ impl Accepting {
             }
             Err(_) => self.telemetry.limit_hit(Limit::HeaderTimeout),
         }
+    }
+}
+
+/// The first byte of a TLS connection: a record of the handshake.
+const HANDSHAKE_RECORD: u8 = 0x16;
+/// Bytes that a refused client may have sent: they are read, or the answer would be lost with them.
+const REFUSED_SIZE_MAX: u64 = 64 << 10;
+
+/// Whether a connection begins with a TLS handshake. One that ends or fails does not need an answer.
+async fn begins_with_handshake(socket: &TcpStream) -> bool {
+    let mut first = [0];
+    !matches!(socket.peek(&mut first).await, Ok(1)) || first == [HANDSHAKE_RECORD]
+}
+
+/// Answers a client and ends the connection. The caller bounds the time.
+async fn refuse(mut socket: TcpStream, answer: &[u8]) {
+    if socket.write_all(answer).await.is_ok() && socket.shutdown().await.is_ok() {
+        let mut rest = socket.take(REFUSED_SIZE_MAX);
+        let _ = tokio::io::copy(&mut rest, &mut tokio::io::sink()).await;
     }
 }

@@ -28,6 +28,9 @@ impl Door for Http {
     const NO_ROOM: &'static [u8] =
         b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 37\r\n\
 connection: close\r\n\r\ntoo many open connections, all busy\r\n";
+    const NOT_TLS: &'static [u8] =
+        b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 52\r\n\
+connection: close\r\n\r\nthis port speaks TLS alone: use https:// in the URL\n";
 
     async fn serve<S>(self: Arc<Self>, stream: S, connection: Arc<Connection>, mut stop: Stop)
     where

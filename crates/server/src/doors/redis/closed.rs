@@ -51,6 +51,7 @@ impl ClosedKeys {
 
 impl Door for ClosedKeys {
     const NO_ROOM: &'static [u8] = Redis::NO_ROOM;
+    const NOT_TLS: &'static [u8] = Redis::NOT_TLS;
 
     async fn serve<S>(self: Arc<Self>, mut stream: S, connection: Arc<Connection>, mut stop: Stop)
     where

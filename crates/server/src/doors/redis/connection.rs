@@ -7,6 +7,7 @@
 //! not read. It pauses, and gives the keys back, where a value must be read from disk (`fetching`) or a
 //! command needs memory that is not there yet (`room`).
 
+mod greeting;
 mod partial;
 mod writing;
 
@@ -229,7 +230,10 @@ impl Redis {
 }
 
 impl Door for Redis {
+    // Clients know these words: redis-py makes an error of its own type of them.
     const NO_ROOM: &'static [u8] = b"-ERR max number of clients reached\r\n";
+    const NOT_TLS: &'static [u8] =
+        b"-ERR this port speaks TLS alone: connect with TLS (redis-cli --tls, rediss://)\r\n";
 
     async fn serve<S>(self: Arc<Self>, mut stream: S, connection: Arc<Connection>, stop: Stop)
     where
@@ -261,6 +265,7 @@ impl Door for Redis {
             unsent: VecDeque::new(),
             charge,
             partial_since: None,
+            has_greeted: false,
         };
         let ended = catch_panic(served.serve()).await;
         let session = served.session;
@@ -341,6 +346,8 @@ struct Served<'a, S> {
     charge: Charge,
     /// When the connection began to wait for the rest of a command.
     partial_since: Option<Instant>,
+    /// Whether the first bytes of the connection are known to be commands.
+    has_greeted: bool,
 }
 
 /// What became of a batch, or of the part of it that was done under one lock.
@@ -429,11 +436,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
                 self.say_again()
             }
             Woken::ByOthers => self.take_outbox(),
-            Woken::ByClient(size) => {
-                self.connection.touch();
-                self.session.state.received.fetch_add(size as u64, Relaxed);
-                0 < size && !self.is_overfull()
-            }
+            Woken::ByClient(size) => self.take_bytes(size),
             Woken::ByTime if self.is_paused => true,
             Woken::ByTime => {
                 self.redis.scripting.busy.calm().await;

@@ -3,19 +3,22 @@
 
 use super::acl::categories;
 use super::commands::group_name;
+use super::later::{LATER, LaterCommands};
 use super::registry::{Entry, registry};
 use kv::commands::Group;
 use std::fmt::Write as _;
 
-/// Commands of Redis 7.2 that are unknown here: a name, or the first part of names and a star.
+/// Commands of Redis 7.4 that are unknown here: a name, or the first part of names and a star.
 pub const MISSING: &[(&str, &str)] =
     &[("sentinel*", "Of a Sentinel alone; a Redis answers the same.")];
 
-/// Families of modules that are unknown, and why.
-const UNKNOWN_FAMILIES: &[(&str, &str)] = &[
-    ("`CF.*`, `CMS.*`, `TOPK.*`, `TDIGEST.*`", "sketches other than Bloom filters"),
-    ("`JSON.*`, `FT.*`", "documents and their search"),
-    ("`VADD`, `VSIM` and their like", "vector sets"),
+/// Options of commands that are there which came with later versions, and are errors here.
+const LATER_OPTIONS: &[(&str, &str, &str)] = &[
+    ("BITOP", "DIFF, DIFF1, ANDOR, ONE", "Redis 8.2"),
+    ("XADD, XTRIM", "KEEPREF, DELREF, ACKED", "Redis 8.2"),
+    ("SET", "IFEQ, IFNE, IFDEQ, IFDNE", "Redis 8.4"),
+    ("XREADGROUP", "CLAIM", "Redis 8.4"),
+    ("XADD", "IDMP, IDMPAUTO", "Redis 8.6"),
 ];
 
 /// Families in the order of the page, with their headings.
@@ -59,18 +62,36 @@ pub fn reference_page() -> String {
         rows.for_each(|entry| page.push_str(&row(entry)));
     }
     page.push_str(
-        "\n## What Redis 7.2 has besides\n\n| command | why it is unknown here |\n|---|---|\n",
+        "\n## What Redis 7.4 has besides\n\n\
+         `INFO` and `HELLO` report version 7.4.0. Commands above with a later version are there as well.\n\n\
+         | command | why it is unknown here |\n|---|---|\n",
     );
     for (name, reason) in MISSING {
         let _ = writeln!(page, "| `{}` | {reason} |", name.to_ascii_uppercase());
     }
-    page.push_str(
-        "\n## Modules that are missing\n\n| commands | what they are about |\n|---|---|\n",
-    );
-    for (names, about) in UNKNOWN_FAMILIES {
-        let _ = writeln!(page, "| {names} | {about} |");
-    }
+    write_later(&mut page);
     page
+}
+
+/// The tables of what later versions of Redis, and modules, have.
+fn write_later(page: &mut String) {
+    page.push_str(
+        "\n## Commands of later versions and of modules\n\n\
+         They are refused: the error names the reason and what to use instead.\n\n\
+         | command | since | what it is about | instead |\n|---|---|---|---|\n",
+    );
+    for LaterCommands { names, since, about, instead } in LATER {
+        let names: Vec<String> =
+            names.iter().map(|name| format!("`{}`", name.to_ascii_uppercase())).collect();
+        let _ = writeln!(page, "| {} | {since} | {about} | {instead} |", names.join(", "));
+    }
+    page.push_str(
+        "\n## Options of later versions\n\nThey are syntax errors.\n\n\
+         | command | options | since |\n|---|---|---|\n",
+    );
+    for (command, options, since) in LATER_OPTIONS {
+        let _ = writeln!(page, "| `{command}` | {options} | {since} |");
+    }
 }
 
 fn row(entry: &Entry) -> String {
@@ -87,9 +108,11 @@ fn row(entry: &Entry) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::later;
     use super::*;
 
-    const OF_REDIS: &str = include_str!("../../../../../testdata/redis/commands-7.2.txt");
+    const OF_REDIS: &str = include_str!("../../../../../testdata/redis/commands-7.4.txt");
+    const OF_LATER: &str = include_str!("../../../../../testdata/redis/commands-later.txt");
     const OF_MODULES: &str = include_str!("../../../../../testdata/redis/commands-modules.txt");
 
     fn is_excused(name: &str) -> bool {
@@ -116,6 +139,14 @@ mod tests {
             !all().any(|one| one.starts_with(start))
         });
         assert_eq!(idle.count(), 0, "MISSING names what Redis has not");
+    }
+
+    #[test]
+    fn every_command_of_later_versions_is_there_or_refused_with_a_reason() {
+        for name in OF_LATER.lines().filter(|line| !line.starts_with('#')) {
+            let is_refused = later::find(name.as_bytes()).is_some();
+            assert!(is_known(name) != is_refused, "{name}: known or in LATER");
+        }
     }
 
     #[test]

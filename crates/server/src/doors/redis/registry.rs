@@ -2,6 +2,7 @@
 //! subcommands, which stand in the tables as `config|get`.
 
 use super::commands::{self, DoorCommand};
+use super::later::{self, LaterCommands};
 use kv::CommandError;
 use kv::commands::{ByName, Command, Info};
 use std::sync::OnceLock;
@@ -148,6 +149,11 @@ fn unknown(args: &[&[u8]]) -> CommandError {
         let (upper, sub) =
             (name.to_ascii_uppercase(), shown(args.get(1).copied().unwrap_or_default()));
         return CommandError::new(format!("ERR unknown subcommand '{sub}'. Try {upper} HELP."));
+    }
+    if let Some(later) = later::find(args.first().copied().unwrap_or_default()) {
+        let LaterCommands { since, about, instead, .. } = later;
+        let words = format!("ERR unknown command '{name}' ({since}, {about}): {instead}");
+        return CommandError::new(words);
     }
     let mut rest = String::new();
     for arg in args.iter().skip(1) {

@@ -159,12 +159,25 @@ fn bucket_of(micros: u64) -> usize {
     bits.min(BUCKETS - 1)
 }
 
+/// Buckets of [`CommandStats::histogram`]: each fourth power of two, up to 16.8 s.
+const HISTOGRAM_STEP: usize = 2;
+const HISTOGRAM_END: usize = 25;
+
 /// The upper bound of a bucket as it is shown, in microseconds: a power of two of 1,024 nanoseconds.
 pub fn bound_of(bucket: usize) -> u64 {
     (1u64 << bucket) * 1024 / 1000
 }
 
 impl CommandStats {
+    /// Commands by time, as upper bounds in seconds and commands in each bucket, not cumulative.
+    pub fn histogram(&self) -> impl Iterator<Item = (f64, u64)> {
+        (0..HISTOGRAM_END).step_by(HISTOGRAM_STEP).map(|bucket| {
+            let first = bucket.saturating_sub(HISTOGRAM_STEP - 1);
+            let count = self.buckets[first..=bucket].iter().sum();
+            ((1u64 << bucket) as f64 / 1e6, count)
+        })
+    }
+
     /// A share of the times is up to that, in microseconds.
     pub fn percentile(&self, share: f64) -> f64 {
         let wanted = (self.tracked as f64 * share / 100.0).ceil().max(1.0) as u64;
@@ -188,6 +201,19 @@ mod tests {
         for (micros, bucket) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (1 << 40, 29)] {
             assert_eq!(bucket_of(micros), bucket, "{micros}");
         }
+    }
+
+    #[test]
+    fn the_histogram_has_every_bucket_once() {
+        let mut stats = Stats::default();
+        for micros in [0, 1, 2, 4, 5, 16, 17, 1 << 24, (1 << 24) + 1] {
+            stats.ran(0, micros, true);
+        }
+        let buckets: Vec<(f64, u64)> = stats.commands[0].histogram().collect();
+        assert_eq!(buckets[..3], [(1e-6, 2), (4e-6, 2), (16e-6, 2)]);
+        assert_eq!(buckets[3], (64e-6, 1));
+        assert_eq!(buckets.last(), Some(&(16.777_216, 1)));
+        assert_eq!(buckets.iter().map(|(_, count)| count).sum::<u64>(), 8, "one is above all");
     }
 
     #[test]

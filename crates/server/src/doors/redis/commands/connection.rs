@@ -28,7 +28,7 @@ pub const COMMANDS: &[DoorCommand] = &[
 ];
 
 /// The version that is said to clients, which choose by it what they ask for.
-pub const REDIS_VERSION: &str = "7.2.0";
+pub const REDIS_VERSION: &str = "7.4.0";
 
 fn ping(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let is_listening = 0 < context.session.subscription_count();
@@ -65,6 +65,7 @@ fn select(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let number = i32::try_from(int_arg(context.args[1])?).map_err(|_| kv::error::BEYOND_32_BITS)?;
     let number = u8::try_from(number).ok();
     let number = number.filter(|db| usize::from(*db) < context.keys.database_count());
+    // Scripts compare these words: no remedy stands behind them.
     let number = number.ok_or(CommandError::new("ERR DB index is out of range"))?;
     context.session.db = number;
     context.session.state.db.store(number, Relaxed);
@@ -157,9 +158,13 @@ fn log_in(context: &mut Login<'_>, name: &[u8], password: &[u8]) -> Result<(), C
         let delay = app.logins.fail(context.session.peer);
         context.session.login_delay = context.session.login_delay.max(delay);
         context.redis.refused(context.session, context.now_ms, context.hub, &name);
-        return Err(CommandError::new(
-            "WRONGPASS invalid username-password pair or user is disabled.",
-        ));
+        let words = "WRONGPASS invalid username-password pair or user is disabled.";
+        return Err(match needs_flags {
+            true => CommandError::new(format!(
+                "{words} The user default has the password of --http-user, or --bearer-token."
+            )),
+            false => CommandError::new(words),
+        });
     };
     become_user(context.session, context.hub, user);
     context.session.is_known = true;

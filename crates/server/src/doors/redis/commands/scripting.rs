@@ -140,7 +140,7 @@ fn may_run(context: &Context<'_>, flags: Flags, is_read_only: bool) -> Result<()
     }
     match context.redis.refusal_for(context.session.is_primary) {
         Some(reason) => Err(CommandError::new(format!("MISCONF Quipu takes no writes: {reason}"))),
-        None => Ok(()),
+        None => context.redis.check_replicas(&context.hub.settings, context.keys.now_ms()),
     }
 }
 

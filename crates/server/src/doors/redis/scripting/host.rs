@@ -10,6 +10,7 @@ use crate::doors::redis::dispatch::{Known, OUT_OF_MEMORY};
 use crate::doors::redis::out::{Out, answer_size_max};
 use crate::doors::redis::session::{Needs, Session};
 use kv::commands::{DENY_OOM, MAY_REPLICATE, NO_SCRIPT, READONLY, WRITE};
+use kv::number::double_text;
 use kv::{Keyspace, Mode};
 use mlua::{Lua, MultiValue, Value};
 use std::any::Any;
@@ -174,10 +175,12 @@ impl<'a> Host<'a> {
                     self.words.extend_from_slice(itoa_of(*number).as_bytes());
                 }
                 Value::Integer(number) => {
-                    self.words.extend_from_slice(general(*number as f64, 17).as_bytes());
+                    self.words.extend_from_slice(double_text(*number as f64).as_bytes());
                 }
                 Value::Number(number) => {
-                    self.words.extend_from_slice(general(*number, 17).as_bytes());
+                    // An argument that is zero has no sign.
+                    let number = if *number == 0.0 { 0.0 } else { *number };
+                    self.words.extend_from_slice(double_text(number).as_bytes());
                 }
                 _ => {
                     let text = b"ERR Lua redis lib command arguments must be strings or integers";
