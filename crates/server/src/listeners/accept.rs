@@ -30,6 +30,13 @@ pub trait Door: Send + Sync + 'static {
     /// Words of the protocol, none where it has none.
     const NO_ROOM: &'static [u8];
 
+    /// Says to a client that does not shake hands where TLS is on, and whose first byte is `first`, what
+    /// to do. `None` where the protocol has no words for it.
+    fn refuse_clear_text(first: u8) -> Option<Vec<u8>> {
+        let _ = first;
+        None
+    }
+
     /// Serves a connection until it ends, which it does soon once `stop` says so, and at once when
     /// the connection is evicted.
     fn serve<S>(
@@ -92,6 +99,27 @@ async fn accept_now(streams: &TcpListener) -> Option<io::Result<(TcpStream, Sock
     .await
 }
 
+/// First byte of a handshake of TLS.
+const HANDSHAKE: u8 = 0x16;
+/// Bytes that are taken from a client before its connection is closed: unread ones would make the system
+/// drop the answer.
+const REFUSED_SIZE_MAX: usize = 64 << 10;
+
+/// The words for a client that speaks no TLS.
+async fn refuse_clear_text<D: Door>(socket: &TcpStream) -> Option<Vec<u8>> {
+    let mut first = [0];
+    match socket.peek(&mut first).await {
+        Ok(1..) if first[0] != HANDSHAKE => D::refuse_clear_text(first[0]),
+        _ => None,
+    }
+}
+
+fn refuse(socket: &TcpStream, words: &[u8]) {
+    let _ = socket.try_write(words);
+    let mut taken = vec![0; REFUSED_SIZE_MAX];
+    let _ = socket.try_read(&mut taken);
+}
+
 impl Accepting {
     fn admit<D: Door>(&self, socket: TcpStream, peer: SocketAddr, door: &Arc<D>, stop: &Stop) {
         let counters = self.telemetry.listener(self.listener);
@@ -135,8 +163,15 @@ impl Accepting {
         };
         // Who has to make room goes at once, or those that never shake hands would be over the limit.
         // They have not said anything yet that a server that ends should wait for.
+        let handshake = async move {
+            if let Some(words) = refuse_clear_text::<D>(&socket).await {
+                refuse(&socket, &words);
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the client speaks no TLS"));
+            }
+            tls.accept(socket).await
+        };
         let shaken = tokio::select! {
-            shaken = timeout(self.handshake_timeout, tls.accept(socket)) => shaken,
+            shaken = timeout(self.handshake_timeout, handshake) => shaken,
             _ = connection.evicted.notified() => return,
             _ = stop.wait_for(|is_stopping| *is_stopping) => return,
         };

@@ -2,8 +2,10 @@
 
 use super::Http;
 use super::body::ReplyBody;
-use super::connection::{HttpConnection, Verdict, Watched};
+use super::connection::{HttpConnection, Verdict};
 use super::exchange::exchange;
+use super::foreign;
+use super::watched::Watched;
 use crate::listeners::accept::{Door, Stop};
 use crate::listeners::connections::Connection;
 use crate::listeners::table::Listener;
@@ -29,6 +31,17 @@ impl Door for Http {
         b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 37\r\n\
 connection: close\r\n\r\ntoo many open connections, all busy\r\n";
 
+    fn refuse_clear_text(first: u8) -> Option<Vec<u8>> {
+        let message = "this port speaks TLS";
+        Some(match first {
+            b'*' => format!("-ERR {message}, and HTTP within it\r\n").into_bytes(),
+            _ => foreign::http_answer(
+                "400 Bad Request",
+                &format!("{message}: use an address with https://"),
+            ),
+        })
+    }
+
     async fn serve<S>(self: Arc<Self>, stream: S, connection: Arc<Connection>, mut stop: Stop)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -45,7 +58,7 @@ connection: close\r\n\r\ntoo many open connections, all busy\r\n";
             })
         };
         let builder = builder();
-        let io = TokioIo::new(Watched::new(stream, connection.clone()));
+        let io = TokioIo::new(Watched::new(stream, connection.clone(), self.others.clone()));
         let mut serving = pin!(builder.serve_connection(io, service));
         let http = &app.config.http;
         let mut tick =
