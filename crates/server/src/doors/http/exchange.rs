@@ -27,7 +27,7 @@ use crate::failure::{Failure, Kind};
 use crate::telemetry::Limit;
 use hyper::Response;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE};
+use hyper::header::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, HeaderValue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -79,7 +79,14 @@ pub async fn exchange(
             if !incoming.is_end_stream() {
                 drain(&mut incoming).await;
             }
-            failure_answer(&http.app, wording, &failure)
+            let mut response = failure_answer(&http.app, wording, &failure);
+            if failure.kind == Kind::WrongMethod {
+                let methods = router::methods_of(http.routes, path).join(", ");
+                if let Ok(value) = HeaderValue::from_str(&methods) {
+                    response.headers_mut().insert(ALLOW, value);
+                }
+            }
+            response
         }
     };
     gone.defuse();
@@ -111,7 +118,7 @@ fn failure_answer(app: &App, wording: Wording, failure: &Failure) -> Response<Re
     }
     let mut response = failure_response(wording.answer(failure));
     if failure.kind == Kind::Unauthorized {
-        let value = hyper::header::HeaderValue::from_static("Basic realm=\"quipu\"");
+        let value = HeaderValue::from_static("Basic realm=\"quipu\"");
         response.headers_mut().insert("www-authenticate", value);
     }
     response
