@@ -127,6 +127,24 @@ fn wrong_paths_and_methods_learn_the_right_ones() -> Result<()> {
 }
 
 #[test]
+fn a_body_that_is_no_form_is_told_of() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let json = [("Content-Type", "application/json")];
+    for path in ["/api/v1/query", "/api/v1/series", "/api/v1/admin/tsdb/delete_series"] {
+        let answer = server.post_with(path, &json, r#"{"query":"1","match[]":"up"}"#)?;
+        let text = answer.text();
+        ensure!(answer.status == 400 && text.contains("x-www-form-urlencoded"), "{path}: {text}");
+        let form = [("Content-Type", "application/x-www-form-urlencoded")];
+        let text = server.post_with(path, &form, "x=1")?.text();
+        ensure!(!text.contains("x-www-form-urlencoded"), "{path}: {text}");
+    }
+    let answer = server.post_with("/api/v1/query?query=1", &json, "{}")?;
+    ensure!(answer.status == 200, "{}", answer.excerpt());
+    server.stop()
+}
+
+#[test]
 fn clients_without_tls_are_told_of_it() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (cert, key) = certificate(directory.path())?;

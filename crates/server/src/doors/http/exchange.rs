@@ -271,11 +271,24 @@ fn work(http: &Http, route: &'static Route, request: &Request, sending: &mut Opt
                 let (path, error) = (route.pattern, failure.to_string());
                 tracing::debug!(path, error, "request not served");
             }
-            route.wording.answer(&failure)
+            route.wording.answer(&with_form_advice(route, request, failure))
         }
     };
     let Some(sending) = sending.take() else { return };
     finish(http, sending.send(answer));
+}
+
+/// Advises forms where parameters are missing or wrong and a body was ignored that is none.
+fn with_form_advice(route: &Route, request: &Request, failure: Failure) -> Failure {
+    let is_about_parameters = failure.kind == Kind::BadInput && failure.remedy.is_none();
+    if !is_about_parameters || route.wording != Wording::Prometheus || request.body.is_empty() {
+        return failure;
+    }
+    let content_type = request.header(CONTENT_TYPE);
+    failure.advised(format!(
+        "the body was ignored, as its type is {content_type:?}: send parameters in the URL or as \
+         application/x-www-form-urlencoded"
+    ))
 }
 
 /// Counts how an answer went out.
