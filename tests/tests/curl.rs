@@ -181,8 +181,8 @@ fn tls() -> Result<()> {
     check(server.url(), "/write", &["--cacert", &cert, "-d", "m v=1"], 204, "");
     check(server.url(), "/api/v1/labels", &["--cacert", &cert, "--http2"], 200, "success");
     assert!(curl(&[&format!("{}/metrics", server.url())]).is_err(), "the certificate is its own");
-    let (status, said) = curl(&[&format!("http://{}/metrics", server.authority())])?;
-    assert!(status == 400 && said.contains("https://"), "{status} {said}");
+    let (status, advice) = curl(&[&format!("http://{}/metrics", server.authority())])?;
+    assert!(status == 400 && advice.contains("https://"), "{status} {advice}");
     server.stop()?;
     let said = launch
         .flag("tls-key", &directory.path().join("none.pem").display().to_string())

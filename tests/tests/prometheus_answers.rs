@@ -658,6 +658,24 @@ fn csv_is_imported_as_victoriametrics_does() -> Result<()> {
     server.stop()
 }
 
+#[test]
+fn the_header_of_csv_is_passed_over() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory)?;
+    let format = percent("1:label:a,2:metric:m1,3:time:unix_s");
+    let import = |body: String| server.post(&format!("/api/v1/import/csv?format={format}"), body);
+    let at = NOON / 1000;
+    let headed = import(format!("a,\"m1\",time\nx,1,{at}\n"))?;
+    assert_eq!(headed.status, 204, "{}", headed.excerpt());
+    // A line that is wrong in one column is none, nor is one behind the first.
+    let wrong = import(format!("a,m1,{at}\n"))?;
+    assert!(wrong.status == 400 && wrong.text().contains("line 1: "), "{}", wrong.text());
+    let late = import(format!("x,2,{at}\na,m1,time\n"))?;
+    assert!(late.status == 400 && late.text().contains("line 2: "), "{}", late.text());
+    assert_eq!(values(&server, "m1")?, ["2"]);
+    server.stop()
+}
+
 /// A query that Prometheus refuses is the client's fault, whatever stands around it.
 #[test]
 fn faults_of_queries_are_bad_data() -> Result<()> {

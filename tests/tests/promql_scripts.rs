@@ -33,8 +33,8 @@ const V2: &str = "application/x-protobuf;proto=io.prometheus.write.v2.Request";
 /// What stands before the message of a parser, as in Prometheus' API.
 const QUERY_IS_INVALID: &str = "invalid parameter \"query\": ";
 /// What stands behind it when MetricsQL's parser takes the text.
-const OTHER_DIALECT: &str = "; this is MetricsQL: ask with dialect=metricsql, or start with \
-                             --query.dialect metricsql";
+const OTHER_DIALECT: &str = "; this is MetricsQL: ask with dialect=metricsql or below the path /metricsql, or start the server with \
+                             --query.dialect=metricsql";
 
 /// What is left out of the comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{Durability, LimitScope, PartitionLength, SeriesLimit, StoreConfig};
 use vfs::exchange::Folder;
+use wire::influx::Precision;
 
 /// Why the settings cannot be used; each names the flag and where its value came from.
 #[derive(Debug, thiserror::Error)]
@@ -332,6 +333,8 @@ pub struct InsertConfig {
     pub durability: Durability,
     /// Label that takes the database's name, empty for none.
     pub database_label: String,
+    /// Unit of timestamps of line protocol where the sender names none.
+    pub default_precision: Precision,
     /// How many strings are kept, and how long they may be.
     pub texts: TextLimits,
     /// Whether start timestamps are kept.
@@ -732,6 +735,8 @@ fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
             _ => Durability::Synced,
         },
         database_label: settings.text("influx.database-label").to_string(),
+        default_precision: Precision::parse(settings.choice("influx.default-precision")?)
+            .unwrap_or_default(),
         texts: TextLimits::of(settings)?,
         keeps_starts: settings.switch("start-timestamps")?,
     })

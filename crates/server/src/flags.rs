@@ -69,6 +69,7 @@ const GROUPS: &[Group] = &[
         flag("series-limits", Kind::Text, "", "The same limits for the series of each metric, or for those that a selector matches; rules apart by semicolons: 'each-metric active=100000; {namespace=\"dev\"} active=50000 hourly=10000 daily=20000'."),
         flag("max-exemplars", Kind::Count, "100000", "Exemplars kept, of all series together; the oldest go first. Each takes some 300 bytes of memory, 1 KiB at most. 0 keeps none."),
         flag("start-timestamps", Kind::Switch, "false", "Keep the start timestamps that samples and histograms of remote write 2.0 and JSON lines come with, and those of OpenMetrics' _created lines, which then make no series of their own, for --query.start-timestamps. Each takes as much room as a sample until it is in a part, little there."),
+        flag("influx.default-precision", Kind::Choice(&["ns", "us", "ms", "s", "auto"]), "ns", "Unit of timestamps of line protocol that comes without precision=, over HTTP and over sockets. auto tells it by the size of each number: s below 5e9, ms below 5e12, us below 5e15. /api/v3/write_lp is auto always."),
         flag("influx.max-strings", Kind::Count, "100000", "Different strings that fields of line protocol may have in all. A field with one more is left out of its line, and said. 0 leaves all out, without a word."),
         flag("influx.max-string-size", Kind::Size, "1KiB", "Bytes of a string field. A longer one is left out of its line, and said. 64 KiB at most."),
         flag("influx.database-label", Kind::Text, "db", "Label that takes the db= or bucket= of a line-protocol request. Empty: none."),
@@ -126,7 +127,7 @@ pub fn similar(name: &str) -> Option<&'static str> {
 }
 
 /// Levenshtein's distance in characters.
-fn edit_distance(a: &str, b: &str) -> usize {
+pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, from) in a.chars().enumerate() {

@@ -13,10 +13,13 @@ use crate::app::App;
 use crate::failure::Failure;
 use crate::telemetry::{Lossy, Protocol};
 use crate::write_conflicts::{drop_replaced_histograms, take_stale_markers};
-use model::Rejection;
+use model::{Rejection, Timestamp};
+use std::ops::Range;
 use store::{AppendedExemplars, Durability, StartBatch};
 use wire::{Counts, Decoded, LineErrors};
 
+/// Time in which samples are whose timestamps are read in too small a unit.
+const YEAR_1970: Range<Timestamp> = 0..365 * 86_400 * 1_000_000_000;
 /// Refused lines that a plain answer repeats.
 const LINES_SHOWN_MAX: usize = 10;
 
@@ -37,6 +40,8 @@ pub struct Outcome {
     pub exemplars: AppendedExemplars,
     /// What else was counted.
     pub counts: Counts,
+    /// Whether a sample came whose time is not in 1970.
+    has_other_year: bool,
     /// Rows that must be sent again, exemplars too.
     pub postponed_rows: u64,
     /// Why.
@@ -53,6 +58,7 @@ impl Outcome {
         self.rejected += part.rejected;
         self.exemplars.add(part.exemplars);
         self.counts.add(&part.counts);
+        self.has_other_year |= part.has_other_year;
         self.postponed_rows += part.postponed_rows;
         self.postponed = self.postponed.take().or(part.postponed);
     }
@@ -85,6 +91,7 @@ impl Outcome {
             self.counts.created_timestamps += decoded.starts.len() as u64;
             decoded.starts.clear();
         }
+        self.note_years(&decoded);
         self.histograms += drop_replaced_histograms(&mut decoded);
         let markers = take_stale_markers(&mut decoded);
         // Exemplars, start timestamps and markers wait for what was logged before them, too.
@@ -112,6 +119,19 @@ impl Outcome {
             app.store.put_metadata(&decoded.metadata).map_err(Failure::of_write)?;
         }
         Ok(())
+    }
+
+    fn note_years(&mut self, decoded: &Decoded<'_>) {
+        let rows = decoded.batch.rows.iter().map(|row| row.timestamp);
+        let histograms = decoded.histograms.iter().map(|row| row.timestamp);
+        // The first one decides, mostly.
+        let mut times = rows.chain(histograms);
+        self.has_other_year = self.has_other_year || times.any(|time| !YEAR_1970.contains(&time));
+    }
+
+    /// Whether samples were stored and the times of all are in 1970.
+    pub fn is_all_in_1970(&self) -> bool {
+        self.samples + self.histograms != 0 && !self.has_other_year
     }
 
     /// Stores the rows, then the native histograms of a batch, each as durably as said.

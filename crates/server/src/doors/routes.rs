@@ -192,8 +192,10 @@ pub const ROUTES: &[Route] = &[
     control("/api/v1/status/store", status::store),
     control("/api/v1/status/config", status::config),
     control("/api/v1/status/legacy", legacy::status),
+    harmless(control("/version", status::version)),
     harmless(control("/api/v1/rules", status::no_rules)),
     harmless(control("/api/v1/alerts", status::no_alerts)),
+    harmless(control("/api/v1/notifiers", status::no_notifiers)),
     harmless(control("/api/v1/alertmanagers", status::no_alertmanagers)),
     harmless(control("/api/v1/targets", status::no_targets)),
     harmless(control("/api/v1/targets/metadata", status::empty_list)),
@@ -213,6 +215,7 @@ pub const ROUTES: &[Route] = &[
     change("/snapshot/create", POST, orders::snapshot_create),
     control("/snapshot/list", orders::snapshot_list),
     change("/snapshot/delete", POST, orders::snapshot_delete),
+    change("/snapshot/delete_all", POST, orders::snapshot_delete_all),
     change("/internal/force_flush", POST, orders::force_flush),
     change("/internal/force_merge", POST, orders::force_merge),
     // InfluxDB's handshakes.
@@ -286,6 +289,27 @@ mod tests {
         let failure = find(ROUTES, &Method::GET, "/metrics/job/j").expect_err("GET");
         assert!(failure.to_string().ends_with("use POST or PUT or DELETE"), "{failure}");
         assert_eq!(find(ROUTES, &Method::GET, "/x").expect_err("unknown").kind, Kind::NotFound);
+    }
+
+    #[test]
+    fn unknown_paths_learn_of_similar_ones() {
+        for (path, similar) in [
+            ("/api/v1/api/v1/query", Some("/api/v1/query")),
+            ("/select/0/prometheus/api/v1/label/a/values", Some("/api/v1/label/a/values")),
+            ("/insert/0/prometheus/api/v1/write", Some("/api/v1/write")),
+            ("/api/v1/querys", Some("/api/v1/query")),
+            ("/api/v1/query-range", Some("/api/v1/query_range")),
+            ("/api/v1/lables", Some("/api/v1/labels")),
+            ("/vmui/", None),
+            ("/x", None),
+            ("//", None),
+        ] {
+            let failure = find(ROUTES, &Method::GET, path).err();
+            let remedy = failure.and_then(|failure| failure.remedy);
+            assert_eq!(remedy, similar.map(|path| format!("did you mean {path}?")), "{path}");
+        }
+        let long = "/a".repeat(5000);
+        assert!(find(ROUTES, &Method::GET, &long).is_err());
     }
 
     #[test]

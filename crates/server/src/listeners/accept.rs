@@ -30,9 +30,12 @@ pub trait Door: Send + Sync + 'static {
     /// Answer to clients for which there is no room, in the protocol; empty where it has none.
     const NO_ROOM: &'static [u8];
 
-    /// Answer to clients that do not begin with a TLS handshake where it is needed; empty where the
-    /// protocol has none.
-    const NOT_TLS: &'static [u8] = b"";
+    /// Says to a client that does not shake hands where TLS is on, and whose first byte is `first`, what
+    /// to do. `None` where the protocol has no words for it.
+    fn refuse_clear_text(first: u8) -> Option<Vec<u8>> {
+        let _ = first;
+        None
+    }
 
     /// Serves a connection until it ends, which it does soon once `stop` says so, and at once when
     /// the connection is evicted.
@@ -96,6 +99,18 @@ async fn accept_now(streams: &TcpListener) -> Option<io::Result<(TcpStream, Sock
     .await
 }
 
+/// First byte of a handshake of TLS.
+const HANDSHAKE: u8 = 0x16;
+
+/// The words for a client that speaks no TLS.
+async fn refuse_clear_text<D: Door>(socket: &TcpStream) -> Option<Vec<u8>> {
+    let mut first = [0];
+    match socket.peek(&mut first).await {
+        Ok(1..) if first[0] != HANDSHAKE => D::refuse_clear_text(first[0]),
+        _ => None,
+    }
+}
+
 impl Accepting {
     fn admit<D: Door>(&self, socket: TcpStream, peer: SocketAddr, door: &Arc<D>, stop: &Stop) {
         let counters = self.telemetry.listener(self.listener);
@@ -137,15 +152,15 @@ impl Accepting {
         let Some(tls) = &self.tls else {
             return door.serve(socket, connection, stop).await;
         };
-        let handshake = async {
-            if !D::NOT_TLS.is_empty() && !begins_with_handshake(&socket).await {
-                refuse(socket, D::NOT_TLS).await;
-                return Err(io::Error::other("the client does not speak TLS"));
+        // Who has to make room goes at once, or those that never shake hands would be over the limit.
+        // They have not said anything yet that a server that ends should wait for.
+        let handshake = async move {
+            if let Some(words) = refuse_clear_text::<D>(&socket).await {
+                refuse(socket, &words).await;
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the client speaks no TLS"));
             }
             tls.accept(socket).await
         };
-        // Who has to make room goes at once, or those that never shake hands would be over the limit.
-        // They have not said anything yet that a server that ends should wait for.
         let shaken = tokio::select! {
             shaken = timeout(self.handshake_timeout, handshake) => shaken,
             _ = connection.evicted.notified() => return,
@@ -162,16 +177,8 @@ impl Accepting {
     }
 }
 
-/// The first byte of a TLS connection: a record of the handshake.
-const HANDSHAKE_RECORD: u8 = 0x16;
 /// Bytes that a refused client may have sent: they are read, or the answer would be lost with them.
 const REFUSED_SIZE_MAX: u64 = 64 << 10;
-
-/// Whether a connection begins with a TLS handshake. One that ends or fails does not need an answer.
-async fn begins_with_handshake(socket: &TcpStream) -> bool {
-    let mut first = [0];
-    !matches!(socket.peek(&mut first).await, Ok(1)) || first == [HANDSHAKE_RECORD]
-}
 
 /// Answers a client and ends the connection. The caller bounds the time.
 async fn refuse(mut socket: TcpStream, answer: &[u8]) {

@@ -98,6 +98,14 @@ pub fn snapshot_delete(app: &Arc<App>, request: &Request) -> Result<Answer, Fail
     Ok(Answer::json(&json!({ "status": "ok" })))
 }
 
+/// `POST /snapshot/delete_all`
+pub fn snapshot_delete_all(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    for name in app.store.snapshots()? {
+        app.store.delete_snapshot(&name)?;
+    }
+    Ok(Answer::json(&json!({ "status": "ok" })))
+}
+
 /// `POST /internal/force_flush`
 pub fn force_flush(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     app.store.flush()?;

@@ -43,7 +43,11 @@ pub fn metrics(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
 
 /// `/api/v1/status/buildinfo`: the shape and a version that Grafana's Prometheus source knows.
 pub fn build(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
-    Ok(Answer::success(json!({
+    Ok(Answer::success(build_info()))
+}
+
+fn build_info() -> Value {
+    json!({
         "version": PROMETHEUS_VERSION,
         "revision": "",
         "branch": "",
@@ -52,7 +56,12 @@ pub fn build(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         "goVersion": "",
         "application": "quipu",
         "quipuVersion": env!("CARGO_PKG_VERSION"),
-    })))
+    })
+}
+
+/// `/version`: the same without the shape of answers of the API.
+pub fn version(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::json(&build_info()))
 }
 
 /// `/api/v1/status/runtimeinfo`
@@ -176,6 +185,11 @@ pub fn no_blocks(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure>
 /// `/api/v1/rules`: there are none; Grafana asks.
 pub fn no_rules(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::success(json!({ "groups": [] })))
+}
+
+/// `/api/v1/notifiers`: there are none; Grafana asks VictoriaMetrics.
+pub fn no_notifiers(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
+    Ok(Answer::success(json!({ "notifiers": [] })))
 }
 
 /// `/api/v1/alerts`: there are none; Grafana asks.

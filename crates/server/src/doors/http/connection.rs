@@ -9,16 +9,11 @@
 //! The write time is measured for each answer by itself: of those on one connection of HTTP/2 a client
 //! may take some and leave others, and say something now and then.
 
-use super::request_target::TargetScanner;
 use crate::config::HttpConfig;
 use crate::listeners::connections::{AtWork, Connection};
-use std::io;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// One connection that speaks HTTP.
 pub struct HttpConnection {
@@ -117,7 +112,7 @@ impl HttpConnection {
         self.untaken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn was_read(&self, bytes: &[u8]) {
+    pub(super) fn was_read(&self, bytes: &[u8]) {
         let now_ms = self.connection.touch();
         if !self.has_spoken.swap(true, Relaxed) {
             self.is_http2.store(bytes.starts_with(b"PRI * HTTP/2"), Relaxed);
@@ -128,7 +123,7 @@ impl HttpConnection {
     }
 
     /// Whether the next byte is the first one of a request.
-    fn is_between_requests(&self) -> bool {
+    pub(super) fn is_between_requests(&self) -> bool {
         let is_head = self.head_since_ms.load(Relaxed) != 0;
         !self.connection.is_busy() && !is_head && !self.is_http2.load(Relaxed)
     }
@@ -161,103 +156,6 @@ impl HttpConnection {
             return Verdict::Stuck;
         }
         if longer_than(active_at_ms, http.idle_timeout) { Verdict::Idle } else { Verdict::Keep }
-    }
-}
-
-/// A socket that tells its connection when bytes move, and escapes targets of requests.
-pub struct Watched<S> {
-    stream: S,
-    connection: Arc<HttpConnection>,
-    /// The request line that is being read.
-    scanner: TargetScanner,
-    /// Bytes with escapes that had no room in the reader's buffer.
-    pending: std::collections::VecDeque<u8>,
-}
-
-impl<S> Watched<S> {
-    /// Watches `stream`.
-    pub fn new(stream: S, connection: Arc<HttpConnection>) -> Watched<S> {
-        let (scanner, pending) = (TargetScanner::Method(0), Default::default());
-        Watched { stream, connection, scanner, pending }
-    }
-
-    fn note(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        if let Poll::Ready(Ok(1..)) = written {
-            self.connection.connection.touch();
-        }
-        written
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if !self.pending.is_empty() {
-            self.fill(buffer);
-            return Poll::Ready(Ok(()));
-        }
-        let before = buffer.filled().len();
-        if self.connection.is_between_requests() {
-            self.scanner = TargetScanner::Method(0);
-        }
-        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if before < buffer.filled().len() {
-            let bytes = &buffer.filled()[before..];
-            self.connection.was_read(bytes);
-            if self.scanner != TargetScanner::Done
-                && let Some(escaped) = self.scanner.scan(bytes)
-            {
-                buffer.set_filled(before);
-                self.pending.extend(escaped);
-                self.fill(buffer);
-            }
-        }
-        result
-    }
-}
-
-impl<S> Watched<S> {
-    /// Hands over pending bytes, as many as there is room for.
-    fn fill(&mut self, buffer: &mut ReadBuf<'_>) {
-        let count = self.pending.len().min(buffer.remaining());
-        for byte in self.pending.drain(..count) {
-            buffer.put_slice(&[byte]);
-        }
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.note(written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.note(written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
 

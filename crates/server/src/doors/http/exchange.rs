@@ -27,7 +27,7 @@ use crate::failure::{Failure, Kind};
 use crate::telemetry::Limit;
 use hyper::Response;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE};
+use hyper::header::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, HeaderValue};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -79,7 +79,14 @@ pub async fn exchange(
             if !incoming.is_end_stream() {
                 drain(&mut incoming).await;
             }
-            failure_answer(&http.app, wording, &failure)
+            let mut response = failure_answer(&http.app, wording, &failure);
+            if failure.kind == Kind::WrongMethod {
+                let methods = router::methods_of(http.routes, path).join(", ");
+                if let Ok(value) = HeaderValue::from_str(&methods) {
+                    response.headers_mut().insert(ALLOW, value);
+                }
+            }
+            response
         }
     };
     gone.defuse();
@@ -111,7 +118,7 @@ fn failure_answer(app: &App, wording: Wording, failure: &Failure) -> Response<Re
     }
     let mut response = failure_response(wording.answer(failure));
     if failure.kind == Kind::Unauthorized {
-        let value = hyper::header::HeaderValue::from_static("Basic realm=\"quipu\"");
+        let value = HeaderValue::from_static("Basic realm=\"quipu\"");
         response.headers_mut().insert("www-authenticate", value);
     }
     response
@@ -264,11 +271,24 @@ fn work(http: &Http, route: &'static Route, request: &Request, sending: &mut Opt
                 let (path, error) = (route.pattern, failure.to_string());
                 tracing::debug!(path, error, "request not served");
             }
-            route.wording.answer(&failure)
+            route.wording.answer(&with_form_advice(route, request, failure))
         }
     };
     let Some(sending) = sending.take() else { return };
     finish(http, sending.send(answer));
+}
+
+/// Advises forms where parameters are missing or wrong and a body was ignored that is none.
+fn with_form_advice(route: &Route, request: &Request, failure: Failure) -> Failure {
+    let is_about_parameters = failure.kind == Kind::BadInput && failure.remedy.is_none();
+    if !is_about_parameters || route.wording != Wording::Prometheus || request.body.is_empty() {
+        return failure;
+    }
+    let content_type = request.header(CONTENT_TYPE);
+    failure.advised(format!(
+        "the body was ignored, as its type is {content_type:?}: send parameters in the URL or as \
+         application/x-www-form-urlencoded"
+    ))
 }
 
 /// Counts how an answer went out.

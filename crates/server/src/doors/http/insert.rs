@@ -6,13 +6,54 @@ use super::request::Request;
 use crate::app::App;
 use crate::failure::Failure;
 use crate::ingest::Outcome;
+use crate::logging::Pace;
+use crate::telemetry::Protocol;
 use hyper::StatusCode;
 use hyper::header::HeaderName;
+use model::sample::NANOS_PER_MILLI;
 use store::Durability;
 use wire::ExtraLabels;
 
 /// Header by which a request asks for the other durability.
 const DURABILITY_HEADER: HeaderName = HeaderName::from_static("x-quipu-durability");
+/// Header that says what is odd about samples that were stored.
+const WARNING_HEADER: &str = "x-quipu-warning";
+
+/// An answer with a warning if all samples of the request are in 1970: the unit of its timestamps is
+/// another one, most likely. The log has it, too, once a minute.
+pub fn with_unit_warning(
+    app: &App,
+    outcome: &Outcome,
+    protocol: Protocol,
+    answer: Answer,
+) -> Answer {
+    static PACE: Pace = Pace::new();
+    if !outcome.is_all_in_1970() {
+        return answer;
+    }
+    let text = format!("all samples of the request are in 1970; {}", unit_advice(protocol));
+    if PACE.is_due((app.vfs.now() / NANOS_PER_MILLI) as u64) {
+        tracing::warn!("{}: {text}", protocol.as_str());
+    }
+    answer.with_header(WARNING_HEADER, text)
+}
+
+/// How to give timestamps the right unit.
+pub fn unit_advice(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Influx => {
+            "line protocol has nanoseconds: send precision=s, ms or us, or start the server with \
+             --influx.default-precision=auto"
+        }
+        Protocol::InfluxTcp | Protocol::InfluxUdp => {
+            "line protocol has nanoseconds: start the server with --influx.default-precision=auto"
+        }
+        Protocol::Exposition => "timestamps are milliseconds, in OpenMetrics seconds",
+        Protocol::Csv => "the format says the unit: time:unix_s, unix_ms or unix_ns",
+        _ => "timestamps are milliseconds",
+    }
+}
+
 /// 400 with the lines that were refused, if some were.
 pub fn told(outcome: &Outcome) -> Option<Answer> {
     if outcome.is_complete() {

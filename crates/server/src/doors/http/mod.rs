@@ -3,7 +3,9 @@
 pub mod sockets;
 
 pub mod connection;
+mod foreign;
 mod request_target;
+mod watched;
 
 mod arrived;
 pub mod exchange;
@@ -29,6 +31,7 @@ pub mod stream;
 
 use crate::app::App;
 use counters::HttpCounters;
+use foreign::OtherListeners;
 use router::Route;
 use std::sync::Arc;
 
@@ -40,6 +43,8 @@ pub struct Http {
     pub routes: &'static [Route],
     /// What is counted.
     pub counters: Arc<HttpCounters>,
+    /// Where clients of other protocols connect.
+    others: Arc<OtherListeners>,
 }
 
 impl Http {
@@ -47,6 +52,7 @@ impl Http {
     pub fn new(app: Arc<App>, routes: &'static [Route]) -> Http {
         let counters = Arc::new(HttpCounters::new(routes));
         app.telemetry.register(counters.clone());
-        Http { app, routes, counters }
+        let others = Arc::new(OtherListeners::new(&app.config));
+        Http { app, routes, counters, others }
     }
 }

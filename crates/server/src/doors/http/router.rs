@@ -4,6 +4,7 @@ use super::answer::{Answer, Wording};
 use super::request::Request;
 use crate::app::App;
 use crate::failure::{Failure, Kind};
+use crate::flags::edit_distance;
 use hyper::Method;
 use std::sync::Arc;
 
@@ -83,19 +84,49 @@ pub fn find<'a>(
     path: &'a str,
 ) -> Result<(usize, &'a str), Failure> {
     let path = without_prefix(path);
-    let mut allowed: Vec<&str> = Vec::new();
     for (index, route) in routes.iter().enumerate() {
         let Some(captured) = capture(route.pattern, path) else { continue };
         if route.methods.contains(method) {
             return Ok((index, captured));
         }
-        allowed.extend(route.methods.iter().map(Method::as_str));
     }
-    Err(match allowed.is_empty() {
-        false => Failure::new(Kind::WrongMethod, format!("{method} is not possible here"))
-            .advised(format!("use {}", allowed.join(" or "))),
-        true => Failure::not_found(format!("there is nothing at {path}")),
+    let allowed = methods_of(routes, path);
+    if !allowed.is_empty() {
+        let failure = Failure::new(Kind::WrongMethod, format!("{method} is not possible here"));
+        return Err(failure.advised(format!("use {}", allowed.join(" or "))));
+    }
+    let failure = Failure::not_found(format!("there is nothing at {path}"));
+    Err(match similar_path(routes, path) {
+        Some(known) => failure.advised(format!("did you mean {known}?")),
+        None => failure,
     })
+}
+
+/// Names of the methods that a path takes.
+pub fn methods_of(routes: &[Route], path: &str) -> Vec<&'static str> {
+    let path = without_prefix(path);
+    let of_path = routes.iter().filter(|route| capture(route.pattern, path).is_some());
+    of_path.flat_map(|route| route.methods.iter().map(Method::as_str)).collect()
+}
+
+/// Bytes of an unknown path that is compared with those that there are.
+const COMPARED_SIZE_MAX: usize = 256;
+
+/// A path that a client may have meant: what stands behind a prefix, such as that of a cluster of
+/// VictoriaMetrics or a base that ends in `/api/v1`, else one with another letter or two.
+fn similar_path<'a>(routes: &[Route], path: &'a str) -> Option<&'a str> {
+    if COMPARED_SIZE_MAX < path.len() {
+        return None;
+    }
+    let is_known = |path: &&str| routes.iter().any(|route| capture(route.pattern, path).is_some());
+    let mut ends = path.match_indices('/').map(|(at, _)| &path[at..]);
+    if let Some(end) = ends.find(|end| *end != "/" && is_known(end)) {
+        return Some(end);
+    }
+    let plain = routes.iter().map(|route| route.pattern).filter(|pattern| !pattern.contains('{'));
+    let nearest = plain.min_by_key(|pattern| edit_distance(path, pattern))?;
+    // Short paths are all alike.
+    (edit_distance(path, nearest) <= 2 && 6 < path.len()).then_some(nearest)
 }
 
 /// How to tell of an unknown path: as the client that would ask there expects.

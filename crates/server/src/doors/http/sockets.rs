@@ -2,8 +2,10 @@
 
 use super::Http;
 use super::body::ReplyBody;
-use super::connection::{HttpConnection, Verdict, Watched};
+use super::connection::{HttpConnection, Verdict};
 use super::exchange::exchange;
+use super::foreign;
+use super::watched::Watched;
 use crate::listeners::accept::{Door, Stop};
 use crate::listeners::connections::Connection;
 use crate::listeners::table::Listener;
@@ -28,9 +30,17 @@ impl Door for Http {
     const NO_ROOM: &'static [u8] =
         b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 37\r\n\
 connection: close\r\n\r\ntoo many open connections, all busy\r\n";
-    const NOT_TLS: &'static [u8] =
-        b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 52\r\n\
-connection: close\r\n\r\nthis port speaks TLS alone: use https:// in the URL\n";
+
+    fn refuse_clear_text(first: u8) -> Option<Vec<u8>> {
+        let message = "this port speaks TLS";
+        Some(match first {
+            b'*' => format!("-ERR {message}, and HTTP within it\r\n").into_bytes(),
+            _ => foreign::http_answer(
+                "400 Bad Request",
+                &format!("{message}: use an address with https://"),
+            ),
+        })
+    }
 
     async fn serve<S>(self: Arc<Self>, stream: S, connection: Arc<Connection>, mut stop: Stop)
     where
@@ -48,7 +58,7 @@ connection: close\r\n\r\nthis port speaks TLS alone: use https:// in the URL\n";
             })
         };
         let builder = builder();
-        let io = TokioIo::new(Watched::new(stream, connection.clone()));
+        let io = TokioIo::new(Watched::new(stream, connection.clone(), self.others.clone()));
         let mut serving = pin!(builder.serve_connection(io, service));
         let http = &app.config.http;
         let mut tick =

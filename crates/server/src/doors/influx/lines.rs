@@ -2,6 +2,7 @@
 //! most once a minute.
 
 use crate::app::App;
+use crate::doors::http::insert::unit_advice;
 use crate::failure::Failure;
 use crate::ingest::Outcome;
 use crate::logging::Pace;
@@ -12,7 +13,7 @@ use model::sample::NANOS_PER_MILLI;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Durability;
-use wire::influx::{InfluxKeys, Options, Precision, decode_pieces, has_valid_row, kinds_by_shape};
+use wire::influx::{InfluxKeys, Options, decode_pieces, has_valid_row, kinds_by_shape};
 use wire::{ExtraLabels, Start};
 
 /// What all sockets of line protocol share.
@@ -22,6 +23,8 @@ pub(super) struct Lines {
     keys: InfluxKeys,
     /// For lines in the log about refused lines, and about lines that the store did not take.
     refused: Pace,
+    /// The same about lines in 1970.
+    old: Pace,
     pub not_taken: Pace,
 }
 
@@ -98,7 +101,14 @@ impl Lines {
             .with_names(app.measurements.names_of(""))
             .with_texts(app.texts.for_lines())
             .with_long_integers();
-        Lines { app, counters, keys, refused: Pace::new(), not_taken: Pace::new() }
+        Lines {
+            app,
+            counters,
+            keys,
+            refused: Pace::new(),
+            old: Pace::new(),
+            not_taken: Pace::new(),
+        }
     }
 
     /// Stores what is left of a block, on a worker thread and when it is its turn.
@@ -128,7 +138,8 @@ impl Lines {
     }
 
     fn append(&self, block: &mut Block, durability: Durability) -> Result<(), Failure> {
-        let options = Options { precision: Precision::Nanosecond, now: block.now };
+        let precision = self.app.config.insert.default_precision;
+        let options = Options { precision, now: block.now };
         let hasher = self.app.store.hasher();
         loop {
             let Block { bytes, ends, start, outcome, .. } = &mut *block;
@@ -170,6 +181,10 @@ impl Lines {
         let counters = self.app.telemetry.protocol(protocol);
         // Nobody can be told to send them again, and waiting would hold up the known series.
         counters.rows_refused.add(outcome.postponed_rows);
+        if outcome.is_all_in_1970() && self.old.is_due(self.now_ms()) {
+            let advice = unit_advice(protocol);
+            tracing::warn!("{}: all samples that came are in 1970; {advice}", protocol.as_str());
+        }
         if (!outcome.is_complete() || postponed.is_some()) && self.refused.is_due(self.now_ms()) {
             let name = protocol.as_str();
             let sender = peer.map_or(String::new(), |peer| format!(" from {peer}"));

@@ -13,6 +13,7 @@ use crate::doors::http::request::Request;
 use crate::doors::http::{insert, unpack};
 use crate::failure::Failure;
 use crate::ingest::Outcome;
+use crate::telemetry::Protocol;
 use hyper::StatusCode;
 use influxql::{Answer as Rows, Parameters, Series, Value};
 use serde_json::{Map, Value as Json, json};
@@ -64,7 +65,12 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         |body: &[u8], outcome: &Outcome| bad_lines(body, &outcome.errors, &outcome.rejections);
     let (outcome, lines) = write_lines(app, request, &order, told)?;
     if outcome.is_complete() {
-        return Ok(Answer::no_content());
+        return Ok(insert::with_unit_warning(
+            app,
+            &outcome,
+            Protocol::Influx,
+            Answer::no_content(),
+        ));
     }
     let tell = |line: &BadLine| {
         let BadLine { number, text, reason } = line;
@@ -79,7 +85,8 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
             "error": "parsing failed for write_lp endpoint", "data": told.next(),
         }),
     };
-    Ok(Answer::bytes(StatusCode::BAD_REQUEST, JSON, body.to_string().into_bytes()))
+    let answer = Answer::bytes(StatusCode::BAD_REQUEST, JSON, body.to_string().into_bytes());
+    Ok(insert::with_unit_warning(app, &outcome, Protocol::Influx, answer))
 }
 
 /// The parameters of a query, from the address or a body of JSON.

@@ -7,7 +7,7 @@ use super::policies::{database_and_policy, name_of_policy, stored_name};
 use super::query::table_name;
 use crate::app::App;
 use crate::doors::http::answer::{Answer, JSON};
-use crate::doors::http::insert::{durability, extra_labels};
+use crate::doors::http::insert::{durability, extra_labels, with_unit_warning};
 use crate::doors::http::request::Request;
 use crate::doors::http::unpack;
 use crate::failure::Failure;
@@ -30,15 +30,18 @@ pub fn write_v1(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let policy = request.params.filled("rp");
     let order = Order::of(app, request, (request.params.filled("db"), policy))?;
     let (outcome, text) = write(app, request, &order, told)?;
+    let answer = |answer: Answer| {
+        let answer = answer.with_header("x-influxdb-version", VERSION);
+        with_unit_warning(app, &outcome, Protocol::Influx, answer)
+    };
     if outcome.is_complete() {
-        return Ok(Answer::no_content().with_header("x-influxdb-version", VERSION));
+        return Ok(answer(Answer::no_content()));
     }
     let line: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(256).collect();
     let body = json!({ "error": text }).to_string().into_bytes();
-    Ok(Answer::bytes(StatusCode::BAD_REQUEST, JSON, body)
-        .with_header("x-influxdb-version", VERSION)
-        .with_header("x-influxdb-error", line))
+    let refused = Answer::bytes(StatusCode::BAD_REQUEST, JSON, body);
+    Ok(answer(refused.with_header("x-influxdb-error", line)))
 }
 
 /// `POST /api/v2/write?bucket=...&precision=...`
@@ -48,13 +51,14 @@ pub fn write_v2(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let order = Order::of(app, request, (database, policy.flatten()))?;
     let (outcome, text) = write(app, request, &order, told)?;
     if outcome.is_complete() {
-        return Ok(Answer::no_content());
+        return Ok(with_unit_warning(app, &outcome, Protocol::Influx, Answer::no_content()));
     }
     let first_error = outcome.errors.kept().first().map(|error| error.position);
     let first_rejection = outcome.rejections.first().map(|row| row.position);
     let line = first_error.into_iter().chain(first_rejection).min();
     let body = json!({ "code": "invalid", "message": text, "line": line });
-    Ok(Answer::bytes(StatusCode::BAD_REQUEST, JSON, body.to_string().into_bytes()))
+    let answer = Answer::bytes(StatusCode::BAD_REQUEST, JSON, body.to_string().into_bytes());
+    Ok(with_unit_warning(app, &outcome, Protocol::Influx, answer))
 }
 
 /// What is done when some lines are bad.
@@ -83,10 +87,13 @@ impl Order {
         request: &Request,
         (database, policy): (Option<&str>, Option<&str>),
     ) -> Result<Order, Failure> {
-        let word = request.params.get("precision").unwrap_or("");
-        let precision = Precision::parse(word).ok_or_else(|| {
-            Failure::bad_input(format!("invalid precision {word:?} (use n, u, ms, s, m or h)"))
-        })?;
+        let precision = match request.params.filled("precision") {
+            None => app.config.insert.default_precision,
+            Some(word) => Precision::parse(word).ok_or_else(|| {
+                let units = "n, u, ms, s, m, h or auto";
+                Failure::bad_input(format!("invalid precision {word:?} (use {units})"))
+            })?,
+        };
         let durability = durability(app, request)?;
         let database = stored_name(app, database, policy)?;
         let (bad_lines, escapes) = (BadLines::LeftOut, Escapes::default());

@@ -20,11 +20,10 @@ use wire::exposition::{self, Created, ExpositionKeys, Format};
 /// `POST /api/v1/import/prometheus`, also below `.../metrics/job/...`
 pub fn import(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let labels = labels_of_path(&request.captured)?;
-    let refusal = store(app, request, labels)?;
-    Ok(refusal.unwrap_or_else(Answer::no_content))
+    store(app, request, labels, Answer::no_content())
 }
 
-/// Stores the lines of a request, each with `labels`; returns what to answer if some were refused.
+/// Stores the lines of a request, each with `labels`; returns `success` unless some were refused.
 ///
 /// # Errors
 /// When nothing was stored, or some of it must be sent again.
@@ -32,7 +31,8 @@ pub fn store(
     app: &App,
     request: &Request,
     labels: Vec<(String, String)>,
-) -> Result<Option<Answer>, Failure> {
+    success: Answer,
+) -> Result<Answer, Failure> {
     let durability = durability(app, request)?;
     let of_path = labels.iter().map(|(name, _)| name.clone()).collect();
     let extra = extra_labels(request, labels)?.moving_others_aside(of_path);
@@ -56,7 +56,8 @@ pub fn store(
     }
     body.give_back(app);
     outcome.finish(app, Protocol::Exposition, request.body.len())?;
-    Ok(insert::told(&outcome))
+    let answer = insert::told(&outcome).unwrap_or(success);
+    Ok(insert::with_unit_warning(app, &outcome, Protocol::Exposition, answer))
 }
 
 /// `?timestamp=` in milliseconds, else now in whole milliseconds: readers of exports in JSON lines

@@ -13,8 +13,7 @@ use std::sync::Arc;
 /// `POST /metrics/job/...`, where Pushgateway's clients expect 200.
 pub fn push(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let labels = labels_of_group(&request.captured)?;
-    let refusal = exposition::store(app, request, labels)?;
-    Ok(refusal.unwrap_or_else(|| Answer::bytes(StatusCode::OK, "", Vec::new())))
+    exposition::store(app, request, labels, Answer::bytes(StatusCode::OK, "", Vec::new()))
 }
 
 /// `DELETE /metrics/job/...`, where Pushgateway's clients expect 202: the series of a group, of all

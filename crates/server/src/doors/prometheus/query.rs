@@ -293,8 +293,8 @@ fn failure(error: QueryError, query: &str, dialect: Dialect) -> Failure {
             if dialect == Dialect::PromQl && promql::metricsql::parse(query).is_ok() =>
         {
             invalid("query", &text).advised(
-                "this is MetricsQL: ask with dialect=metricsql, or start with \
-                 --query.dialect metricsql",
+                "this is MetricsQL: ask with dialect=metricsql or below the path /metricsql, or start the server with \
+                 --query.dialect=metricsql",
             )
         }
         QueryError::Parse(_) => invalid("query", &text),

@@ -19,7 +19,7 @@
 
 use crate::app::App;
 use crate::doors::http::answer::{Answer, TEXT};
-use crate::doors::http::insert::{durability, extra_labels};
+use crate::doors::http::insert::{durability, extra_labels, with_unit_warning};
 use crate::doors::http::request::Request;
 use crate::doors::http::unpack;
 use crate::failure::{Failure, Kind};
@@ -67,6 +67,7 @@ pub fn write(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
         None => Answer::no_content(),
         Some(text) => Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes()),
     };
+    let answer = with_unit_warning(app, &outcome, protocol, answer);
     Ok(match version {
         Version::V1 => answer,
         Version::V2 => answer

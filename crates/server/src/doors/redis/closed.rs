@@ -51,7 +51,10 @@ impl ClosedKeys {
 
 impl Door for ClosedKeys {
     const NO_ROOM: &'static [u8] = Redis::NO_ROOM;
-    const NOT_TLS: &'static [u8] = Redis::NOT_TLS;
+
+    fn refuse_clear_text(first: u8) -> Option<Vec<u8>> {
+        Redis::refuse_clear_text(first)
+    }
 
     async fn serve<S>(self: Arc<Self>, mut stream: S, connection: Arc<Connection>, mut stop: Stop)
     where

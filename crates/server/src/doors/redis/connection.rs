@@ -232,8 +232,13 @@ impl Redis {
 impl Door for Redis {
     // Clients know these words: redis-py makes an error of its own type of them.
     const NO_ROOM: &'static [u8] = b"-ERR max number of clients reached\r\n";
-    const NOT_TLS: &'static [u8] =
-        b"-ERR this port speaks TLS alone: connect with TLS (redis-cli --tls, rediss://)\r\n";
+
+    fn refuse_clear_text(_first: u8) -> Option<Vec<u8>> {
+        Some(
+            b"-ERR this port speaks TLS: connect with TLS (redis-cli --tls, rediss://)\r\n"
+                .to_vec(),
+        )
+    }
 
     async fn serve<S>(self: Arc<Self>, mut stream: S, connection: Arc<Connection>, stop: Stop)
     where

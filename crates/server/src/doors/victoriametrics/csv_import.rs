@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Each metric column of a line is a sample. An empty value is none, an empty label is left out, and
-//! columns that the format does not name are passed over. Lines become JSON lines on their way.
+//! columns that the format does not name are passed over. A first line whose values and times are all no
+//! such is the header. Lines become JSON lines on their way.
 
 use super::go_layout::GoLayout;
 use crate::app::App;
@@ -66,10 +67,11 @@ pub fn import(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let now = request.now - request.now.rem_euclid(NANOS_PER_MILLI);
     let mut pending = Pending { app, keys, durability, lines: Vec::new(), positions: Vec::new() };
     let mut outcome = Outcome::default();
+    let mut may_be_header = true;
     for (idx, line) in body.split(|byte| *byte == b'\n').enumerate() {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let position = u32::try_from(idx + 1).unwrap_or(u32::MAX);
-        if line.is_empty() {
+        if line.is_empty() || std::mem::take(&mut may_be_header) && format.is_header(line) {
             continue;
         }
         outcome.counts.lines += 1;
@@ -84,7 +86,8 @@ pub fn import(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     pending.store(&mut outcome)?;
     body.give_back(app);
     outcome.finish(app, Protocol::Csv, request.body.len())?;
-    Ok(insert::told(&outcome).unwrap_or_else(Answer::no_content))
+    let answer = insert::told(&outcome).unwrap_or_else(Answer::no_content);
+    Ok(insert::with_unit_warning(app, &outcome, Protocol::Csv, answer))
 }
 
 /// A sample of a line.
@@ -184,6 +187,20 @@ impl CsvFormat {
             return Err(format!("{} columns, the limit is {COLUMNS_MAX}", columns.len()));
         }
         Ok(CsvFormat(columns))
+    }
+
+    /// Whether a line names the columns: where values and times are expected it has other texts.
+    fn is_header(&self, line: &[u8]) -> bool {
+        let Ok(line) = std::str::from_utf8(line) else { return false };
+        let Ok(fields) = split_line(line) else { return false };
+        self.0.iter().all(|(place, column)| match (column, fields.get(*place)) {
+            (Column::Label(_), Some(_)) => true,
+            (_, None) => false,
+            (Column::Metric(_), Some(name)) => !name.is_empty() && number(name).is_none(),
+            (Column::Time(format), Some(name)) => {
+                !name.is_empty() && number(name).is_none() && format.read(name).is_none()
+            }
+        })
     }
 
     /// The samples of a line.
@@ -337,6 +354,26 @@ mod tests {
             ("1:metric:a,2:label:__name__,3:metric:b", false),
         ] {
             assert_eq!(CsvFormat::parse(text).is_ok(), is_format, "{text}");
+        }
+    }
+
+    #[test]
+    fn headers() {
+        for (format, line, is_header) in [
+            ("1:label:a,2:metric:m,3:time:unix_s", "a,m,time", true),
+            ("1:label:a,2:metric:m,3:time:unix_s", "7,\"m,n\",time,more", true),
+            ("1:label:a,2:metric:m,3:time:unix_s", "a,m,1709208000", false),
+            ("1:label:a,2:metric:m,3:time:unix_s", "a,1,time", false),
+            ("1:label:a,2:metric:m,3:time:unix_s", "a,,time", false),
+            ("1:label:a,2:metric:m,3:time:unix_s", "a,m", false),
+            ("1:metric:m,2:time:rfc3339", "m,2024-02-29T12:00:00Z", false),
+            ("1:metric:m,2:metric:n", "m,n", true),
+            ("1:metric:m,2:metric:n", "m,2", false),
+            ("1:metric:m", "inf", false),
+            ("1:metric:m", "\"m", false),
+        ] {
+            let columns = CsvFormat::parse(format).expect("a format");
+            assert_eq!(columns.is_header(line.as_bytes()), is_header, "{line} as {format}");
         }
     }
 

@@ -6,6 +6,7 @@
 //! Prometheus' API; a body of another format breaks off where it is found later. In any case it is counted.
 
 use super::csv::Columns;
+use super::export_millis::MilliTimes;
 use super::export_starts::{SeriesStarts, Starts};
 use super::strings::Strings;
 use crate::app::App;
@@ -25,6 +26,7 @@ use store::Selection;
 use wire::exposition::Format;
 use wire::exposition::encode::{content_type, push_sample};
 use wire::json_lines::{LineWriter, Times};
+use wire::params;
 use wire::prom_json::{self, Notes, ResultKind};
 use wire::remote_write::encode::MillisSample;
 use wire::vm_native::encode::{Heads, push_head, push_series};
@@ -37,7 +39,7 @@ const SERIES_PER_READ: usize = 128;
 
 /// How samples are written.
 enum Shape {
-    Lines(LineWriter),
+    Lines(LineWriter, TimeUnit),
     Text,
     Csv(Columns),
     /// Blocks; before them the first and the last time, in milliseconds.
@@ -46,9 +48,36 @@ enum Shape {
     Matrix(Option<prom_json::Answer>),
 }
 
+/// Unit of times in JSON lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// Milliseconds, with decimals where a time has nanoseconds.
+    Nanoseconds,
+    /// Whole milliseconds.
+    Milliseconds,
+}
+
+impl TimeUnit {
+    /// The unit that `time` names.
+    fn of(request: &Request) -> Result<TimeUnit, Failure> {
+        match request.params.filled("time") {
+            None | Some("ns") => Ok(TimeUnit::Nanoseconds),
+            Some("ms") => Ok(TimeUnit::Milliseconds),
+            // The instant of a query, which exports ignore.
+            Some(text) if params::parse_time(text, request.now).is_ok() => {
+                Ok(TimeUnit::Nanoseconds)
+            }
+            Some(_) => Err(selection::invalid("time", &"use ms or ns")),
+        }
+    }
+}
+
 /// `/api/v1/export?match[]=...&start=...&end=...&format=...&max_rows_per_line=...`
 pub fn export(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let (content_type, shape) = shape(request)?;
+    if !matches!(shape, Shape::Lines(..)) && TimeUnit::of(request)? == TimeUnit::Milliseconds {
+        return Err(selection::invalid("time", &"JSON lines alone have it"));
+    }
     answer(app, request, content_type, shape)
 }
 
@@ -91,12 +120,12 @@ fn answer(
     let selection = partial.noting(app).select(&sets, range, &limits)?;
     partial.check()?;
     let starts = match shape {
-        Shape::Lines(_) => Starts::find(app, &partial, &sets, range, &limits)?,
+        Shape::Lines(..) => Starts::find(app, &partial, &sets, range, &limits)?,
         _ => None,
     };
     let strings = match (&shape, request.params.filled("strings")) {
-        (Shape::Lines(_), Some("1" | "only")) => {
-            Strings::find(app, &partial, &sets, range, &limits)?
+        (Shape::Lines(_, unit), Some("1" | "only")) => {
+            Strings::find(app, &partial, &sets, range, &limits)?.map(|found| found.timed(*unit))
         }
         (_, None) => None,
         _ => return Err(selection::invalid("strings", &"say 1 or only, of JSON lines")),
@@ -140,7 +169,8 @@ fn shape(request: &Request) -> Result<(&'static str, Shape), Failure> {
                     return Err(selection::invalid("max_rows_per_line", &"must be a whole number"));
                 }
             };
-            Ok(("application/stream+json", Shape::Lines(LineWriter::new(rows))))
+            let shape = Shape::Lines(LineWriter::new(rows), TimeUnit::of(request)?);
+            Ok(("application/stream+json", shape))
         }
         Some("prometheus") => Ok((content_type(Format::Text), Shape::Text)),
         Some("promapi") => Ok((JSON, Shape::Matrix(None))),
@@ -161,17 +191,15 @@ struct Samples<'a> {
 
 impl Shape {
     fn can_say_histograms(&self) -> bool {
-        matches!(self, Shape::Lines(_) | Shape::Matrix(_))
+        matches!(self, Shape::Lines(..) | Shape::Matrix(_))
     }
 
     fn push(&mut self, out: &mut Vec<u8>, labels: &Labels, samples: Samples<'_>) {
-        let Samples { times, values, histogram_times, histograms, starts_ms } = samples;
+        let Samples { times, values, histogram_times, histograms, .. } = samples;
         match self {
-            Shape::Lines(writer) => {
-                let timed = Times { timestamps: times, starts_ms: starts_ms[0] };
-                writer.push_series(out, labels, timed, values);
-                let timed = Times { timestamps: histogram_times, starts_ms: starts_ms[1] };
-                writer.push_histograms(out, labels, timed, histograms);
+            Shape::Lines(writer, TimeUnit::Nanoseconds) => push_lines(writer, out, labels, samples),
+            Shape::Lines(writer, TimeUnit::Milliseconds) => {
+                push_milli_lines(writer, out, labels, samples);
             }
             Shape::Csv(columns) => columns.push_series(out, labels, times, values),
             Shape::Native(heads, _) => {
@@ -212,6 +240,32 @@ impl Shape {
             }
         }
     }
+}
+
+/// Appends the lines of a series.
+fn push_lines(writer: &LineWriter, out: &mut Vec<u8>, labels: &Labels, samples: Samples<'_>) {
+    let Samples { times, values, histogram_times, histograms, starts_ms } = samples;
+    let timed = Times { timestamps: times, starts_ms: starts_ms[0] };
+    writer.push_series(out, labels, timed, values);
+    let timed = Times { timestamps: histogram_times, starts_ms: starts_ms[1] };
+    writer.push_histograms(out, labels, timed, histograms);
+}
+
+/// The same in whole milliseconds.
+fn push_milli_lines(writer: &LineWriter, out: &mut Vec<u8>, labels: &Labels, samples: Samples<'_>) {
+    let Samples { times, values, histogram_times, histograms, starts_ms } = samples;
+    let numbers = MilliTimes::new(times, histogram_times);
+    let of_histograms = MilliTimes::new(histogram_times, times);
+    let starts = [numbers.pick(starts_ms[0]), of_histograms.pick(starts_ms[1])];
+    let (values, histograms) = (numbers.pick(values), of_histograms.pick(histograms));
+    let cut = Samples {
+        times: &numbers.times,
+        values: &values,
+        histogram_times: &of_histograms.times,
+        histograms: &histograms,
+        starts_ms: [&starts[0], &starts[1]],
+    };
+    push_lines(writer, out, labels, cut);
 }
 
 /// Of one millisecond, the newest.

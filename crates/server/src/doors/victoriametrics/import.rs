@@ -40,7 +40,8 @@ pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
     })?;
     body.give_back(app);
     outcome.finish(app, Protocol::JsonLines, request.body.len())?;
-    Ok(insert::told(&outcome).unwrap_or_else(Answer::no_content))
+    let answer = insert::told(&outcome).unwrap_or_else(Answer::no_content);
+    Ok(insert::with_unit_warning(app, &outcome, Protocol::JsonLines, answer))
 }
 
 /// `POST /api/v1/import/native`
@@ -64,9 +65,12 @@ pub fn native(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     }
     body.give_back(app);
     outcome.finish(app, Protocol::Native, request.body.len())?;
-    if outcome.is_complete() {
-        return Ok(Answer::no_content());
-    }
-    let text = outcome.report("block") + "\n";
-    Ok(Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes()))
+    let answer = match outcome.is_complete() {
+        true => Answer::no_content(),
+        false => {
+            let text = outcome.report("block") + "\n";
+            Answer::bytes(StatusCode::BAD_REQUEST, TEXT, text.into_bytes())
+        }
+    };
+    Ok(insert::with_unit_warning(app, &outcome, Protocol::Native, answer))
 }

@@ -3,6 +3,7 @@
 mod csv;
 pub mod csv_import;
 pub mod export;
+mod export_millis;
 mod export_starts;
 mod go_layout;
 pub mod import;

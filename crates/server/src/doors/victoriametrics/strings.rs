@@ -4,6 +4,8 @@
 //! A metric that ends in `:text` and is no field that is remembered came by another door: its
 //! numbers are none of the dictionary, and are exported as numbers by who asks for it by name.
 
+use super::export::TimeUnit;
+use super::export_millis::MilliTimes;
 use crate::app::App;
 use crate::doors::http::answer::PIECE_SIZE;
 use crate::doors::http::partial::Partial;
@@ -31,6 +33,7 @@ pub struct Strings {
     app: Arc<App>,
     /// By database, then by the metric's name.
     fields: HashMap<String, HashMap<String, Field>>,
+    unit: TimeUnit,
 }
 
 impl Strings {
@@ -68,8 +71,14 @@ impl Strings {
         let sets: Vec<Vec<Matcher>> =
             sets.iter().map(|set| [&set[..], std::slice::from_ref(&ending)].concat()).collect();
         let selection = partial.noting(app).own().select(&sets, range, limits)?;
-        let found = Strings { selection, app: app.clone(), fields };
+        let (app, unit) = (app.clone(), TimeUnit::Nanoseconds);
+        let found = Strings { selection, app, fields, unit };
         Ok((!found.selection.is_empty()).then_some(found))
+    }
+
+    /// The same with times in another unit.
+    pub fn timed(self, unit: TimeUnit) -> Strings {
+        Strings { unit, ..self }
     }
 
     /// Whether a series has numbers of the dictionary.
@@ -117,6 +126,15 @@ impl Strings {
                 measurement: measurement.clone(),
                 field: field.clone(),
                 samples: Vec::new(),
+            };
+            let millis = match self.unit {
+                TimeUnit::Nanoseconds => None,
+                TimeUnit::Milliseconds => Some(MilliTimes::new(times, &[])),
+            };
+            let cut = millis.map(|millis| (millis.pick(numbers), millis.times));
+            let (times, numbers) = match &cut {
+                None => (times, numbers),
+                Some((numbers, times)) => (&times[..], &numbers[..]),
             };
             let text = |(time, number): (&i64, &f64)| Some((*time, self.app.texts.text(*number)?));
             let mut pieces = times.chunks(SAMPLES_PER_LINE).zip(numbers.chunks(SAMPLES_PER_LINE));
