@@ -27,7 +27,10 @@ fn invalid(reason: impl std::fmt::Display) -> Error {
 /// `csv.from(csv: "..", mode: "annotations")`
 fn from_csv(call: Call<'_>) -> Result<Value> {
     if call.optional("file").is_some() || call.optional("url").is_some() {
-        return Err(Error::runtime("csv.from: files are not read here; pass the text as csv"));
+        return Err(Error::runtime(
+            "csv.from: files and URLs are not read here: pass the text as csv, or write the \
+             data to /api/v2/write",
+        ));
     }
     let text = call.required_text("csv")?;
     let mode = call.text_or("mode", "annotations")?;

@@ -94,14 +94,39 @@ pub fn find<'a>(
     Err(match allowed.is_empty() {
         false => Failure::new(Kind::WrongMethod, format!("{method} is not possible here"))
             .advised(format!("use {}", allowed.join(" or "))),
-        true => Failure::not_found(format!("there is nothing at {path}")),
+        true => {
+            let failure = Failure::not_found(format!("there is nothing at {path}"));
+            match remedy_for(path) {
+                Some(remedy) => failure.advised(remedy),
+                None => failure,
+            }
+        }
     })
+}
+
+/// Remedy for a client of InfluxDB that asks for a path which Quipu does not have.
+fn remedy_for(path: &str) -> Option<&'static str> {
+    let paths = [
+        (
+            "/api/v2/",
+            "of InfluxDB 2 there are /api/v2/write, query, buckets, delete and orgs; tasks and checks \
+             are not run",
+        ),
+        ("/api/v3/", "of InfluxDB 3 there are /api/v3/write_lp and /api/v3/query_influxql"),
+        (
+            "/arrow.flight.protocol.FlightService/",
+            "Flight SQL is not spoken: send InfluxQL to /api/v3/query_influxql, or SQL to the port of \
+             --postgres-listen",
+        ),
+    ];
+    paths.iter().find(|(prefix, _)| path.starts_with(prefix)).map(|(_, remedy)| *remedy)
 }
 
 /// How to tell of an unknown path: as the client that would ask there expects.
 pub fn wording_of(path: &str) -> Wording {
     match without_prefix(path) {
         path if path.starts_with("/api/v2/") => Wording::InfluxV2,
+        path if path.starts_with("/api/v3/") => Wording::InfluxV3,
         path if path.starts_with("/api/") => Wording::Prometheus,
         path if path.starts_with("/influx/") => Wording::InfluxV1,
         _ => Wording::Plain,
