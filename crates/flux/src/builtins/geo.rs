@@ -123,7 +123,8 @@ fn geometry(call: &Call<'_>, name: &str, radius: f64) -> Result<Geometry> {
     }
     match (record.get("points"), record.get("linestring")) {
         (Some(Value::Array(items)), None) => {
-            let points = polygon_points(call, items).ok_or_else(|| invalid(name))?;
+            call.evaluation.look_through(size_of_val::<[Value]>(items))?;
+            let points = polygon_points(items).ok_or_else(|| invalid(name))?;
             Ok(Geometry::Polygon(Polygon::new(points)))
         }
         (None, Some(Value::Text(text))) => {
@@ -135,8 +136,7 @@ fn geometry(call: &Call<'_>, name: &str, radius: f64) -> Result<Geometry> {
     }
 }
 
-fn polygon_points(call: &Call<'_>, items: &[Value]) -> Option<Vec<Point>> {
-    call.evaluation.look_through(items.len() * size_of::<Value>()).ok()?;
+fn polygon_points(items: &[Value]) -> Option<Vec<Point>> {
     let point = |item: &Value| {
         let Value::Record(record) = item else { return None };
         let [lat, lon] = floats(record, ["lat", "lon"])?;
