@@ -244,3 +244,155 @@ fn the_python_client_of_the_second_generation() -> Result<()> {
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
+
+/// Values of `_value` in the answer to a query, apart by commas.
+fn values(server: &Server, text: &str) -> Result<String> {
+    let response = grafana(server, text)?;
+    ensure!(response.status == 200, "{text}: {}", response.excerpt());
+    let answer = response.text();
+    let mut lines = answer.lines().skip_while(|line| !line.starts_with(",result,"));
+    let head = lines.next().context("no table")?;
+    let at = head.split(',').position(|name| name == "_value").context("no _value")?;
+    let cells = lines.filter(|line| !line.is_empty()).filter_map(|line| line.split(',').nth(at));
+    Ok(cells.collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn packages_of_public_templates() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let bounds = "start: v.timeRangeStart, stop: v.timeRangeStop";
+    let cpu = format!(
+        "from(bucket: \"x\") |> range({bounds}) |> filter(fn: (r) => r._measurement == \"cpu\" and \
+         r._field == \"usage\" and r.host == \"a\")"
+    );
+    server.write(
+        "/api/v2/write?bucket=x",
+        format!(
+            "h,le=0.1 n=1 {START}000000000\nh,le=1 n=3 {START}000000000\nh,le=+Inf n=4 {START}000000000\n\
+             place,s2_cell_id=1 lat=0.5,lon=0 {START}000000000\n"
+        ),
+    )?;
+    let from = |measurement: &str| {
+        format!(
+            "from(bucket: \"x\") |> range({bounds}) |> filter(fn: (r) => r._measurement == \"{measurement}\")"
+        )
+    };
+    for (text, expected) in [
+        (
+            format!(
+                "import \"dict\"\n{cpu} |> limit(n: 1) |> map(fn: (r) => ({{r with _value: dict.get(dict: [\"a\": 7], key: r.host, default: 0)}}))"
+            ),
+            "7",
+        ),
+        (
+            format!(
+                "import \"join\"\njoin.inner(left: {cpu} |> limit(n: 2), right: {cpu} |> limit(n: 2), on: (l, r) => l._time == r._time, as: (l, r) => ({{l with _value: l._value + r._value}}))"
+            ),
+            "1,3",
+        ),
+        (
+            format!(
+                "import \"experimental/prometheus\"\n{} |> prometheus.histogramQuantile(quantile: 0.5)",
+                from("h")
+            ),
+            "0.55",
+        ),
+        (
+            format!(
+                "import \"experimental/geo\" import \"influxdata/influxdb/schema\"\noption geo.units = {{distance: \"mile\"}}\n{} |> schema.fieldsAsCols() |> geo.strictFilter(region: {{lat: 0.0, lon: 0.0, radius: 35.0}}) |> rename(columns: {{lat: \"_value\"}})",
+                from("place")
+            ),
+            "0.5",
+        ),
+        (
+            format!(
+                "import \"experimental/json\"\n{cpu} |> limit(n: 1) |> map(fn: (r) => ({{r with _value: (json.parse(data: bytes(v: \"[1, 2.5]\")))[1]}}))"
+            ),
+            "2.5",
+        ),
+        (
+            format!(
+                "import \"interpolate\"\n{cpu} |> limit(n: 2) |> interpolate.linear(every: 5s)"
+            ),
+            "0.5,1,1.5",
+        ),
+    ] {
+        let found = values(&server, &text)?;
+        ensure!(found == expected, "{text}: {found}");
+    }
+    Ok(())
+}
+
+#[test]
+fn refusals_of_flux_name_the_reason() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    for (text, expected) in [
+        ("import \"slack\"", "queries send no notifications"),
+        ("import \"influxdata/influxdb/monitor\"", "checks and tasks are not run"),
+        ("import \"experimental/http\"", "queries open no connections to other servers"),
+        (
+            "from(bucket: \"x\") |> range(start: -1h) |> to(bucket: \"y\")",
+            "a Flux query writes nothing here",
+        ),
+        ("from(bucket: \"nowhere\") |> range(start: -1h)", "buckets() lists those that exist"),
+    ] {
+        let response = grafana(&server, text)?;
+        ensure!((400..500).contains(&response.status), "{text}: {}", response.excerpt());
+        ensure!(response.text().contains(expected), "{text}: {}", response.excerpt());
+    }
+    Ok(())
+}
+
+#[test]
+fn wrong_and_missing_credentials_are_told_apart() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = Launch::new(directory.path()).flag("bearer-token", "secret").start()?;
+    let wrong = [("Authorization", "Token nonsense")];
+    for (path, start) in [
+        ("/api/v2/query", "unauthorized access: "),
+        ("/api/v2/write?bucket=x", "unauthorized access: "),
+        ("/write?db=x", "authorization failed: "),
+        ("/query?q=SHOW+DATABASES", "authorization failed: "),
+    ] {
+        for (head, cause) in [
+            (&wrong[..], "wrong user name, password or token"),
+            (&[][..], "the request has no credentials"),
+        ] {
+            let response = server.client().send("POST", path, head, b"m v=1")?;
+            let text = response.text();
+            ensure!(response.status == 401, "{path}: {}", response.excerpt());
+            ensure!(text.contains(&format!("{start}{cause}")), "{path}: {text}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn languages_and_paths_of_others_get_the_right_place() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    let continuous =
+        "CREATE CONTINUOUS QUERY c ON x BEGIN SELECT mean(v) INTO y FROM m GROUP BY time(1m) END";
+    let flux = "from(bucket: \"x\") |> range(start: -1h)";
+    let form = |text: &str| format!("q={}", e2e::answers::percent(text));
+    for (path, body, expected) in [
+        ("/api/v2/query", "SELECT * FROM cpu", "this is InfluxQL: send it to /query"),
+        ("/api/v2/tasks", "{}", "tasks and checks are not run"),
+        ("/api/v3/query_sql", "{}", "/api/v3/query_influxql"),
+        ("/arrow.flight.protocol.FlightService/DoGet", "", "Flight SQL is not spoken"),
+        ("/query", form(flux).as_str(), "Flux is sent to /api/v2/query"),
+        ("/query", form(continuous).as_str(), "use recording rules of vmalert"),
+    ] {
+        let kind = if path == "/query" {
+            "application/x-www-form-urlencoded"
+        } else {
+            "application/vnd.flux"
+        };
+        let head = [("Content-Type", kind)];
+        let response = server.client().send("POST", path, &head, body.as_bytes())?;
+        ensure!(response.text().contains(expected), "{path} {body}: {}", response.excerpt());
+    }
+    Ok(())
+}

@@ -233,3 +233,20 @@ fn other_addresses_need_the_owners_word() -> Result<()> {
     }
     launch.flag("allow-anonymous", "true").start()?.stop()
 }
+
+#[test]
+fn http_on_the_port_of_lines_gets_the_right_port() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let (server, address) = start(&directory, &[])?;
+    let mut stream = connect(&address)?;
+    let request = "POST /write?db=x HTTP/1.1\r\nHost: h\r\nContent-Length: 7\r\n\r\nhm v=1\n";
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    ensure!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("--http-listen"), "{answer}");
+    // The body is no line of the client's.
+    connect(&address)?.write_all(b"last v=1\n")?;
+    wait_for(&server, "last_v", 1)?;
+    ensure!(server.export("hm_v")?.is_empty(), "the body was stored");
+    Ok(())
+}

@@ -22,6 +22,12 @@ pub(crate) enum StatementKind {
         name: Arc<str>,
         value: Expr,
     },
+    /// `option package.name = value`
+    SetOption {
+        package: Arc<str>,
+        name: Arc<str>,
+        value: Expr,
+    },
     Expr(Expr),
     Return(Expr),
 }
@@ -45,6 +51,8 @@ pub(crate) enum ExprKind {
     Parts(Vec<Expr>),
     Name(Arc<str>),
     Array(Vec<Expr>),
+    /// `[key: value, ..]`
+    Dictionary(Vec<(Expr, Expr)>),
     Record {
         with: Option<Box<Expr>>,
         fields: Vec<(Arc<str>, Expr)>,

@@ -5,7 +5,7 @@ use crate::builtins::{self, Call};
 use crate::error::{Error, Result, Span};
 use crate::scan::Sink;
 use crate::stream::{Budget, Collector, Outcome, Stream, Tables};
-use crate::value::{Closure, NAME_SIZE, Names, Record, Value, binary, joined};
+use crate::value::{Closure, Dictionary, NAME_SIZE, Names, Record, Value, binary, joined};
 use influxql::Source;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -47,6 +47,8 @@ pub(crate) struct Evaluation<'a> {
     held: Cell<u64>,
     /// The time zone that `option location` says.
     pub(crate) zone: RefCell<Option<jiff::tz::TimeZone>>,
+    /// `option geo.units`.
+    geo_units: RefCell<Option<Value>>,
 }
 
 impl<'a> Evaluation<'a> {
@@ -61,6 +63,7 @@ impl<'a> Evaluation<'a> {
             steps: Cell::new(0),
             held: Cell::new(0),
             zone: RefCell::default(),
+            geo_units: RefCell::default(),
         }
     }
 
@@ -80,6 +83,10 @@ impl<'a> Evaluation<'a> {
                     let value = self.expr(value, &names)?;
                     self.set_option(name, &value).map_err(in_place)?;
                     names = names.with(name.clone(), value);
+                }
+                StatementKind::SetOption { package, name, value } => {
+                    let value = self.expr(value, &names)?;
+                    self.set_package_option(names.get(package), name, value).map_err(in_place)?;
                 }
                 StatementKind::Expr(expr) => {
                     if let Value::Stream(stream) = self.expr(expr, &names)?
@@ -110,6 +117,23 @@ impl<'a> Evaluation<'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Sets `option package.name`.
+    ///
+    /// # Errors
+    /// When the package has no such option here, or takes another value.
+    fn set_package_option(&self, package: Option<&Value>, name: &str, value: Value) -> Result<()> {
+        let Some(Value::Package(path)) = package else {
+            return Err(Error::name(format!("option {name:?} of a package that is not imported")));
+        };
+        *self.geo_units.borrow_mut() = builtins::geo_option(path, name, value)?;
+        Ok(())
+    }
+
+    /// `geo.units`, if the query sets it.
+    pub(crate) fn geo_units(&self) -> Option<Value> {
+        self.geo_units.borrow().clone()
     }
 
     /// What was yielded.
@@ -317,6 +341,14 @@ impl<'a> Evaluation<'a> {
                     items.iter().map(|item| self.expr(item, names)).collect();
                 return bounded(self.counted(Value::list(items?))?);
             }
+            ExprKind::Dictionary(entries) => {
+                let entries: Result<Vec<(Value, Value)>> = entries
+                    .iter()
+                    .map(|(key, value)| Ok((self.expr(key, names)?, self.expr(value, names)?)))
+                    .collect();
+                let dictionary = Dictionary::new(entries?)?;
+                return bounded(self.counted(Value::Dictionary(Arc::new(dictionary)))?);
+            }
             ExprKind::Parts(parts) => return self.parts(parts, names),
             ExprKind::Record { with, fields } => {
                 return self.record(with.as_deref(), fields, names);
@@ -330,10 +362,10 @@ impl<'a> Evaluation<'a> {
                 value
             }
             ExprKind::Member { object, name } => {
-                return member(&self.expr(object, names)?, name);
+                return self.member(&self.expr(object, names)?, name);
             }
             ExprKind::Index { object, index } => {
-                return indexed(&self.expr(object, names)?, &self.expr(index, names)?);
+                return self.indexed(&self.expr(object, names)?, &self.expr(index, names)?);
             }
             ExprKind::Unary { op, operand } => return self.unary(op, operand, names),
             ExprKind::Binary { op, left, right } => {
@@ -539,12 +571,52 @@ impl<'a> Evaluation<'a> {
                 StatementKind::Expr(expr) => {
                     self.expr(expr, &names)?;
                 }
-                StatementKind::Import { .. } => {
-                    return Err(Error::syntax(statement.span, "import within a function"));
+                StatementKind::Import { .. } | StatementKind::SetOption { .. } => {
+                    let message = "import or option statement within a function";
+                    return Err(Error::syntax(statement.span, message));
                 }
             }
         }
         Err(Error::runtime("the function has no return"))
+    }
+
+    fn member(&self, object: &Value, name: &Arc<str>) -> Result<Value> {
+        match object {
+            Value::Record(record) => match record.get(name) {
+                Some(value) => Ok(value.clone()),
+                None if record.is_row => Ok(Value::Null),
+                None => Err(Error::name(format!("record is missing label {name}"))),
+            },
+            Value::Package(path) => match builtins::is_geo_units(path, name) {
+                true => Ok(self.geo_units().unwrap_or_else(builtins::default_geo_units)),
+                false => builtins::member(path, name),
+            },
+            Value::Null => Ok(Value::Null),
+            other => {
+                let message =
+                    format!("expected a record before .{name}, found {}", other.type_words());
+                Err(Error::runtime(message))
+            }
+        }
+    }
+
+    fn indexed(&self, object: &Value, index: &Value) -> Result<Value> {
+        match (object, index) {
+            (Value::Array(items), Value::Integer(at)) => {
+                let item = usize::try_from(*at).ok().and_then(|at| items.get(at));
+                item.cloned().ok_or_else(|| {
+                    Error::runtime(format!(
+                        "cannot access element {at} of an array of {}",
+                        items.len()
+                    ))
+                })
+            }
+            (Value::Record(_), Value::Text(name)) => self.member(object, name),
+            (object, index) => {
+                let (object, index) = (object.type_words(), index.type_words());
+                Err(Error::runtime(format!("cannot index a {object} with a {index}")))
+            }
+        }
     }
 }
 
@@ -567,36 +639,4 @@ fn named(error: Error, name: &str) -> Error {
         return error;
     }
     Error { message: format!("{name}: {}", error.message).into(), ..error }
-}
-
-fn member(object: &Value, name: &Arc<str>) -> Result<Value> {
-    match object {
-        Value::Record(record) => match record.get(name) {
-            Some(value) => Ok(value.clone()),
-            None if record.is_row => Ok(Value::Null),
-            None => Err(Error::name(format!("record is missing label {name}"))),
-        },
-        Value::Package(path) => builtins::member(path, name),
-        Value::Null => Ok(Value::Null),
-        other => {
-            let message = format!("expected a record before .{name}, found {}", other.type_words());
-            Err(Error::runtime(message))
-        }
-    }
-}
-
-fn indexed(object: &Value, index: &Value) -> Result<Value> {
-    match (object, index) {
-        (Value::Array(items), Value::Integer(at)) => {
-            let item = usize::try_from(*at).ok().and_then(|at| items.get(at));
-            item.cloned().ok_or_else(|| {
-                Error::runtime(format!("cannot access element {at} of an array of {}", items.len()))
-            })
-        }
-        (Value::Record(_), Value::Text(name)) => member(object, name),
-        (object, index) => {
-            let (object, index) = (object.type_words(), index.type_words());
-            Err(Error::runtime(format!("cannot index a {object} with a {index}")))
-        }
-    }
 }

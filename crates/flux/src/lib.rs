@@ -27,9 +27,12 @@ pub mod fuzzing;
 #[cfg(test)]
 mod invalid_tests;
 mod lexer;
+#[cfg(test)]
+mod package_tests;
 mod parser;
 mod predicate;
 mod scan;
+mod sphere;
 mod stream;
 mod table;
 #[cfg(test)]

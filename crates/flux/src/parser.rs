@@ -248,11 +248,14 @@ impl<'t> Parser<'t> {
             Token::Sign("option") => {
                 self.advance()?;
                 let name = self.name()?;
-                if self.is(".") {
-                    return Err(Error::syntax(self.span, "options of packages cannot be set here"));
+                if self.take(".")? {
+                    let (package, name) = (name, self.name()?);
+                    self.expect("=")?;
+                    StatementKind::SetOption { package, name, value: self.expression()? }
+                } else {
+                    self.expect("=")?;
+                    StatementKind::Assign { name, value: self.expression()? }
                 }
-                self.expect("=")?;
-                StatementKind::Assign { name, value: self.expression()? }
             }
             Token::Sign(word @ ("builtin" | "test" | "testcase")) => {
                 return Err(Error::syntax(
@@ -496,21 +499,35 @@ impl<'t> Parser<'t> {
         node(ExprKind::Regex(regex), span, 0)
     }
 
+    /// An array, or a dictionary, whose items have keys.
     fn array(&mut self) -> Result<Expr> {
         let start = self.span.start;
         self.advance()?;
-        let mut items = Vec::new();
+        if self.take(":")? {
+            self.expect("]")?;
+            return node(ExprKind::Dictionary(Vec::new()), self.since(start), 0);
+        }
+        let (mut items, mut keys) = (Vec::new(), Vec::new());
         while !self.take("]")? {
-            items.push(self.expression()?);
-            if self.is(":") {
-                return Err(Error::syntax(self.span, "dictionaries are not supported here"));
+            let mut item = self.expression()?;
+            let has_key = self.is(":");
+            if !items.is_empty() && has_key == keys.is_empty() {
+                return Err(self.expected("keys for all items of a dictionary, or for none"));
             }
+            if self.take(":")? {
+                keys.push(std::mem::replace(&mut item, self.expression()?));
+            }
+            items.push(item);
             if !self.take(",")? && !self.is("]") {
                 return Err(self.expected("\",\" or \"]\""));
             }
         }
-        let below = items.iter().map(|item| item.height).max().unwrap_or(0);
-        node(ExprKind::Array(items), self.since(start), below)
+        let below = items.iter().chain(&keys).map(|item| item.height).max().unwrap_or(0);
+        let kind = match keys.is_empty() {
+            true => ExprKind::Array(items),
+            false => ExprKind::Dictionary(keys.into_iter().zip(items).collect()),
+        };
+        node(kind, self.since(start), below)
     }
 
     fn record(&mut self) -> Result<Expr> {
@@ -619,6 +636,7 @@ fn body_height(body: &Body) -> usize {
         Body::Block(statements) => {
             let heights = statements.iter().map(|statement| match &statement.kind {
                 StatementKind::Assign { value: expr, .. }
+                | StatementKind::SetOption { value: expr, .. }
                 | StatementKind::Expr(expr)
                 | StatementKind::Return(expr) => expr.height,
                 StatementKind::Import { .. } => 0,

@@ -354,6 +354,9 @@ fn mentions(expr: &Expr, name: &Arc<str>) -> bool {
     match &expr.kind {
         ExprKind::Name(found) => found == name,
         ExprKind::Parts(list) | ExprKind::Array(list) => any(list),
+        ExprKind::Dictionary(entries) => {
+            entries.iter().any(|(key, value)| mentions(key, name) || mentions(value, name))
+        }
         ExprKind::Record { with, fields } => {
             with.as_ref().is_some_and(|with| mentions(with, name))
                 || fields.iter().any(|(_, field)| mentions(field, name))

@@ -15,7 +15,7 @@ fn query(text: &str) -> Query<'_> {
 }
 
 /// The answer with `\n` at the ends of lines, or the error.
-fn answer(text: &str, dialect: &Dialect) -> String {
+pub(crate) fn answer(text: &str, dialect: &Dialect) -> String {
     let text = text.replace("RANGE", RANGE);
     match run(&samples(), query(&text), limits()) {
         Ok(outcomes) => {
@@ -28,7 +28,7 @@ fn answer(text: &str, dialect: &Dialect) -> String {
 }
 
 #[track_caller]
-fn check(text: &str, expected: &str) {
+pub(crate) fn check(text: &str, expected: &str) {
     assert_eq!(answer(text, &Dialect::default()).trim_end(), expected.trim(), "{text}");
 }
 
@@ -298,7 +298,7 @@ fn errors_name_the_function_and_its_place() {
     );
     check(
         "from(bucket: \"none\") |> range(start: 0)",
-        "runtime error @1:1-1:21: failed to initialize execute state: could not find bucket \"none\"",
+        "runtime error @1:1-1:21: failed to initialize execute state: could not find bucket \"none\". buckets() lists those that exist",
     );
     check("RANGE |> mean(foo: 1)", "error @1:52-1:64: mean: found unexpected argument foo");
     check("RANGE |> limit()", "error @1:52-1:59: limit: missing required argument n");
@@ -307,8 +307,8 @@ fn errors_name_the_function_and_its_place() {
         "runtime error @1:23-1:29: last: cannot submit unbounded read to \"db\"; try bounding 'from' with a call to 'range'",
     );
     check(
-        "import \"sql\"",
-        "error @1:1-1:13: package \"sql\" is not supported here (docs/doors/flux.md lists those that are)",
+        "import \"nowhere\"",
+        "error @1:1-1:17: package \"nowhere\" is not supported here (docs/doors/flux.md lists those that are)",
     );
     check(
         "RANGE |> filter(fn: (r) => r._field == \"f\") |> map(fn: (r) => ({r with _value: r._value * 2}))",

@@ -31,6 +31,7 @@ pub(crate) enum Value {
     Duration(Duration),
     Regex(Arc<influxql::Pattern>),
     Array(Arc<List>),
+    Dictionary(Arc<Dictionary>),
     Record(Arc<Record>),
     Closure(Arc<Closure>),
     Builtin(&'static Builtin),
@@ -56,6 +57,50 @@ impl std::ops::Deref for List {
 /// The depth of what holds these.
 fn depth_over<'v>(values: impl Iterator<Item = &'v Value>) -> u32 {
     values.map(Value::depth).max().unwrap_or(0) + 1
+}
+
+/// Values by keys of one type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Dictionary {
+    /// Sorted by key.
+    entries: Vec<(Value, Value)>,
+    depth: u32,
+}
+
+impl Dictionary {
+    /// Sorts entries; the last one of a key counts.
+    ///
+    /// # Errors
+    /// When a key has no order, or another type than the first one.
+    pub(crate) fn new(mut entries: Vec<(Value, Value)>) -> Result<Dictionary> {
+        let first = entries.first().map(|(key, _)| key.kind());
+        for (key, _) in &entries {
+            if key.kind().is_none() || Some(key.kind()) != first {
+                let found = key.type_words();
+                let message = format!("keys of a dictionary must have one type, found {found}");
+                return Err(Error::runtime(message));
+            }
+        }
+        entries.reverse();
+        entries.sort_by(|one, other| one.0.order(&other.0));
+        entries.dedup_by(|one, other| one.0.order(&other.0).is_eq());
+        let depth = depth_over(entries.iter().map(|(_, value)| value));
+        Ok(Dictionary { entries, depth })
+    }
+
+    pub(crate) fn entries(&self) -> &[(Value, Value)] {
+        &self.entries
+    }
+
+    pub(crate) fn get(&self, key: &Value) -> Option<&Value> {
+        let at = self.entries.binary_search_by(|(other, _)| other.order(key)).ok()?;
+        self.entries.get(at).map(|(_, value)| value)
+    }
+
+    /// Type of the keys, if there are any.
+    pub(crate) fn key_kind(&self) -> Option<Kind> {
+        self.entries.first().and_then(|(key, _)| key.kind())
+    }
 }
 
 /// Names and values.
@@ -199,6 +244,7 @@ impl Value {
     pub(crate) fn depth(&self) -> u32 {
         match self {
             Value::Array(list) => list.depth,
+            Value::Dictionary(dictionary) => dictionary.depth,
             Value::Record(record) => record.depth,
             Value::Closure(closure) => closure.names.depth() + 1,
             Value::Stream(stream) => stream.depth() + 1,
@@ -217,6 +263,9 @@ impl Value {
             Value::Text(text) => HEADER_SIZE + text.len(),
             Value::Regex(regex) => HEADER_SIZE + regex.text.len() + regex.memory(),
             Value::Array(items) => HEADER_SIZE + items.len() * size_of::<Value>(),
+            Value::Dictionary(dictionary) => {
+                HEADER_SIZE + dictionary.entries.len() * size_of::<(Value, Value)>()
+            }
             Value::Record(record) => HEADER_SIZE + record.fields.len() * NAME_SIZE,
             Value::Closure(_) => NAME_SIZE,
             Value::Stream(stream) => HEADER_SIZE + stream.size(),
@@ -228,11 +277,11 @@ impl Value {
     /// glance: values within each other may be shared, and functions hold what they see.
     pub(crate) fn whole_size(&self) -> Option<usize> {
         let cell = |value: &Value| match value {
-            Value::Array(_) | Value::Record(_) => None,
+            Value::Array(_) | Value::Record(_) | Value::Dictionary(_) => None,
             value => value.whole_size(),
         };
         match self {
-            Value::Closure(_) => None,
+            Value::Closure(_) | Value::Dictionary(_) => None,
             Value::Stream(stream) => stream.is_ready().then(|| self.size()),
             Value::Array(list) => sum_of(self.size(), list.iter().map(cell)),
             Value::Record(record) => {
@@ -266,6 +315,7 @@ impl Value {
             Value::Null => "null",
             Value::Regex(_) => "regexp",
             Value::Array(_) => "array",
+            Value::Dictionary(_) => "dictionary",
             Value::Record(_) => "record",
             Value::Closure(_) | Value::Builtin(_) => "function",
             Value::Package(_) => "package",

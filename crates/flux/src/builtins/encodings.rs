@@ -4,12 +4,18 @@ use super::{Builtin, Call, function};
 use crate::error::{Error, Result};
 use crate::table::{Column, Data, Table};
 use crate::time::{Duration, parse_time};
-use crate::value::{Kind, Value, print_time};
+use crate::value::{Kind, Record, Value, print_time};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-pub(super) const FUNCTIONS: &[Builtin] =
-    &[function("csv", "from", from_csv), function("json", "encode", encode_json)];
+pub(super) const FUNCTIONS: &[Builtin] = &[
+    function("csv", "from", from_csv),
+    function("json", "encode", encode_json),
+    function("experimental/json", "parse", parse_json),
+];
+
+/// Bytes of memory of a parsed number, about, before it is a value.
+const JSON_VALUE_SIZE: usize = 40;
 
 /// Columns before those of a table: annotation, result and table.
 const LEADING_COLUMNS: usize = 3;
@@ -21,7 +27,10 @@ fn invalid(reason: impl std::fmt::Display) -> Error {
 /// `csv.from(csv: "..", mode: "annotations")`
 fn from_csv(call: Call<'_>) -> Result<Value> {
     if call.optional("file").is_some() || call.optional("url").is_some() {
-        return Err(Error::runtime("csv.from: files are not read here; pass the text as csv"));
+        return Err(Error::runtime(
+            "csv.from: files and URLs are not read here: pass the text as csv, or write the \
+             data to /api/v2/write",
+        ));
     }
     let text = call.required_text("csv")?;
     let mode = call.text_or("mode", "annotations")?;
@@ -238,6 +247,38 @@ fn table_of(head: &Head<'_>, rows: &[Line<'_>]) -> Result<Table> {
         columns.push(Column { name: (&**name).into(), kind, is_key: head.is_key[at], data });
     }
     Ok(Table { columns, rows: rows.len(), bounds: None })
+}
+
+/// `experimental/json.parse(data: bytes(v: ..))`; numbers are floats.
+fn parse_json(call: Call<'_>) -> Result<Value> {
+    let text = call.required_text("data")?;
+    call.done()?;
+    call.evaluation.hold(text.len().saturating_mul(JSON_VALUE_SIZE))?;
+    let parsed: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| Error::runtime(format!("json.parse: invalid JSON: {error}")))?;
+    value_of_json(&call, parsed)
+}
+
+fn value_of_json(call: &Call<'_>, json: serde_json::Value) -> Result<Value> {
+    let value = match json {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(value) => Value::Boolean(value),
+        serde_json::Value::Number(number) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        serde_json::Value::String(text) => Value::Text(text.into()),
+        serde_json::Value::Array(items) => {
+            let items = items.into_iter().map(|item| value_of_json(call, item));
+            Value::list(items.collect::<Result<_>>()?)
+        }
+        serde_json::Value::Object(fields) => {
+            let field = |(name, field): (String, serde_json::Value)| {
+                Ok((name.into(), value_of_json(call, field)?))
+            };
+            let fields = fields.into_iter().map(field);
+            Value::Record(Arc::new(Record::new(fields.collect::<Result<_>>()?)))
+        }
+    };
+    call.evaluation.hold(value.size())?;
+    Ok(value)
 }
 
 /// `json.encode(v: ..)`: the text of the JSON, which is bytes in InfluxDB. `string()` is one there

@@ -37,7 +37,7 @@ pub(super) fn regrouped(
 }
 
 /// Adds the rows of a table to their groups.
-fn add(
+pub(super) fn add(
     call: &Call<'_>,
     grouped: &mut Grouped,
     table: &Table,

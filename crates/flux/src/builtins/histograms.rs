@@ -96,7 +96,15 @@ fn histogram(call: Call<'_>) -> Result<Value> {
 }
 
 /// Bounds and counts of a histogram, sorted.
-fn histogram_of(table: &Table, bound_name: &str, count_name: &str) -> Result<Vec<(f64, f64)>> {
+type Counts = Vec<(f64, f64)>;
+
+/// The histogram of a table; nothing if it is dropped because a count is lower than that of a
+/// smaller bound.
+fn histogram_of(
+    table: &Table,
+    (bound_name, count_name): (&str, &str),
+    policy: &str,
+) -> Result<Option<Counts>> {
     let bounds = table.column(bound_name).ok_or_else(|| no_column(bound_name))?;
     let counts = table.column(count_name).ok_or_else(|| no_column(count_name))?;
     let null = || Error::runtime("unexpected null in a histogram");
@@ -106,9 +114,20 @@ fn histogram_of(table: &Table, bound_name: &str, count_name: &str) -> Result<Vec
         pairs.push((bound, counts.number(row).ok_or_else(null)?));
     }
     pairs.sort_by(|one, other| one.0.total_cmp(&other.0));
-    match pairs.is_sorted_by(|one, other| one.1 <= other.1) {
-        true => Ok(pairs),
-        false => Err(Error::runtime("histogram records counts are not monotonic")),
+    if pairs.is_sorted_by(|one, other| one.1 <= other.1) {
+        return Ok(Some(pairs));
+    }
+    match policy {
+        "drop" => Ok(None),
+        "force" => {
+            let mut most = f64::NEG_INFINITY;
+            for (_, count) in &mut pairs {
+                most = most.max(*count);
+                *count = most;
+            }
+            Ok(Some(pairs))
+        }
+        _ => Err(Error::runtime("histogram records counts are not monotonic")),
     }
 }
 
@@ -142,10 +161,16 @@ fn histogram_quantile(call: Call<'_>) -> Result<Value> {
     let bound_name = call.text_or("upperBoundColumn", "le")?;
     let to = call.text_or("valueColumn", "_value")?;
     let least = call.float("minValue")?.unwrap_or(0.0);
+    let policy = call.text_or("onNonmonotonic", "error")?;
     call.done()?;
+    if !matches!(&*policy, "error" | "force" | "drop") {
+        let message = format!("invalid onNonmonotonic {policy:?}: use error, force or drop");
+        return Err(Error::runtime(message));
+    }
     let mut out = call.evaluation.collector();
     call.evaluation.each(&stream, &mut |table| {
-        let pairs = histogram_of(&table, &bound_name, &count_name)?;
+        let names = (&*bound_name, &*count_name);
+        let Some(pairs) = histogram_of(&table, names, &policy)? else { return Ok(()) };
         let value = quantile_of(&pairs, quantile, least)?;
         let column = Column::values(&to, Kind::Float, vec![value]);
         out.push(super::aggregates::one_row(&table, column))

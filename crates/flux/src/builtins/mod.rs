@@ -1,19 +1,30 @@
 //! The functions: one table of packages and names, and a file for each family.
 
 mod aggregates;
+mod arrays;
 mod combining;
+mod dictionaries;
 mod encodings;
+mod events;
+mod experimental;
+mod geo;
 mod grouping;
 mod histograms;
+mod interpolation;
+mod joins;
+mod mathematics;
 mod neighbours;
 mod rates;
+mod refusals;
 mod rows;
 mod scalars;
 mod schemas;
 mod selectors;
 mod sources;
 mod states;
+mod statistics;
 mod strings;
+mod types;
 mod windows;
 
 use crate::ast::Param;
@@ -25,6 +36,7 @@ use crate::value::{Closure, Kind, Value};
 use std::cell::RefCell;
 use std::sync::Arc;
 
+pub(crate) use geo::{default_geo_units, geo_option, is_geo_units};
 pub use sources::{ORGANISATION_ID, bucket_id, bucket_names};
 pub(crate) use windows::zone_of;
 
@@ -67,6 +79,17 @@ const TABLES: &[&[Builtin]] = &[
     strings::FUNCTIONS,
     encodings::FUNCTIONS,
     rates::FUNCTIONS,
+    arrays::FUNCTIONS,
+    dictionaries::FUNCTIONS,
+    events::FUNCTIONS,
+    experimental::FUNCTIONS,
+    geo::FUNCTIONS,
+    interpolation::FUNCTIONS,
+    joins::FUNCTIONS,
+    mathematics::FUNCTIONS,
+    refusals::FUNCTIONS,
+    statistics::FUNCTIONS,
+    types::FUNCTIONS,
 ];
 
 /// Packages that may be imported though they have no functions of their own here, and others under
@@ -74,7 +97,32 @@ const TABLES: &[&[Builtin]] = &[
 const PACKAGES: &[(&str, &str)] = &[
     ("influxdata/influxdb", "influxdata/influxdb"),
     ("influxdata/influxdb/v1", "influxdata/influxdb/schema"),
+    ("experimental/array", "array"),
+    ("experimental/csv", "csv"),
     ("universe", ""),
+];
+
+/// Functions of `experimental` that are those of everyday, with fixed columns.
+const SAME_IN_EXPERIMENTAL: &[&str] = &[
+    "count",
+    "distinct",
+    "fill",
+    "first",
+    "histogram",
+    "histogramQuantile",
+    "integral",
+    "last",
+    "max",
+    "mean",
+    "min",
+    "mode",
+    "quantile",
+    "skew",
+    "spread",
+    "stddev",
+    "sum",
+    "unique",
+    "window",
 ];
 
 /// Where a package's functions stand in the tables.
@@ -97,12 +145,16 @@ pub(crate) fn check_package(path: &str) -> Result<()> {
     let wanted = canonical(path);
     let has_functions =
         TABLES.iter().flat_map(|table| table.iter()).any(|builtin| builtin.package == wanted);
-    match has_functions || wanted == "influxdata/influxdb" {
-        true => Ok(()),
-        false => Err(Error::name(format!(
-            "package {path:?} is not supported here (docs/doors/flux.md lists those that are)"
-        ))),
+    if has_functions || wanted == "influxdata/influxdb" {
+        return Ok(());
     }
+    let reason = match refusals::reason_of(path) {
+        Some(reason) => format!("package {path:?} is refused: {reason}"),
+        None => format!(
+            "package {path:?} is not supported here (docs/doors/flux.md lists those that are)"
+        ),
+    };
+    Err(Error::name(reason))
 }
 
 /// `package.name`
@@ -117,9 +169,12 @@ pub(crate) fn member(path: &str, name: &str) -> Result<Value> {
         return Ok(constant);
     }
     // `influxdb.from` and `influxdb.buckets` are those of everyday.
-    if canonical(path) == "influxdata/influxdb"
-        && let Some(builtin) = find("", name)
-    {
+    let is_of_everyday = match canonical(path) {
+        "influxdata/influxdb" => true,
+        "experimental" => SAME_IN_EXPERIMENTAL.contains(&name),
+        _ => false,
+    };
+    if is_of_everyday && let Some(builtin) = find("", name) {
         return Ok(Value::Builtin(builtin));
     }
     Err(Error::name(format!("package {path:?} has no member {name:?} here")))
@@ -327,6 +382,27 @@ impl<'c> Call<'c> {
         Ok(holds.unwrap_or(false))
     }
 
+    /// Pipes a value into a function that needs no import.
+    pub(crate) fn pipe(&self, name: &str, input: Value, args: &[(&str, Value)]) -> Result<Value> {
+        let function = find("", name).map(Value::Builtin).ok_or_else(|| unknown(name))?;
+        let args = args.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
+        self.evaluation.apply(&function, args, Some(input), self.span)
+    }
+
+    /// A stream that is an argument.
+    pub(crate) fn stream(&self, name: &str) -> Result<Arc<Stream>> {
+        match self.required(name)? {
+            Value::Stream(stream) => Ok(stream),
+            other => Err(self.wrong(name, "stream of tables", &other)),
+        }
+    }
+
+    /// An argument that must be there and be a function, called with `given`.
+    pub(crate) fn required_function(&self, name: &str, given: &[&str]) -> Result<Value> {
+        let missing = || Error::name(format!("{}: missing required argument {name}", self.name));
+        self.function(name, given)?.ok_or_else(missing)
+    }
+
     /// Calls a function with these arguments.
     pub(crate) fn apply(&self, function: &Value, args: &[(&str, Value)]) -> Result<Value> {
         let args = args.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
@@ -353,6 +429,10 @@ pub(crate) fn collision((one, other): (Kind, Kind)) -> Error {
         one.words(),
         other.words()
     ))
+}
+
+fn unknown(name: &str) -> Error {
+    Error::name(format!("undefined identifier {name:?}"))
 }
 
 /// A column that is not there.

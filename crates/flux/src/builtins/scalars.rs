@@ -18,6 +18,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("", "bool", conversion),
     function("", "time", conversion),
     function("", "duration", conversion),
+    function("", "bytes", conversion),
     function("", "length", length),
     function("", "contains", contains),
     function("math", "abs", of_float),
@@ -52,6 +53,9 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("regexp", "quoteMeta", of_text),
     function("regexp", "matchRegexpString", match_regex),
     function("regexp", "findString", match_regex),
+    function("regexp", "findStringIndex", find_index),
+    function("regexp", "getString", pattern_text),
+    function("regexp", "splitRegexp", split_regex),
     function("regexp", "replaceAllString", match_regex),
     function("date", "truncate", truncate),
     function("date", "year", part_of_date),
@@ -76,8 +80,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
 /// What packages have that is no function.
 pub(super) fn constant(path: &str, name: &str) -> Option<Value> {
     match (path, name) {
-        ("math", "pi") => Some(Value::Float(std::f64::consts::PI)),
-        ("math", "e") => Some(Value::Float(std::f64::consts::E)),
+        ("math", name) => super::mathematics::constant(name),
         ("timezone", "utc") => {
             let fields = vec![
                 ("zone".into(), Value::text("UTC")),
@@ -127,6 +130,7 @@ pub(super) fn converted(kind: &str, value: &Value) -> Result<Value> {
             Value::Float(value) => Some(Value::Unsigned(*value as u64)),
             Value::Boolean(value) => Some(Value::Unsigned(u64::from(*value))),
             Value::Time(time) => Some(Value::Unsigned(*time as u64)),
+            Value::Duration(duration) => Some(Value::Unsigned(duration.nanos as u64)),
             Value::Text(text) => text.parse().ok().map(Value::Unsigned),
             value => Some(value.clone()).filter(|value| matches!(value, Value::Unsigned(_))),
         },
@@ -144,6 +148,7 @@ pub(super) fn converted(kind: &str, value: &Value) -> Result<Value> {
         },
         "duration" => match value {
             Value::Integer(nanos) => Some(Value::Duration(Duration::of_nanos(*nanos))),
+            Value::Unsigned(nanos) => Some(Value::Duration(Duration::of_nanos(*nanos as i64))),
             Value::Text(text) => match text.strip_prefix('-') {
                 Some(text) => Duration::parse(text).map(Duration::negated),
                 None => Duration::parse(text),
@@ -337,6 +342,73 @@ fn match_regex(call: Call<'_>) -> Result<Value> {
         (_, Some(new)) => return replaced(&call, &regex, (&text, &new)),
         _ => Value::text(regex.regex().find(&text).map_or("", |found| found.as_str())),
     })
+}
+
+/// A regular expression and the string that it is matched with; nothing if the string is null.
+fn regex_and_text(call: &Call<'_>) -> Result<Option<(Arc<influxql::Pattern>, Arc<str>)>> {
+    let regex = match call.required("r")? {
+        Value::Regex(regex) => regex,
+        other => return Err(call.wrong("r", "regexp", &other)),
+    };
+    let Some(text) = subject(call)? else { return Ok(None) };
+    call.evaluation.match_through(&regex, text.len())?;
+    Ok(Some((regex, text)))
+}
+
+/// `regexp.findStringIndex(r:, v:)`: bytes from and to, or an empty array.
+fn find_index(call: Call<'_>) -> Result<Value> {
+    let found = regex_and_text(&call)?;
+    call.done()?;
+    let Some((regex, text)) = found else { return Ok(Value::Null) };
+    let place = |at: usize| Value::Integer(i64::try_from(at).unwrap_or(i64::MAX));
+    let found = regex.regex().find(&text);
+    let bounds = found.map(|found| vec![place(found.start()), place(found.end())]);
+    Ok(Value::list(bounds.unwrap_or_default()))
+}
+
+/// `regexp.getString(r:)`
+fn pattern_text(call: Call<'_>) -> Result<Value> {
+    let regex = call.required("r")?;
+    call.done()?;
+    match &regex {
+        Value::Regex(regex) => Ok(Value::text(&regex.text)),
+        other => Err(call.wrong("r", "regexp", other)),
+    }
+}
+
+/// `regexp.splitRegexp(r:, v:, i:)`: at most `i` pieces, all if it is negative.
+fn split_regex(call: Call<'_>) -> Result<Value> {
+    let found = regex_and_text(&call)?;
+    let missing = || Error::name("splitRegexp: missing required argument i");
+    let most = call.integer("i")?.ok_or_else(missing)?;
+    call.done()?;
+    let Some((regex, text)) = found else { return Ok(Value::Null) };
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let (mut pieces, mut start) = (Vec::new(), 0);
+    let mut push = |piece: &str| {
+        let piece = Value::text(piece);
+        call.evaluation.hold(size_of::<Value>() + piece.size())?;
+        pieces.push(piece);
+        Ok::<usize, Error>(pieces.len())
+    };
+    if most == 0 {
+        return Ok(Value::list(Vec::new()));
+    }
+    let mut count = 0;
+    for found in regex.regex().find_iter(&text) {
+        call.evaluation.match_through(&regex, text.len() - found.end())?;
+        if count + 1 == most {
+            break;
+        }
+        // Go makes no piece before an empty match at the start, and looks for none at the end.
+        if found.end() == 0 || (found.is_empty() && found.start() == text.len()) {
+            continue;
+        }
+        count = push(text.get(start..found.start()).unwrap_or(""))?;
+        start = found.end();
+    }
+    push(text.get(start..).unwrap_or(""))?;
+    Ok(Value::list(pieces))
 }
 
 /// All places that match, replaced.

@@ -17,7 +17,6 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     function("", "filter", filter),
     function("", "yield", yielded),
     function("array", "from", of_rows),
-    function("experimental/array", "from", of_rows),
 ];
 
 /// The number that a bucket has in InfluxDB 2's API, the same for ever.
@@ -46,7 +45,10 @@ pub(super) fn bucket(call: &Call<'_>) -> Result<Arc<str>> {
 }
 
 fn missing(bucket: &str) -> Error {
-    let message = format!("failed to initialize execute state: could not find bucket {bucket:?}");
+    let message = format!(
+        "failed to initialize execute state: could not find bucket {bucket:?}. buckets() lists those \
+         that exist"
+    );
     Error::not_found(message)
 }
 
@@ -174,14 +176,31 @@ fn filter(call: Call<'_>) -> Result<Value> {
         crate::ast::Body::Expr(_) => Predicate::of(call.evaluation, closure)?,
         crate::ast::Body::Block(_) => return filter_by_block(&call, &stream, &condition),
     };
-    if let (Tables::Scan(scan), false) = (&stream.tables, is_kept) {
-        let mut scan = scan.clone();
-        scan.filters.extend(predicate.conjuncts());
-        return Ok(Value::Stream(Tables::Scan(scan).stream()));
+    match is_kept {
+        true => filter_tables(&call, &stream, &predicate, true),
+        false => filter_by(&call, &stream, predicate),
     }
+}
+
+/// Rows for which a condition holds; a scan keeps the condition and is read later.
+pub(super) fn filter_by(call: &Call<'_>, stream: &Stream, predicate: Predicate) -> Result<Value> {
+    let Tables::Scan(scan) = &stream.tables else {
+        return filter_tables(call, stream, &predicate, false);
+    };
+    let mut scan = scan.clone();
+    scan.filters.extend(predicate.conjuncts());
+    Ok(Value::Stream(Tables::Scan(scan).stream()))
+}
+
+fn filter_tables(
+    call: &Call<'_>,
+    stream: &Stream,
+    predicate: &Predicate,
+    is_kept: bool,
+) -> Result<Value> {
     let mut out = call.evaluation.collector();
-    call.evaluation.each(&stream, &mut |table| {
-        let kept = filtered(call.evaluation, &table, &[&predicate])?;
+    call.evaluation.each(stream, &mut |table| {
+        let kept = filtered(call.evaluation, &table, &[predicate])?;
         if kept.rows == 0 && !is_kept { Ok(()) } else { out.push(kept) }
     })?;
     Ok(Value::Stream(out.finish().stream()))

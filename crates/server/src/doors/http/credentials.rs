@@ -45,11 +45,34 @@ pub(super) async fn check_credentials(
         connection.set_authenticated(false);
         sleep(logins.fail(arrived.peer)).await;
     }
-    let message = match arrived.route.wording {
-        Wording::InfluxV1 => "authorization failed",
-        _ => "wrong or missing credentials",
+    Err(Failure::new(Kind::Unauthorized, refusal(arrived.route.wording, has_some)))
+}
+
+/// Cause and remedy of a 401. InfluxDB's clients look for its first words.
+fn refusal(wording: Wording, has_some: bool) -> String {
+    let influx = match wording {
+        Wording::InfluxV1 => "authorization failed: ",
+        Wording::InfluxV2 => "unauthorized access: ",
+        _ => "",
     };
-    Err(Failure::new(Kind::Unauthorized, message))
+    let cause = match (has_some, wording) {
+        (true, _) => {
+            "wrong user name, password or token: compare them with --http-user, --http-password and \
+             --bearer-token of the server"
+        }
+        (false, Wording::InfluxV1) => {
+            "the request has no credentials: send the header Authorization, or the parameters u and p"
+        }
+        (false, Wording::InfluxV2 | Wording::InfluxV3) => {
+            "the request has no credentials: send the header Authorization: Token TOKEN, or Token \
+             USER:PASSWORD"
+        }
+        (false, _) => {
+            "the request has no credentials: send the header Authorization with basic \
+             authentication or a bearer token"
+        }
+    };
+    format!("{influx}{cause}")
 }
 
 /// Whether these headers, or these `u` and `p` parameters, are good enough.

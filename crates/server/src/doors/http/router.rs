@@ -96,6 +96,9 @@ pub fn find<'a>(
         return Err(failure.advised(format!("use {}", allowed.join(" or "))));
     }
     let failure = Failure::not_found(format!("there is nothing at {path}"));
+    if let Some(remedy) = remedy_for(path) {
+        return Err(failure.advised(remedy));
+    }
     Err(match similar_path(routes, path) {
         Some(known) => failure.advised(format!("did you mean {known}?")),
         None => failure,
@@ -129,10 +132,29 @@ fn similar_path<'a>(routes: &[Route], path: &'a str) -> Option<&'a str> {
     (edit_distance(path, nearest) <= 2 && 6 < path.len()).then_some(nearest)
 }
 
+/// Remedy for a client of InfluxDB that asks for a path which Quipu does not have.
+fn remedy_for(path: &str) -> Option<&'static str> {
+    let paths = [
+        (
+            "/api/v2/",
+            "of InfluxDB 2 there are /api/v2/write, query, buckets, delete and orgs; tasks and checks \
+             are not run",
+        ),
+        ("/api/v3/", "of InfluxDB 3 there are /api/v3/write_lp and /api/v3/query_influxql"),
+        (
+            "/arrow.flight.protocol.FlightService/",
+            "Flight SQL is not spoken: send InfluxQL to /api/v3/query_influxql, or SQL to the port of \
+             --postgres-listen",
+        ),
+    ];
+    paths.iter().find(|(prefix, _)| path.starts_with(prefix)).map(|(_, remedy)| *remedy)
+}
+
 /// How to tell of an unknown path: as the client that would ask there expects.
 pub fn wording_of(path: &str) -> Wording {
     match without_prefix(path) {
         path if path.starts_with("/api/v2/") => Wording::InfluxV2,
+        path if path.starts_with("/api/v3/") => Wording::InfluxV3,
         path if path.starts_with("/api/") => Wording::Prometheus,
         path if path.starts_with("/influx/") => Wording::InfluxV1,
         _ => Wording::Plain,

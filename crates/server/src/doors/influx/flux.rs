@@ -100,9 +100,20 @@ fn asked(request: &Request, body: &[u8]) -> Result<Asked, Failure> {
 fn failure(error: &Error, text: &str, memory: engine::Limit) -> Failure {
     let words = error.words(text);
     match error.kind {
+        ErrorKind::Syntax | ErrorKind::Name if is_influxql(text) => {
+            Failure::bad_input(words).advised("this is InfluxQL: send it to /query?db=..&q=..")
+        }
         ErrorKind::Syntax | ErrorKind::Name | ErrorKind::Runtime => Failure::bad_input(words),
         ErrorKind::NotFound => Failure::not_found(words),
         ErrorKind::Limit => Failure::limited(memory.into(), words),
         ErrorKind::Read => Failure::new(Kind::Unanswerable, words),
     }
+}
+
+/// Whether a text begins as a statement of InfluxQL, which no pipeline of Flux does.
+fn is_influxql(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or("").to_ascii_uppercase();
+    matches!(first.as_str(), "SELECT" | "SHOW" | "CREATE" | "DROP" | "DELETE" | "ALTER" | "EXPLAIN")
+        && words.next().is_some_and(|second| !second.starts_with(['=', '(']))
 }

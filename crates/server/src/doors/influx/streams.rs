@@ -5,7 +5,7 @@
 //! a bad line                            counted, logged, skipped
 //! a line longer than the limit          what stood before it is stored, the connection closed
 //! a large line that does not end        the connection is closed after the time that a body has
-//! a request of HTTP                     the connection is closed: a page in a browser sends those
+//! a request of HTTP                     answered with 400, the connection closed
 //! the store takes nothing just now      tried again for influx.retry-duration, then closed
 //! the client ends                       the rest is a line, even without its newline
 //! the server ends                       what the system holds is stored; half a line is refused
@@ -24,7 +24,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Bytes that a connection has room for while it says nothing; they take no share of the memory
@@ -84,9 +84,18 @@ impl Door for Streams {
             stop,
         };
         let ended = client.serve().await;
+        if matches!(ended, Ended::Foreign) {
+            client.answer_http().await;
+        }
         client.leave(ended);
     }
 }
+
+/// Answer to a client that takes the port of line protocol for that of HTTP.
+const HTTP_ANSWER: &str = "{\"error\":\"this port takes line protocol over TCP without HTTP: send the \
+    request to the port of --http-listen of the server\"}\n";
+/// Time for a client to take that answer.
+const HTTP_ANSWER_TIME: Duration = Duration::from_secs(1);
 
 /// Why no more is read from a connection.
 enum Ended {
@@ -446,6 +455,23 @@ async fn read_now<S: AsyncRead + Unpin>(
         Poll::Pending => Poll::Ready(None),
     })
     .await
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Client<'_, S> {
+    /// Tells a client of HTTP which port it means.
+    async fn answer_http(&mut self) {
+        let size = HTTP_ANSWER.len();
+        let answer = format!(
+            "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\
+             Content-Length: {size}\r\n\r\n{HTTP_ANSWER}"
+        );
+        let answer = async {
+            self.stream.write_all(answer.as_bytes()).await?;
+            self.stream.shutdown().await
+        };
+        // A client that does not read goes without.
+        let _ = timeout(HTTP_ANSWER_TIME, answer).await;
+    }
 }
 
 /// What can be done with the bytes of a buffer.

@@ -58,6 +58,12 @@ impl Changes<'_, '_> {
             Statement::Users { verb } => Answer::failed(format!(
                 "{verb} is not supported: who may come in is said by --http-user and its kin"
             )),
+            Statement::Unsupported { what } if what.ends_with("CONTINUOUS QUERY") => {
+                Answer::failed(format!(
+                    "{what} is not supported: send SELECT .. INTO from a scheduler, or use recording \
+                     rules of vmalert"
+                ))
+            }
             Statement::Unsupported { what } => Answer::failed(format!("{what} is not supported")),
             Statement::Select(_) => self.select_into(request, statement)?,
             _ => Answer::failed("this statement is not supported"),

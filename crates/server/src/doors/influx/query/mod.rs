@@ -129,7 +129,10 @@ fn statements_of(request: &Request, regexes: Allowance) -> Result<Vec<Statement>
         Some(text) => influxql::parameters(text)?,
     };
     let parsed = influxql::parse_within(text, &parameters, regexes);
-    parsed.map_err(|error| format!("error parsing query: {error}"))
+    parsed.map_err(|error| match text.contains("|>") {
+        true => format!("error parsing query: {error} (Flux is sent to /api/v2/query)"),
+        false => format!("error parsing query: {error}"),
+    })
 }
 
 /// Rows, and what they lack.
