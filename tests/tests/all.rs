@@ -71,6 +71,7 @@ mod postgres_expressions;
 mod postgres_frames;
 mod postgres_insert;
 mod postgres_kept;
+mod postgres_introspection;
 mod postgres_keys;
 mod postgres_legacy;
 mod postgres_limits;

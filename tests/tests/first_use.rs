@@ -2,7 +2,8 @@
 //! the banner and the log say.
 
 use anyhow::{Context as _, Result, ensure};
-use e2e::{Launch, quipu};
+use e2e::Launch;
+use e2e::launch::quipu;
 use std::fs::{self, Permissions};
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -151,20 +152,20 @@ fn flags_of_other_databases_name_the_flag() -> Result<()> {
 #[test]
 fn the_limit_of_samples_names_its_flag() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let server = Launch::new(directory.path()).flag("query.max-samples", "1000").start()?;
+    let server = Launch::new(directory.path()).flag("query.max-samples", "100").start()?;
     server.write("/api/v1/import/prometheus", "m 1 1700000000000\n")?;
     let path = "/api/v1/query_range?query=m&start=1700000000&end=1700002000&step=1";
     let answer = server.get(path)?;
     let text = answer.text();
     ensure!(answer.status == 422 && text.contains("--query.max-samples"), "{text}");
-    ensure!(text.contains("the limit is 1000"), "{text}");
+    ensure!(text.contains("the limit is 100 "), "{text}");
     server.stop()
 }
 
 #[test]
 fn own_metrics_are_no_series_of_a_scraper() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let server = Launch::new(directory.path()).flag("self-scrape-interval", "10ms").start()?;
+    let server = Launch::new(directory.path()).flag("self-scrape-interval", "1s").start()?;
     e2e::poll("own metrics", std::time::Duration::from_secs(30), || {
         let text = server.get("/api/v1/series?match[]=up")?.text();
         ensure!(text.contains("\"job\":\"quipu\""), "{text}");
@@ -202,12 +203,15 @@ fn exports_of_nothing_and_to_head_end_as_scripts_expect() -> Result<()> {
 #[test]
 fn a_server_that_is_away_or_asks_for_credentials_is_named() -> Result<()> {
     let directory = tempfile::tempdir()?;
-    let server = Launch::new(directory.path()).flag("bearer-token", "t").start()?;
+    let data = directory.path().join("data");
+    let server = Launch::new(&data).flag("bearer-token", "t").start()?;
     let (code, _, error) = run(&["export", "--url", server.url()])?;
     ensure!(code == 1, "{code}: {error}");
     ensure!(error.contains(server.authority()) && error.contains("--bearer-token-file"), "{error}");
-    let from = ["migrate", "victoriametrics", server.url(), "--url", server.url()];
+    let target = Launch::new(&directory.path().join("target")).start()?;
+    let from = ["migrate", "victoriametrics", server.url(), "--url", target.url()];
     let (code, _, error) = run(&from)?;
     ensure!(code != 0 && error.contains("--from-bearer-token-file"), "{code}: {error}");
+    target.stop()?;
     server.stop()
 }

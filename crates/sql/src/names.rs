@@ -37,7 +37,10 @@ pub fn name_columns(items: &mut [SelectItem], is_outermost: bool) {
             _ => continue,
         };
         let key = folded(&name);
-        let is_column = matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+        let is_column = match &*expr {
+            Expr::Identifier(ident) => !is_session_word(ident),
+            other => matches!(other, Expr::CompoundIdentifier(_)),
+        };
         let hides_column = is_outermost
             && matches!(expr, Expr::Cast { expr, .. } if column_of(expr) == Some(key.as_str()))
             || is_column && has_wildcard;
@@ -51,6 +54,12 @@ pub fn name_columns(items: &mut [SelectItem], is_outermost: bool) {
         };
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
     }
+}
+
+/// Whether a word is a call of a function without parentheses.
+fn is_session_word(ident: &Ident) -> bool {
+    let words = ["current_role", "current_schema", "localtime", "localtimestamp"];
+    ident.quote_style.is_none() && words.iter().any(|word| ident.value.eq_ignore_ascii_case(word))
 }
 
 fn column_of(expr: &Expr) -> Option<&str> {

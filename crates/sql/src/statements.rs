@@ -373,18 +373,27 @@ fn session_statement(words: &[&Token]) -> Option<&'static str> {
     }
 }
 
-/// `FETCH FROM name` and `FETCH name`, which the parser does not know: the next row.
+/// `FETCH FROM name`, `FETCH name` and `FETCH ALL name`, which the parser does not know.
 fn fetch_next(words: &[&Token]) -> Option<Parsed> {
     let is =
         |at: usize, one: &str| word(words.get(at)).is_some_and(|w| w.eq_ignore_ascii_case(one));
-    let name = match words {
-        [_, name] if is(0, "fetch") => name,
-        [_, _, name] if is(0, "fetch") && (is(1, "from") || is(1, "in")) => name,
+    if !is(0, "fetch") {
+        return None;
+    }
+    let (name, count) = match words {
+        [_, name] => (name, Some(1)),
+        [_, _, name] if is(1, "from") || is(1, "in") || is(1, "next") => (name, Some(1)),
+        [_, _, name] if is(1, "all") => (name, None),
+        [_, Token::Number(count, _), name] => (name, Some(count.parse().ok()?)),
+        [_, _, _, name] if is(1, "forward") && is(2, "all") => (name, None),
+        [_, _, Token::Number(count, _), name] if is(1, "forward") => {
+            (name, Some(count.parse().ok()?))
+        }
         _ => return None,
     };
     let Token::Word(name) = name else { return None };
     let name = folded(&name.clone().into_ident(Span::empty()));
-    Some(Parsed::Fetch { name, count: Some(1) })
+    Some(Parsed::Fetch { name, count })
 }
 
 /// What is short for another statement: `TABLE name`, `ABORT`.

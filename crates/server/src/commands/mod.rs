@@ -70,7 +70,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         return ExitCode::from(FAILED);
     }
     let is_serve = arguments.get(1).is_some_and(|command| command == "serve");
-    let go_flag = arguments.iter().skip(2).find_map(|argument| go_flag(argument));
+    let go_flag = arguments.iter().skip(2).find_map(go_flag);
     let matches = match command().try_get_matches_from(arguments) {
         Ok(matches) => matches,
         Err(error) => {

@@ -94,6 +94,12 @@ pub fn oid_of(name: &str) -> Option<i32> {
     let name = name.strip_prefix("pg_catalog.").unwrap_or(name);
     let plain = name.strip_suffix("[]").unwrap_or(name);
     let plain = plain.strip_prefix('_').unwrap_or(plain);
+    let plain = match plain {
+        "int" => "int4",
+        "decimal" => "numeric",
+        "float" => "float8",
+        other => other,
+    };
     let found = KNOWN.iter().find(|one| one.name == plain || one.shown == plain)?;
     Some(if plain.len() < name.len() { found.array } else { found.oid })
 }
@@ -132,6 +138,7 @@ mod tests {
         assert_eq!(oid_of("double precision[]"), Some(1022));
         assert_eq!(oid_of("pg_catalog._text"), Some(1009));
         assert_eq!(type_name(1009).as_deref(), Some("text[]"));
+        assert_eq!((oid_of("int"), oid_of("decimal[]")), (Some(23), Some(1231)));
         assert_eq!((type_name(0), oid_of("nothing")), (None, None));
         for one in KNOWN {
             assert_eq!(oid_of(one.name), Some(one.oid));

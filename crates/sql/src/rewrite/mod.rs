@@ -11,6 +11,7 @@ mod expressions;
 mod gapfill;
 mod hypothetical;
 mod join_columns;
+mod like_lists;
 mod moments;
 mod nothing;
 mod numerals;
@@ -20,6 +21,7 @@ mod outer_relations;
 mod phrases;
 mod points;
 mod quantified;
+mod record_sets;
 mod promscale;
 mod query_forms;
 mod result_order;
@@ -42,7 +44,6 @@ use crate::gapfill::GAPFILL;
 use crate::generate_series;
 use crate::interval_texts::interval_text;
 use crate::intervals::INTERVAL;
-use crate::jsonb_functions::check_json;
 use crate::like_patterns::{ILIKE_PATTERN, LIKE_PATTERN};
 use crate::names;
 use crate::numeric::LIST_LIMITS;
@@ -64,6 +65,7 @@ use datafusion::sql::sqlparser::ast::{
 use expressions::{array_type, instant, is_now, literal, numeral_of};
 use gapfill::{place_arguments, place_bucket};
 use join_columns::merge_columns;
+use like_lists::compare_with_each;
 use moments::{interval_of_fields, moment, read_interval, with_seconds};
 use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
 use numerals::{
@@ -82,6 +84,7 @@ use quantified::{any_as_all, as_membership};
 use query_forms::{
     change_forms, check_order_of_set, check_with, fetch_as_limit, values_as_queries,
 };
+use record_sets::records_as_query;
 use result_order::order_by_results;
 pub(crate) use row_values::{LOOKED_AT, check_columns, column_of_row, row_of};
 use row_values::{check_counted_rows, find_rows};
@@ -95,7 +98,7 @@ use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
 use told_apart::tell_casts_apart;
 use types::{
-    catalog_cast, check_length, compare_type_numbers, is_float, is_numeric, is_oids,
+    catalog_cast, check_length, compare_type_numbers, is_float, is_numeric, is_oids, json_cast,
     limited_interval, makes_json, name_of_object, numbers_of_objects, numeric_limits, rounded_time,
     text_of_length, texts, without_length,
 };
@@ -390,6 +393,7 @@ impl VisitorMut for Rewriter {
             name.0.remove(0);
         }
         lateral_unnest(table);
+        records_as_query(table);
         words_as_table(table);
         series_with_types(table);
         let called = match table {
@@ -498,6 +502,9 @@ impl Rewriter {
     }
 
     fn change_words(&mut self, expr: &mut Expr) -> Result<(), SqlError> {
+        if compare_with_each(expr, &mut |one| self.change_words(one))? {
+            return Ok(());
+        }
         parts_with_types(expr);
         read_parts(expr)?;
         match expr {
@@ -777,16 +784,6 @@ fn array_cast(expr: &mut Expr) -> Result<(), SqlError> {
         *data_type = array_type(SqlType::Int(None));
     }
     Ok(())
-}
-
-/// A cast to `json` or `jsonb`.
-fn json_cast(inner: &Expr, data_type: &SqlType) -> Result<Expr, SqlError> {
-    let is_jsonb = *data_type == SqlType::JSONB;
-    if let Some(text) = literal(inner) {
-        check_json(&text, is_jsonb)?;
-    }
-    let read = call(JSONB_IN, vec![inner.clone()]);
-    Ok(if is_jsonb { read } else { cast(read, SqlType::JSON) })
 }
 
 /// The value of a query without rows to read, or of one row.

@@ -184,7 +184,7 @@ pub fn check_numbered(table: &TableFactor) -> Result<(), SqlError> {
 }
 
 /// Whether an expression names a column or a parameter.
-fn is_open(expr: &Expr) -> bool {
+pub fn is_open(expr: &Expr) -> bool {
     struct Finder;
     impl Visitor for Finder {
         type Break = ();

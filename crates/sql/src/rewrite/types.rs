@@ -6,6 +6,7 @@ use crate::clock_precision::CLOCK_PRECISION;
 use crate::error::SqlError;
 use crate::interval_limits::{DIGITS_MAX, FIELDS, INTERVAL_LIMITS};
 use crate::interval_texts::interval_text;
+use crate::jsonb_functions::check_json;
 use crate::names::folded;
 use crate::numeric::NUMERIC;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
@@ -91,10 +92,17 @@ pub fn compare_type_numbers(expr: &mut Expr) {
 }
 
 fn is_type_name(expr: &Expr) -> bool {
-    matches!(expr, Expr::Function(function) if is_named(&function.name, REGTYPE))
+    match expr {
+        Expr::Nested(inner) => is_type_name(inner),
+        Expr::Function(function) => is_named(&function.name, REGTYPE),
+        _ => false,
+    }
 }
 
 fn number_of_type(expr: &mut Expr) {
+    if let Expr::Nested(inner) = expr {
+        return number_of_type(inner);
+    }
     if let Expr::Function(function) = &*expr
         && is_named(&function.name, REGTYPE)
         && let Some(name) = only_argument(function)
@@ -121,6 +129,16 @@ pub fn numbers_of_objects(inner: &Expr, element: &SqlType) -> Option<Expr> {
         |name: &str| call(function, vec![text_literal(name.trim().trim_matches('"').into())]);
     let elem = names.split(',').filter(|name| !name.trim().is_empty()).map(number).collect();
     Some(Expr::Array(Array { elem, named: true }))
+}
+
+/// A cast to `json` or `jsonb`.
+pub fn json_cast(inner: &Expr, data_type: &SqlType) -> Result<Expr, SqlError> {
+    let is_jsonb = *data_type == SqlType::JSONB;
+    if let Some(text) = literal(inner) {
+        check_json(&text, is_jsonb)?;
+    }
+    let read = call(JSONB_IN, vec![inner.clone()]);
+    Ok(if is_jsonb { read } else { cast(read, SqlType::JSON) })
 }
 
 /// Functions whose value is a `json`; those of `jsonb` make it here.
