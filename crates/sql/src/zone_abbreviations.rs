@@ -13,6 +13,15 @@ pub fn abbreviations() -> impl Iterator<Item = (&'static str, i32)> {
     ABBREVIATIONS.iter().copied()
 }
 
+/// Whether an abbreviation in small letters is one of summer time.
+pub fn is_summer(name: &str) -> bool {
+    SUMMER.split(' ').any(|one| one == name)
+}
+
+const SUMMER: &str = "acdt acsst adt aedt aesst akdt almst awsst azost bdst brst bst cadt cdt cest cetdst chadt clst clt \
+                      easst east edt eest eetdst egst fjst fnst idt kdt kgst lhdt mdt mest mesz metdst msd must ndt nzdt \
+                      pdt pkst pmdt pyst sadt ulast uyst uzst wadt wdt wetdst wgst yekst";
+
 #[rustfmt::skip]
 const ABBREVIATIONS: &[(&str, i32)] = &[
     ("acdt", 37800), ("acsst", 37800), ("acst", 34200), ("act", -18000), ("acwst", 31500), ("adt", -10800),

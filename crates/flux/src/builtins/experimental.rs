@@ -4,6 +4,7 @@ use super::grouping::regrouped;
 use super::sources::of_record;
 use super::{Builtin, Call, collision, function, no_column};
 use crate::error::{Error, Result};
+use crate::stream::{Stream, Tables};
 use crate::table::{Column, Grouped, Table};
 use crate::value::{Kind, Record, Value};
 use std::sync::Arc;
@@ -30,23 +31,36 @@ fn group(call: Call<'_>) -> Result<Value> {
     if &*mode != "extend" {
         return Err(Error::runtime(format!("invalid mode {mode:?}: use extend")));
     }
-    let mut grouped = Grouped::default();
-    let mut out = call.evaluation.collector();
-    call.evaluation.each(&stream, &mut |mut table| {
+    let tables = changed_and_regrouped(&call, &stream, &mut |table| {
         for name in &columns {
             let column = table.columns.iter_mut().find(|column| column.name == *name);
             column.ok_or_else(|| no_column(name))?.is_key = true;
         }
+        Ok(())
+    })?;
+    Ok(Value::Stream(tables.stream()))
+}
+
+/// Changes each table and groups the rows of all by the key columns that their table has then.
+fn changed_and_regrouped(
+    call: &Call<'_>,
+    stream: &Stream,
+    change: &mut dyn FnMut(&mut Table) -> Result<()>,
+) -> Result<Tables> {
+    let mut grouped = Grouped::default();
+    let mut out = call.evaluation.collector();
+    call.evaluation.each(stream, &mut |mut table| {
+        change(&mut table)?;
         out.reserve(table.size())?;
-        let keys: Vec<Arc<str>> = key_names(&table);
-        super::grouping::add(&call, &mut grouped, &table, &|name| {
+        let keys = key_names(&table);
+        super::grouping::add(call, &mut grouped, &table, &|name| {
             keys.iter().any(|key| &**key == name)
         })
     })?;
     for table in grouped.finish() {
         out.push(table)?;
     }
-    Ok(Value::Stream(out.finish().stream()))
+    Ok(out.finish())
 }
 
 pub(super) fn key_names(table: &Table) -> Vec<Arc<str>> {
@@ -74,23 +88,14 @@ fn set(call: Call<'_>) -> Result<Value> {
     let stream = call.tables()?;
     let columns = of_record(&given_record(&call)?.fields)?.columns;
     call.done()?;
-    let mut grouped = Grouped::default();
-    let mut out = call.evaluation.collector();
-    call.evaluation.each(&stream, &mut |mut table| {
+    let tables = changed_and_regrouped(&call, &stream, &mut |table| {
         for column in &columns {
             let is_key = table.column(&column.name).is_some_and(|other| other.is_key);
             table.set(Column { is_key, ..column.clone() });
         }
-        out.reserve(table.size())?;
-        let keys = key_names(&table);
-        super::grouping::add(&call, &mut grouped, &table, &|name| {
-            keys.iter().any(|key| &**key == name)
-        })
+        Ok(())
     })?;
-    for table in grouped.finish() {
-        out.push(table)?;
-    }
-    Ok(Value::Stream(out.finish().stream()))
+    Ok(Value::Stream(tables.stream()))
 }
 
 /// `experimental.alignTime(alignTo:)` moves each table so that its first row is at that time.
@@ -183,11 +188,8 @@ fn histogram_quantile(call: Call<'_>) -> Result<Value> {
     Ok(Value::Stream(regrouped(&call, &named, &is_key)?.stream()))
 }
 
-/// Series of version 1 but for those of the sum and the count.
-fn buckets_of_version_1(
-    call: &Call<'_>,
-    stream: &crate::stream::Stream,
-) -> Result<Arc<crate::stream::Stream>> {
+/// Bucket series of metrics version 1, without the series of the sum and the count.
+fn buckets_of_version_1(call: &Call<'_>, stream: &Stream) -> Result<Arc<Stream>> {
     let mut out = call.evaluation.collector();
     call.evaluation.each(stream, &mut |table| {
         let field = table.column("_field").map(|column| column.get(0));
@@ -199,11 +201,7 @@ fn buckets_of_version_1(
 }
 
 /// Rows of one time and the same other columns in one table, with float bounds in `le`.
-fn with_float_bounds(
-    call: &Call<'_>,
-    stream: &crate::stream::Stream,
-    bound: &str,
-) -> Result<Value> {
+fn with_float_bounds(call: &Call<'_>, stream: &Stream, bound: &str) -> Result<Value> {
     let mut floats = call.evaluation.collector();
     call.evaluation.each(stream, &mut |mut table| {
         let column = table.column(bound).ok_or_else(|| no_column(bound))?;

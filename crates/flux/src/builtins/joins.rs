@@ -47,7 +47,7 @@ fn join_by_time(call: Call<'_>) -> Result<Value> {
     join.run(&call)
 }
 
-/// `join.inner(left: <-, right:, on: (l, r) => l.a == r.a, as: (l, r) => ({..}))` and its kin.
+/// `join.inner(left: <-, right:, on: (l, r) => l.a == r.a, as: (l, r) => ({..}))` and the other joins of the package.
 fn join_by_method(call: Call<'_>) -> Result<Value> {
     let on = pairs(&call)?;
     merged_by(&call, on, call.name)

@@ -9,7 +9,7 @@
 //! A dictionary has a number and never changes. All of it happens when a segment is written, on the
 //! keeper's thread: a `SET` pays nothing, and the record of a key says which dictionary it needs.
 
-use super::meter::{Meter, Totals};
+use super::meter::{Meter, Totals, nanoseconds_since};
 use crate::error::{Error, Result};
 use codec::checksum::crc32;
 use std::cell::RefCell;
@@ -252,10 +252,6 @@ impl Groups {
         self.stats.trained += 1;
         group.state = Stage::Coded(trained.number, Box::new(trained.compressor));
     }
-}
-
-fn nanoseconds_since(started: Instant) -> u64 {
-    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A dictionary of samples; where training finds none, as for values that are all alike, some of them

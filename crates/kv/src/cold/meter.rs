@@ -31,6 +31,11 @@ impl RecordSizes {
     }
 }
 
+/// Time since an instant, in nanoseconds.
+pub(super) fn nanoseconds_since(started: Instant) -> u64 {
+    u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Number of operations, bytes and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
@@ -52,10 +57,9 @@ pub struct Meter {
 
 impl Meter {
     pub(crate) fn add(&self, size: usize, started: Instant) {
-        let ns = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.count.fetch_add(1, Relaxed);
         self.size.fetch_add(size as u64, Relaxed);
-        self.ns.fetch_add(ns, Relaxed);
+        self.ns.fetch_add(nanoseconds_since(started), Relaxed);
     }
 
     /// The values now.

@@ -162,7 +162,7 @@ pub struct ColdStats {
     pub large_records: u64,
     /// Bytes of those segments.
     pub large_size: u64,
-    /// Segments on disk of which nothing counts: they go with the next checkpoint.
+    /// Segments on disk without live records. The next checkpoint removes them.
     pub empty_segments: u64,
 }
 

@@ -15,7 +15,7 @@ pub struct KvStats {
     pub cold_reads: u64,
     /// Hot keys that gave way to others.
     pub cooled: u64,
-    /// Segments out of which what counted was moved.
+    /// Segments whose live records compaction moved to others.
     pub compacted: u64,
     /// Segments that were copied with their values coded.
     pub coded: u64,
@@ -25,7 +25,7 @@ pub struct KvStats {
     pub changes: u64,
     /// `changes` when the last durable checkpoint began.
     pub saved_changes: u64,
-    /// Records that were found to be rotten.
+    /// Corrupt records that reads found.
     pub rotten: u64,
     /// Durable checkpoints.
     pub checkpoints: u64,

@@ -39,7 +39,7 @@ use std::process::ExitCode;
 
 /// What went wrong in a command, and the exit code that tells scripts.
 const FAILED: u8 = 1;
-/// Exit code when nobody reads standard output any more, as shells show the signal SIGPIPE.
+/// Exit code when standard output is closed: 128 + SIGPIPE, as shells report it.
 const BROKEN_PIPE: u8 = 141;
 
 /// The whole command line.

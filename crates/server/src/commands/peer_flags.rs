@@ -1,7 +1,7 @@
 //! Flags of other databases, and the flags of Quipu that do the same.
 //!
-//! Somebody who replaces VictoriaMetrics or Prometheus types their flags first, in Go's form with one
-//! dash: `quipu -httpListenAddr=:8428`.
+//! Users who replace VictoriaMetrics or Prometheus type the flags of those programs first, with one
+//! dash as Go's flag package allows: `quipu -httpListenAddr=:8428`.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,10 @@ const ROWS: &[Row] = &[
     ("dir", "--data-dir"),
     ("enable-feature", "--query.experimental-functions"),
     ("engine-path", "--data-dir"),
-    ("graphiteListenAddr", "HTTP POST /graphite: docs/doors/http.md"),
+    (
+        "graphiteListenAddr",
+        "Quipu takes no plaintext of Graphite: let Telegraf send line protocol to --influx-listen",
+    ),
     ("http-bind-address", "--http-listen"),
     ("httpAuth.password", "--http-password-file"),
     ("httpAuth.username", "--http-user"),
@@ -64,7 +67,7 @@ const ROWS: &[Row] = &[
 const NO_SCRAPES: &str = "Quipu does not scrape: let Prometheus, vmagent or an OpenTelemetry \
                           collector send to /api/v1/write";
 
-/// The error for arguments in Go's form (`quipu -flag=value`), which name no command.
+/// Error for `quipu -flag=value`, which names no command.
 pub fn error_for_go_flags(arguments: &[OsString]) -> Option<String> {
     let first = arguments.get(1)?.to_str()?;
     let name = first.strip_prefix('-')?;
@@ -87,10 +90,10 @@ pub fn error_for_go_flags(arguments: &[OsString]) -> Option<String> {
     Some(format!("{first} is no command. Start the server with `quipu serve`; {hint}"))
 }
 
-/// The flag of Quipu that does what a flag of that name does elsewhere.
+/// Names the flag of Quipu that does the same as a flag of another database.
 pub fn hint(name: &str) -> Option<String> {
     if crate::flags::find(name).is_some() {
-        return Some(format!("its flag is --{name}"));
+        return Some(format!("use --{name}"));
     }
     let (theirs, ours) = ROWS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name))?;
     match ours.starts_with("--") {
@@ -120,7 +123,7 @@ mod tests {
         for (argument, expected) in [
             ("-httpListenAddr=:8428", Some("--http-listen")),
             ("--web.listen-address=:9090", Some("--http-listen")),
-            ("--data-dir=/x", Some("its flag is --data-dir")),
+            ("--data-dir=/x", Some("use --data-dir")),
             ("-promscrape.config=p.yml", Some("does not scrape")),
             ("-unknownFlag", Some("quipu serve --help")),
             ("--unknown-flag", None),

@@ -30,8 +30,8 @@ pub trait Door: Send + Sync + 'static {
     /// Answer to clients for which there is no room, in the protocol; empty where it has none.
     const NO_ROOM: &'static [u8];
 
-    /// Says to a client that does not shake hands where TLS is on, and whose first byte is `first`, what
-    /// to do. `None` where the protocol has no words for it.
+    /// Answer to a client that sends clear text, beginning with the byte `first`, to a port with TLS.
+    /// `None` where the protocol has no such answer.
     fn refuse_clear_text(first: u8) -> Option<Vec<u8>> {
         let _ = first;
         None

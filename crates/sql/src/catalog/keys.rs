@@ -302,7 +302,7 @@ fn index_view(relations: &[Relation]) -> Cells {
 }
 
 /// The largest number of a sequence of an integer type.
-fn greatest_of(type_oid: i32) -> i64 {
+pub fn greatest_of(type_oid: i32) -> i64 {
     match type_oid {
         21 => i64::from(i16::MAX),
         23 => i64::from(i32::MAX),

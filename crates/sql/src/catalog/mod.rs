@@ -136,12 +136,15 @@ impl Catalog {
     }
 }
 
+/// Tables whose rows are made for each statement, see [`Catalog::table_of_session`].
+const SESSION_TABLES: [&str; 4] =
+    ["pg_settings", "pg_stat_activity", "pg_timezone_abbrevs", "pg_timezone_names"];
+
 /// The tables of `pg_catalog` whose rows depend on the database.
 fn own_tables(relations: &[Relation]) -> Vec<Table> {
     let tables = relations::tables(relations).into_iter().chain(roles::tables());
-    let session = [settings::table(&|_| None), time_zones::abbreviated(), time_zones::names(0)];
-    let activity = Table { name: "pg_stat_activity", columns: "", rows: Vec::new() };
-    tables.chain([keywords::table(), activity]).chain(session).collect()
+    let of_session = SESSION_TABLES.map(|name| Table { name, columns: "", rows: Vec::new() });
+    tables.chain([keywords::table()]).chain(of_session).collect()
 }
 
 /// Adds the other tables of PostgreSQL's schema: with rows that every database has, or with none.

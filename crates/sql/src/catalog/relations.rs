@@ -573,19 +573,10 @@ fn standard_column(relation: &Relation, column: &Told, nth: i32) -> Vec<Cell> {
         identity(if column.identity == "a" { "ALWAYS" } else { "BY DEFAULT" }),
         identity("1"),
         identity("1"),
-        identity(largest_of(oid)),
+        identity(&keys::greatest_of(oid).to_string()),
         identity("1"),
         text("NO"),
         text("NEVER"),
         text(if relation.view.is_none() { "YES" } else { "NO" }),
     ]
-}
-
-/// The largest number of a sequence of an integer type.
-fn largest_of(oid: i32) -> &'static str {
-    match oid {
-        21 => "32767",
-        23 => "2147483647",
-        _ => "9223372036854775807",
-    }
 }

@@ -7,8 +7,8 @@
 //! PostgreSQL    00 00 00 08 04 d2 ..    N to requests for encryption, an error to the start-up packet
 //! ```
 //!
-//! What is neither that nor HTTP goes to the HTTP library, which refuses it without a body. So it does
-//! with heads that are malformed or too long. [`refusal`] gives these answers a body.
+//! The HTTP library gets all other bytes. It refuses malformed and too long heads without a body;
+//! [`refusal`] adds a body with the remedy.
 
 use crate::config::Config;
 use crate::listeners::table::Listener;
@@ -57,7 +57,7 @@ enum Protocol {
     Postgres,
 }
 
-/// What is to be done next with a connection of another protocol.
+/// Next action on a connection of another protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NextStep {
     /// More bytes are needed.

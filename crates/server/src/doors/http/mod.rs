@@ -43,7 +43,7 @@ pub struct Http {
     pub routes: &'static [Route],
     /// What is counted.
     pub counters: Arc<HttpCounters>,
-    /// Where clients of other protocols connect.
+    /// Addresses of the listeners for other protocols.
     others: Arc<OtherListeners>,
 }
 

@@ -112,11 +112,11 @@ pub fn methods_of(routes: &[Route], path: &str) -> Vec<&'static str> {
     of_path.flat_map(|route| route.methods.iter().map(Method::as_str)).collect()
 }
 
-/// Bytes of an unknown path that is compared with those that there are.
+/// Longest unknown path, in bytes, that is compared with the known ones.
 const COMPARED_SIZE_MAX: usize = 256;
 
-/// A path that a client may have meant: what stands behind a prefix, such as that of a cluster of
-/// VictoriaMetrics or a base that ends in `/api/v1`, else one with another letter or two.
+/// Finds the known path that is closest to an unknown one: the path without a prefix, such as that of a
+/// VictoriaMetrics cluster, else a path with at most two other letters.
 fn similar_path<'a>(routes: &[Route], path: &'a str) -> Option<&'a str> {
     if COMPARED_SIZE_MAX < path.len() {
         return None;

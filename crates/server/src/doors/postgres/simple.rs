@@ -57,7 +57,7 @@ impl SimpleQueryHandler for Queries {
     }
 }
 
-/// What is said where PostgreSQL would take samples back.
+/// Warning at the end of a transaction whose samples PostgreSQL would roll back.
 const STAYS: &str = "samples that were copied or inserted stay, and those that were dropped are gone: that is done at once";
 
 impl Queries {

@@ -145,7 +145,7 @@ fn write_keys(page: &mut Page, keys: &Keyspace) {
         ("quipu_kv_cooled_total", "Hot keys that gave way to others.", stats.cooled),
         (
             "quipu_kv_compacted_segments_total",
-            "Segments out of which what counted was moved.",
+            "Segments whose live records compaction moved to others.",
             stats.compacted,
         ),
         ("quipu_kv_coded_segments_total", "Segments copied with their values coded.", stats.coded),

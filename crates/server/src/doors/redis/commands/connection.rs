@@ -65,7 +65,7 @@ fn select(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let number = i32::try_from(int_arg(context.args[1])?).map_err(|_| kv::error::BEYOND_32_BITS)?;
     let number = u8::try_from(number).ok();
     let number = number.filter(|db| usize::from(*db) < context.keys.database_count());
-    // Scripts compare these words: no remedy stands behind them.
+    // Scripts compare this text, so it names no remedy.
     let number = number.ok_or(CommandError::new("ERR DB index is out of range"))?;
     context.session.db = number;
     context.session.state.db.store(number, Relaxed);
