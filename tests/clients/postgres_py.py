@@ -125,6 +125,45 @@ def everyday():
         refused("57014", cursor, "SELECT pg_sleep(60)")
 
 
+def held_cursors():
+    """Cursors WITH HOLD, which Django's iterator() declares outside transactions."""
+    with psycopg.connect(DSN, autocommit=True) as connection:
+        cursor = connection.cursor()
+        cursor.execute("CREATE TABLE held (a int)")
+        cursor.execute("INSERT INTO held SELECT * FROM generate_series(1, 1000)")
+        with connection.cursor("page", withhold=True) as page:
+            page.execute("SELECT a, %s::text FROM held WHERE a > %s ORDER BY a", ("x", 10))
+            assert page.description[0].name == "a" and page.fetchmany(2) == [(11, "x"), (12, "x")]
+            # Rows that come later are not in the answer.
+            cursor.execute("INSERT INTO held VALUES (2000)")
+            assert len(page.fetchall()) == 988
+        connection.autocommit = False
+        cursor.execute("DECLARE one CURSOR WITH HOLD FOR SELECT a FROM held ORDER BY a")
+        connection.commit()
+        for expected in (1, 2):
+            assert cursor.execute("FETCH FROM one").fetchone() == (expected,)
+            connection.rollback()
+        cursor.execute("CLOSE one")
+        connection.commit()
+        cursor.execute("DECLARE lost CURSOR WITH HOLD FOR SELECT 1")
+        connection.rollback()
+        for name in ("one", "lost"):
+            refused("34000", cursor, f"FETCH FROM {name}")
+            connection.rollback()
+        # The name of an index is dropped once, though no index was made.
+        cursor.execute("CREATE INDEX held_a ON held (a)")
+        refused("42P07", cursor, "CREATE INDEX held_a ON held (a)")
+        connection.rollback()
+        cursor.execute("CREATE INDEX held_a ON held (a)")
+        cursor.execute("CREATE INDEX IF NOT EXISTS held_a ON held (a)")
+        cursor.execute("DROP INDEX held_a")
+        refused("42704", cursor, "DROP INDEX held_a")
+        connection.rollback()
+        cursor.execute("DROP TABLE held")
+        assert cursor.execute("EXPLAIN SELECT 1").statusmessage == "EXPLAIN"
+        connection.commit()
+
+
 def sqlalchemy():
     engine = sa.create_engine(f"postgresql+psycopg://me@127.0.0.1:{PORT}/metrics")
     looked = sa.inspect(engine)
@@ -253,3 +292,4 @@ asyncio.run(asyncpg_inserts())
 asyncio.run(asyncpg_types())
 rows_in()
 everyday()
+held_cursors()

@@ -5,6 +5,7 @@ use crate::array_sets::contains_all;
 use crate::bits;
 use crate::bytea;
 use crate::calendar::{days_between, time_between};
+use crate::catalog::regproc::REGPROC;
 use crate::floats::common_number;
 use crate::interval_products::{product, quotient};
 use crate::intervals::INTERVAL;
@@ -436,13 +437,14 @@ impl TypePlanner for PostgresTypes {
             SqlType::Custom(name, _) => {
                 let name = name.0.last().and_then(|part| part.as_ident());
                 match name.map(|ident| ident.value.to_ascii_lowercase()).as_deref() {
-                    Some(of @ "oid") => {
+                    Some(of @ ("oid" | "xid" | "cid")) => {
                         Some(Arc::new(special_field(of, of, DataType::Int32, true)))
                     }
                     Some(of @ "name") => Some(text(of)),
-                    Some("regproc" | "char") => {
-                        Some(Arc::new(Field::new("name", DataType::Utf8View, true)))
+                    Some("regproc" | "regprocedure") => {
+                        Some(Arc::new(special_field(REGPROC, REGPROC, DataType::Int32, true)))
                     }
+                    Some("char") => Some(Arc::new(Field::new("name", DataType::Utf8View, true))),
                     _ => None,
                 }
             }

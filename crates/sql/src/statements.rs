@@ -66,6 +66,8 @@ pub enum Parsed {
         name: String,
         /// The text of its query.
         text: String,
+        /// Whether it outlives its transaction (`WITH HOLD`).
+        is_held: bool,
     },
     /// `FETCH count FROM name`; all without a count.
     Fetch {
@@ -190,6 +192,12 @@ impl Query {
     #[must_use]
     pub fn with_declared(self, declared: Declared) -> Query {
         Query { declared, ..self }
+    }
+
+    /// Returns true for an `EXPLAIN`.
+    pub fn is_explain(&self) -> bool {
+        self.rephrased.explained.is_some()
+            || matches!(self.rephrased.statement, Statement::Explain { .. })
     }
 
     pub(crate) fn declared(&self) -> &Declared {
@@ -673,9 +681,9 @@ fn changed(write: Write, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
 /// A cursor that goes forward, through one query.
 fn declared(all: &[Declare]) -> Result<Option<Parsed>, SqlError> {
     let [Declare { names, for_query: Some(query), hold, .. }] = all else { return Ok(None) };
-    // One that outlives its transaction would have to keep all its rows.
-    let ([name], false) = (names.as_slice(), *hold == Some(true)) else { return Ok(None) };
-    Ok(Some(Parsed::Declare { name: folded(name), text: query_text(query)? }))
+    let [name] = names.as_slice() else { return Ok(None) };
+    let (name, text) = (folded(name), query_text(query)?);
+    Ok(Some(Parsed::Declare { name, text, is_held: *hold == Some(true) }))
 }
 
 /// How many rows a direction asks for; none of those that go back, nothing for all of them.
@@ -810,8 +818,11 @@ mod tests {
 
     #[test]
     fn cursors() {
-        let declared = Parsed::Declare { name: "Sc".into(), text: "SELECT 1".into() };
-        assert_eq!(one("DECLARE \"Sc\" NO SCROLL CURSOR WITHOUT HOLD FOR SELECT 1"), declared);
+        for (words, is_held) in [("WITHOUT HOLD ", false), ("", false), ("WITH HOLD ", true)] {
+            let declared = Parsed::Declare { name: "Sc".into(), text: "SELECT 1".into(), is_held };
+            let text = format!("DECLARE \"Sc\" NO SCROLL CURSOR {words}FOR SELECT 1");
+            assert_eq!(one(&text), declared);
+        }
         let fetch = |count| Parsed::Fetch { name: "sc".into(), count };
         assert_eq!(one("FETCH FORWARD 100 FROM \"sc\""), fetch(Some(100)));
         assert_eq!(one("FETCH ALL FROM SC"), fetch(None));
@@ -819,9 +830,8 @@ mod tests {
         assert_eq!(one("fetch SC"), fetch(Some(1)));
         assert_eq!(one("CLOSE sc"), Parsed::Close(Some("sc".into())));
         assert_eq!(one("CLOSE ALL"), Parsed::Close(None));
-        for text in ["FETCH BACKWARD 1 FROM sc", "DECLARE sc CURSOR WITH HOLD FOR SELECT 1"] {
-            assert_eq!(parse(text).err().map(|error| error.code), Some("0A000"), "{text}");
-        }
+        let backward = parse("FETCH BACKWARD 1 FROM sc");
+        assert_eq!(backward.err().map(|error| error.code), Some("0A000"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ mod cells;
 pub mod functions;
 mod keys;
 mod keywords;
-mod layout;
+pub mod layout;
 pub mod regproc;
 mod relations;
 mod roles;

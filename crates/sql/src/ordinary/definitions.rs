@@ -4,7 +4,7 @@ use super::alters;
 use super::columns::{Declared, declared};
 use super::copies::create_as;
 use super::defaults::{self, Numbered, is_numbered_type, property_of};
-use super::indexes;
+use super::indexes::{create_index, drop_indexes};
 use super::inserts::column_at;
 use super::maintenance::Maintenance;
 use super::role_settings::RoleSetting;
@@ -27,9 +27,9 @@ use crate::views::{
 };
 use crate::written::expression_text;
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, AlterTableOperation, ColumnDef, ColumnOption, CreateIndex, CreateTable, CreateView,
-    Expr, GeneratedAs, Ident, IndexColumn, ObjectName, ObjectType, Statement, TableConstraint,
-    Truncate, TruncateIdentityOption,
+    AlterTable, AlterTableOperation, ColumnDef, ColumnOption, CreateTable, CreateView, Expr,
+    GeneratedAs, Ident, IndexColumn, ObjectName, ObjectType, Statement, TableConstraint, Truncate,
+    TruncateIdentityOption,
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
 use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source, Table};
@@ -85,7 +85,7 @@ const HYPERTABLE: &str = "create_hypertable";
 const CHUNKS: &str = "drop_chunks";
 
 /// Where foreign keys, checks and the like are refused.
-fn not_kept(what: &str) -> SqlError {
+pub fn not_kept(what: &str) -> SqlError {
     let words = format!("{what} is not known here: nothing would keep it");
     SqlError::unsupported(words)
         .with_hint("Tables have PRIMARY KEY, UNIQUE, NOT NULL and DEFAULT; leave the others out.")
@@ -492,7 +492,7 @@ pub fn add_constraint(
     add_key(schema, table, kind, name.as_ref(), places)
 }
 
-fn add_key(
+pub fn add_key(
     schema: &mut Schema,
     table: &str,
     kind: ConstraintKind,
@@ -517,14 +517,14 @@ fn add_key(
 }
 
 /// A name that no constraint has: this one, or one with a number.
-fn free_name(schema: &Schema, wanted: &str) -> String {
+pub fn free_name(schema: &Schema, wanted: &str) -> String {
     let is_free = |name: &String| !schema.constraints.iter().any(|one| one.name == *name);
     let numbered = (1..).map(|number| format!("{wanted}{number}"));
     let mut all = std::iter::once(wanted.to_string()).chain(numbered);
     all.find(is_free).unwrap_or_default()
 }
 
-fn places_of(
+pub fn places_of(
     schema: &Schema,
     table: &str,
     columns: &[IndexColumn],
@@ -673,95 +673,6 @@ fn drop_samples(
         unfinished_drops::record(view, &of, table)?;
         policies::forget(view, &Of::Table(of.clone()))?;
         done.emptied.push(of);
-    }
-    Ok(())
-}
-
-/// A unique index is a constraint; others would make nothing faster, as tables are in memory.
-fn create_index(
-    view: &View,
-    said: &CreateIndex,
-    notices: &mut Vec<String>,
-) -> Result<(), SqlError> {
-    let name = table_name(&said.table_name)?;
-    if is_written(&name) {
-        notices.push("samples are found by their labels: no index was made".to_string());
-        return Ok(());
-    }
-    let table = view.expect(&name)?;
-    if said.predicate.is_some() && said.unique {
-        return Err(not_kept("UNIQUE .. WHERE"));
-    }
-    let index = said.name.as_ref().map(table_name).transpose()?;
-    let places = match said.unique {
-        true => places_of(table.schema(), &name, &said.columns)?,
-        false => {
-            let is_hypertable = Hypertable::is_one(table.schema());
-            notices.push(match is_hypertable {
-                true => "samples are found by their labels: no index was made".to_string(),
-                false => {
-                    "tables are in memory: no index was made, only UNIQUE ones are".to_string()
-                }
-            });
-            return Ok(());
-        }
-    };
-    if Hypertable::is_one(table.schema()) {
-        return Err(not_kept("UNIQUE of a hypertable"));
-    }
-    let mut schema = table.schema().clone();
-    if let Some(taken) = index.as_ref().filter(|index| is_taken(view, index)) {
-        let words = format!("relation \"{taken}\" already exists");
-        if !said.if_not_exists {
-            return Err(SqlError::new("42P07", words));
-        }
-        notices.push(format!("{words}, skipping"));
-        return Ok(());
-    }
-    let made_up = || {
-        let names: Vec<&str> = places.iter().map(|at| schema.columns[*at].name.as_str()).collect();
-        free_name(&schema, &format!("{name}_{}_idx", names.join("_")))
-    };
-    let given = Some(Ident::with_quote('"', index.unwrap_or_else(made_up)));
-    add_key(&mut schema, &name, ConstraintKind::Unique, given.as_ref(), places)?;
-    if let Some(made) = schema.constraints.last().map(|one| one.name.clone()) {
-        indexes::remember(&mut schema, &made);
-    }
-    view.apply(vec![alters::same_columns(&table, &name, schema)]).map(drop)
-}
-
-/// Whether a table, or a key of any, is called so: indexes are dropped by their names alone.
-fn is_taken(view: &View, name: &str) -> bool {
-    let has_it = |table: &std::sync::Arc<Table>| {
-        table.name() == name || table.schema().constraints.iter().any(|one| one.name == name)
-    };
-    is_written(name) || view.list().iter().any(has_it)
-}
-
-fn drop_indexes(
-    view: &View,
-    names: &[ObjectName],
-    if_exists: bool,
-    notices: &mut Vec<String>,
-) -> Result<(), SqlError> {
-    for name in names {
-        let index = table_name(name)?;
-        let has_it = |table: &std::sync::Arc<Table>| {
-            table.schema().constraints.iter().any(|one| one.name == index)
-        };
-        match (view.list().into_iter().find(has_it), if_exists) {
-            (Some(table), _) => {
-                let mut schema = table.schema().clone();
-                schema.constraints.retain(|one| one.name != index);
-                indexes::settle(&mut schema);
-                view.apply(vec![alters::same_columns(&table, table.name(), schema)])?;
-            }
-            // Those that were asked for and not made are dropped by name, too.
-            (None, true) => notices.push(format!("index \"{index}\" does not exist, skipping")),
-            (None, false) => {
-                return Err(SqlError::new("42704", format!("index \"{index}\" does not exist")));
-            }
-        }
     }
     Ok(())
 }

@@ -1,11 +1,21 @@
-//! Which keys of a table are unique indexes. To rows they are what constraints are; PostgreSQL's own
-//! tables tell them apart, and so they are remembered.
+//! Indexes of a table by name. A unique one is a constraint to rows; PostgreSQL's own tables tell them
+//! apart. Of another one only the name is stored: it makes nothing faster, and DROP INDEX finds it.
 
-use tables::Schema;
+use super::alters;
+use super::definitions::{add_key, free_name, is_written, not_kept, places_of};
+use super::view::View;
+use super::writes::table_name;
+use crate::error::SqlError;
+use crate::hypertables::Hypertable;
+use datafusion::sql::sqlparser::ast::{CreateIndex, Ident, ObjectName};
+use std::sync::Arc;
+use tables::{ConstraintKind, Schema, Table};
 
 /// What the property of an index begins with.
 const INDEX: &str = "index:";
 const UNIQUE: &str = "unique";
+/// The value of an index that is not unique.
+const NAME_ONLY: &str = "name only";
 
 /// Remembers that the key of that name is an index.
 pub fn remember(schema: &mut Schema, name: &str) {
@@ -17,7 +27,8 @@ pub fn remember(schema: &mut Schema, name: &str) {
 /// property's with what begins it is told of as a constraint's.
 pub fn settle(schema: &mut Schema) {
     let names: Vec<&str> = schema.constraints.iter().map(|one| one.name.as_str()).collect();
-    let is_kept = |(property, _): &(String, String)| match property.strip_prefix(INDEX) {
+    let is_kept = |(property, value): &(String, String)| match property.strip_prefix(INDEX) {
+        Some(_) if value == NAME_ONLY => true,
         Some(name) => names.contains(&name) && property.len() <= tables::limits::NAME_SIZE_MAX,
         None => true,
     };
@@ -35,5 +46,147 @@ pub fn rename(schema: &mut Schema, old: &str, new: &str) {
 
 /// Whether the key of that name is an index.
 pub(crate) fn is_index(schema: &Schema, name: &str) -> bool {
-    schema.properties.iter().any(|(one, _)| one.strip_prefix(INDEX) == Some(name))
+    value_of(schema, name) == Some(UNIQUE)
+}
+
+fn value_of<'a>(schema: &'a Schema, name: &str) -> Option<&'a str> {
+    let found = schema.properties.iter().find(|(one, _)| one.strip_prefix(INDEX) == Some(name));
+    found.map(|(_, value)| value.as_str())
+}
+
+/// Stores the name of an index that is not made. A name beyond the limits of properties is not stored.
+pub fn remember_name(schema: &mut Schema, name: &str) {
+    let property = format!("{INDEX}{name}");
+    let is_small = property.len() <= tables::limits::NAME_SIZE_MAX
+        && schema.properties.len() < tables::limits::PROPERTIES_MAX / 2;
+    if is_small && value_of(schema, name).is_none() {
+        schema.properties.push((property, NAME_ONLY.to_string()));
+    }
+}
+
+/// Whether an index that is not made has that name.
+pub fn has_name(schema: &Schema, name: &str) -> bool {
+    value_of(schema, name) == Some(NAME_ONLY)
+}
+
+/// Removes the name of an index that is not made.
+pub fn forget_name(schema: &mut Schema, name: &str) {
+    let property = format!("{INDEX}{name}");
+    schema.properties.retain(|(one, value)| *one != property || value != NAME_ONLY);
+}
+
+/// A unique index is a constraint; others would make nothing faster, as tables are in memory.
+pub fn create_index(
+    view: &View,
+    said: &CreateIndex,
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    let name = table_name(&said.table_name)?;
+    if is_written(&name) {
+        notices.push("samples are found by their labels: no index was made".to_string());
+        return Ok(());
+    }
+    let table = view.expect(&name)?;
+    if said.predicate.is_some() && said.unique {
+        return Err(not_kept("UNIQUE .. WHERE"));
+    }
+    let index = said.name.as_ref().map(table_name).transpose()?;
+    let places = match said.unique {
+        true => places_of(table.schema(), &name, &said.columns)?,
+        false => {
+            let is_hypertable = Hypertable::is_one(table.schema());
+            notices.push(match is_hypertable {
+                true => "samples are found by their labels: no index was made".to_string(),
+                false => {
+                    "tables are in memory: no index was made, only UNIQUE ones are".to_string()
+                }
+            });
+            return name_index(view, &table, index, said.if_not_exists, notices);
+        }
+    };
+    if Hypertable::is_one(table.schema()) {
+        return Err(not_kept("UNIQUE of a hypertable"));
+    }
+    let mut schema = table.schema().clone();
+    if let Some(taken) = index.as_ref().filter(|index| is_taken(view, index)) {
+        let words = format!("relation \"{taken}\" already exists");
+        if !said.if_not_exists {
+            return Err(SqlError::new("42P07", words));
+        }
+        notices.push(format!("{words}, skipping"));
+        return Ok(());
+    }
+    let made_up = || {
+        let names: Vec<&str> = places.iter().map(|at| schema.columns[*at].name.as_str()).collect();
+        free_name(&schema, &format!("{name}_{}_idx", names.join("_")))
+    };
+    let given = Some(Ident::with_quote('"', index.unwrap_or_else(made_up)));
+    add_key(&mut schema, &name, ConstraintKind::Unique, given.as_ref(), places)?;
+    if let Some(made) = schema.constraints.last().map(|one| one.name.clone()) {
+        remember(&mut schema, &made);
+    }
+    view.apply(vec![alters::same_columns(&table, &name, schema)]).map(drop)
+}
+
+/// Stores the name of an index that is not made, for DROP INDEX.
+fn name_index(
+    view: &View,
+    table: &Arc<Table>,
+    index: Option<String>,
+    if_not_exists: bool,
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    let Some(index) = index else { return Ok(()) };
+    if is_taken(view, &index) {
+        let words = format!("relation \"{index}\" already exists");
+        if !if_not_exists {
+            return Err(SqlError::new("42P07", words));
+        }
+        notices.push(format!("{words}, skipping"));
+        return Ok(());
+    }
+    let mut schema = table.schema().clone();
+    remember_name(&mut schema, &index);
+    view.apply(vec![alters::same_columns(table, table.name(), schema)]).map(drop)
+}
+
+/// Whether a table, or a key of any, is called so: indexes are dropped by their names alone.
+fn is_taken(view: &View, name: &str) -> bool {
+    let has_it = |table: &Arc<Table>| {
+        let schema = table.schema();
+        let has_key = schema.constraints.iter().any(|one| one.name == name);
+        table.name() == name || has_key || has_name(schema, name)
+    };
+    is_written(name) || view.list().iter().any(has_it)
+}
+
+pub fn drop_indexes(
+    view: &View,
+    names: &[ObjectName],
+    if_exists: bool,
+    notices: &mut Vec<String>,
+) -> Result<(), SqlError> {
+    for name in names {
+        let index = table_name(name)?;
+        let has_it = |table: &Arc<Table>| {
+            let schema = table.schema();
+            let has_key = schema.constraints.iter().any(|one| one.name == index);
+            has_key || has_name(schema, &index)
+        };
+        match (view.list().into_iter().find(has_it), if_exists) {
+            (Some(table), _) => {
+                let mut schema = table.schema().clone();
+                schema.constraints.retain(|one| one.name != index);
+                forget_name(&mut schema, &index);
+                settle(&mut schema);
+                view.apply(vec![alters::same_columns(&table, table.name(), schema)])?;
+            }
+            // Those that were asked for and not made are dropped by name, too.
+            (None, true) => notices.push(format!("index \"{index}\" does not exist, skipping")),
+            (None, false) => {
+                return Err(SqlError::new("42704", format!("index \"{index}\" does not exist")));
+            }
+        }
+    }
+    Ok(())
 }

@@ -5,6 +5,7 @@
 mod argument_rules;
 mod arithmetic;
 mod balanced;
+mod bit_strings;
 mod calls;
 mod conditions;
 mod expressions;
@@ -18,6 +19,7 @@ mod numerals;
 mod open_arguments;
 mod operators;
 mod outer_relations;
+mod periods;
 mod phrases;
 mod points;
 mod quantified;
@@ -30,6 +32,7 @@ mod rules;
 mod sets;
 mod simple_case;
 mod subqueries;
+mod system_columns;
 mod told_apart;
 mod toolkit;
 mod types;
@@ -53,6 +56,7 @@ use crate::tables::Column;
 use crate::uuids::UUID_IN;
 use crate::whole_rows::count_row_texts;
 use balanced::balance_chain;
+use bit_strings::read_bit_string;
 use calls::{array_of_query, renamed, rounded, width_as_interval};
 use conditions::{read_conditions, read_parts};
 use datafusion::arrow::datatypes::DataType;
@@ -77,6 +81,7 @@ use operators::{
     bind_tightly, bound_pattern, check_escape, dot_is_any, escape_by_backslash, operator_of,
     sign_before_power,
 };
+use periods::write_out_overlaps;
 use phrases::phrase;
 use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
@@ -96,6 +101,7 @@ use simple_case::write_comparisons;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use subqueries::{case_of_jsonb, exists_as_count, one_row};
+use system_columns::write_out_system_columns;
 use told_apart::tell_casts_apart;
 use types::{
     catalog_cast, check_length, compare_type_numbers, is_float, is_numeric, is_oids, json_cast,
@@ -363,6 +369,7 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        write_out_system_columns(select);
         let checked = change_forms(select).and_then(|()| read_conditions(select));
         let checked = checked.and_then(|()| check_counted_rows(select));
         let checked = checked.and_then(|()| find_rows(select));
@@ -428,6 +435,10 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         balance_chain(expr);
+        write_out_overlaps(expr);
+        if let Err(error) = read_bit_string(expr) {
+            return ControlFlow::Break(Box::new(error));
+        }
         write_comparisons(expr);
         without_other_types(expr);
         sign_before_power(expr);

@@ -76,7 +76,7 @@ fn push_names(from: &TableWithJoins, names: &mut Vec<String>) {
     }
 }
 
-fn name_of(table: &TableFactor) -> Option<String> {
+pub fn name_of(table: &TableFactor) -> Option<String> {
     match table {
         TableFactor::Table { alias: Some(alias), .. }
         | TableFactor::Derived { alias: Some(alias), .. }

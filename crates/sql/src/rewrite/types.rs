@@ -2,6 +2,7 @@
 
 use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
 use super::{JSONB_IN, JSONB_PARAMETER, REGNAMESPACE, REGTYPE};
+use crate::catalog::layout::function_oid;
 use crate::clock_precision::CLOCK_PRECISION;
 use crate::error::SqlError;
 use crate::interval_limits::{DIGITS_MAX, FIELDS, INTERVAL_LIMITS};
@@ -27,26 +28,28 @@ pub fn name_of_last(name: &ObjectName) -> String {
 }
 
 /// Casts to types that only PostgreSQL's own tables have.
-pub fn catalog_cast(name: &ObjectName, inner: &Expr) -> Option<Expr> {
-    let last = name.0.last()?.as_ident()?.value.to_ascii_lowercase();
+pub fn catalog_cast(name_of_type: &ObjectName, inner: &Expr) -> Option<Expr> {
+    let last = name_of_type.0.last()?.as_ident()?.value.to_ascii_lowercase();
     Some(match last.as_str() {
         "regclass" => call("to_regclass", vec![inner.clone()]),
-        "oid" | "xid" | "cid" => match inner {
+        "oid" => match inner {
             // The type's name goes back to its number.
             Expr::Function(function) if is_named(&function.name, REGTYPE) => {
                 call("to_regtype", only_argument(function).cloned().into_iter().collect())
             }
-            _ if last == "oid" => return None,
-            _ => cast(inner.clone(), SqlType::Int(None)),
+            _ => return None,
         },
         "regtype" => call(REGTYPE, vec![inner.clone()]),
         "regnamespace" => call(REGNAMESPACE, vec![inner.clone()]),
         "regproc" | "regprocedure" => {
-            let plain = literal(inner);
-            let plain = plain.as_deref().and_then(|text| text.strip_prefix("pg_catalog."));
-            match plain {
-                Some(plain) => text_literal(plain.to_string()),
-                None => cast(inner.clone(), SqlType::Text),
+            let name = literal(inner)?;
+            let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+            match function_oid(name) {
+                Some(oid) => {
+                    let number = Expr::value(Value::Number(oid.to_string(), false));
+                    cast(number, SqlType::Custom(name_of_type.clone(), Vec::new()))
+                }
+                None => text_literal(name.to_string()),
             }
         }
         "bpchar" => cast(inner.clone(), SqlType::Char(None)),

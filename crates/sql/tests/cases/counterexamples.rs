@@ -130,6 +130,10 @@ pub const ALL: &[(&str, &str)] = &[
      "a,b,c"),
     ("select g, string_agg(distinct s, ',') from (values (1, 'c'), (1, 'a'), (2, 'b'), (1, 'a')) v(g, s) group by g order by g",
      "1|a,c; 2|b"),
+    ("select x'ff'::int, X'FFFFFFFF'::int4, B'101'::bigint",
+     "255|-1|5"),
+    ("select (timestamp '2024-01-01', timestamp '2024-01-03') overlaps (timestamp '2024-01-04', timestamp '2024-01-02'), (date '2024-01-01', interval '1 day') overlaps (date '2024-01-02', date '2024-01-02'), (date '2024-01-01', date '2024-01-01') overlaps (date '2024-01-01', date '2024-01-02')",
+     "t|f|t"),
     ("select (array[1.256, 2]::numeric(5,2)[])::text, ('{1.256,2}'::numeric(5,2)[])::text",
      "{1.26,2.00}|{1.26,2.00}"),
 ];

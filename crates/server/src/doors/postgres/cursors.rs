@@ -3,7 +3,7 @@
 use super::answers::error;
 use super::extended::{failed_rows, send_rows};
 use super::handlers::Queries;
-use super::prepared::{Described, Prepared, Purpose};
+use super::prepared::{Cursor, Described, Prepared, Purpose};
 use futures::{Sink, SinkExt as _};
 use pgwire::api::ClientPortalStore;
 use pgwire::api::portal::{Format, Portal, PortalExecutionState};
@@ -27,23 +27,26 @@ where
 }
 
 impl Queries {
-    /// Makes a portal of that name; `bound` has its parameters, where there are any.
+    /// Makes a portal of that name; `bound` has its parameters, where there are any. The query of one that
+    /// is held begins at once: it answers from the data of this moment.
     ///
     /// # Errors
-    /// Outside a transaction, and when there is one of that name.
-    pub fn declare<C>(
+    /// Outside a transaction, when there is one of that name, and those of the query.
+    pub async fn declare<C>(
         &self,
         client: &C,
         status: TransactionStatus,
-        (name, described): (&str, &Described),
+        (cursor, described): (&Cursor, &Described),
         bound: Option<&Portal<Prepared>>,
     ) -> PgWireResult<()>
     where
-        C: ClientPortalStore,
+        C: ClientPortalStore + Sync,
         C::PortalStore: PortalStore,
     {
-        if status == TransactionStatus::Idle {
-            let words = "DECLARE CURSOR can only be used in transaction blocks";
+        let name = cursor.name.as_str();
+        if status == TransactionStatus::Idle && !cursor.is_held {
+            let words = "DECLARE CURSOR can only be used in transaction blocks, \
+                         but for DECLARE .. CURSOR WITH HOLD";
             return Err(error("25P01", words));
         }
         let portals = portals(client)?;
@@ -62,7 +65,57 @@ impl Queries {
         if let Some(bound) = bound {
             portal.parameter_format = bound.parameter_format.clone();
         }
-        portals.put_portal(Arc::new(portal));
+        let portal = Arc::new(portal);
+        if cursor.is_held {
+            let begun = self.begin_portal(described, &portal).await;
+            let begun = begun.inspect_err(|_| self.forget_size(name))?;
+            *portal.state().lock().await = begun;
+            self.session()?.state().kept.hold_portal(name);
+            self.portal_waits(name)?;
+        }
+        portals.put_portal(portal);
+        Ok(())
+    }
+
+    fn forget_size(&self, name: &str) {
+        if let Ok(session) = self.session() {
+            session.state().kept.remove_portal(name);
+        }
+    }
+
+    /// Runs the query of a cursor up to its first rows.
+    async fn begin_portal(
+        &self,
+        described: &Described,
+        portal: &Portal<Prepared>,
+    ) -> PgWireResult<PortalExecutionState> {
+        let parameters = super::parameters::values(described, portal)?;
+        let statement = &portal.statement.statement;
+        match self.run_prepared(statement, parameters, &Format::UnifiedText).await? {
+            Response::Query(rows) => Ok(PortalExecutionState::Suspended(rows)),
+            _ => Err(error("XX000", "a query without rows")),
+        }
+    }
+
+    /// Ends the portals of a transaction, and frees what they hold. Cursors that are held stay if the
+    /// transaction is committed.
+    ///
+    /// # Errors
+    /// When the session has not begun.
+    pub fn end_portals<C>(&self, client: &C, is_committed: bool) -> PgWireResult<()>
+    where
+        C: ClientPortalStore,
+        C::PortalStore: PortalStore,
+    {
+        let held = self.session()?.state().kept.end_transaction(is_committed);
+        let portals = portals(client)?;
+        let kept: Vec<_> = held.iter().filter_map(|name| portals.get_portal(name)).collect();
+        portals.clear_portals();
+        for entry in kept {
+            if let Entry::Value(portal) = entry {
+                portals.put_portal(portal);
+            }
+        }
         Ok(())
     }
 
@@ -82,7 +135,9 @@ impl Queries {
         PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
     {
         let Some(Entry::Value(portal)) = portals(client)?.get_portal(name) else {
-            let words = format!("cursor \"{name}\" does not exist, or had its time");
+            let words = format!(
+                "cursor \"{name}\" does not exist, or was open for longer than --query.timeout"
+            );
             return Err(error("34000", words));
         };
         let Prepared::Query(described) = &portal.statement.statement else {
@@ -94,15 +149,9 @@ impl Queries {
         let state = portal.state();
         let mut state = state.lock().await;
         if matches!(*state, PortalExecutionState::Initial) {
-            let parameters = super::parameters::values(described, &portal)?;
-            let statement = &portal.statement.statement;
-            let answer = self.run_prepared(statement, parameters, &Format::UnifiedText).await;
-            let answer =
-                answer.inspect_err(|_| *state = PortalExecutionState::Suspended(failed_rows()))?;
-            let Response::Query(rows) = answer else {
-                return Err(error("XX000", "a query without rows"));
-            };
-            *state = PortalExecutionState::Suspended(rows);
+            let begun = self.begin_portal(described, &portal).await;
+            *state =
+                begun.inspect_err(|_| *state = PortalExecutionState::Suspended(failed_rows()))?;
         }
         let sent = match &mut *state {
             PortalExecutionState::Suspended(rows) => send_rows(client, rows, count).await?,

@@ -177,7 +177,7 @@ impl ExtendedQueryHandler for Queries {
     {
         let status = client.transaction_status();
         if status == TransactionStatus::Idle {
-            self.end_transaction(client)?;
+            self.end_transaction(client, true)?;
         }
         client.send(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status))).await?;
         Ok(())
@@ -298,9 +298,9 @@ impl Queries {
     {
         let status = client.transaction_status();
         match &described.purpose {
-            Purpose::Answer | Purpose::Write { .. } => Ok(None),
-            Purpose::Cursor(name) => {
-                self.declare(client, status, (name, described), Some(portal))?;
+            Purpose::Answer | Purpose::Explain | Purpose::Write { .. } => Ok(None),
+            Purpose::Cursor(cursor) => {
+                self.declare(client, status, (cursor, described), Some(portal)).await?;
                 Ok(Some(Tag::new("DECLARE CURSOR")))
             }
             Purpose::Insert(target) => {

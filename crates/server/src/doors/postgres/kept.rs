@@ -41,6 +41,11 @@ impl Sizes {
         }
     }
 
+    fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        self.by_name.retain(|name, _| is_kept(name));
+        self.size = self.by_name.values().sum();
+    }
+
     fn clear(&mut self) -> Vec<String> {
         self.size = 0;
         self.by_name.drain().map(|(name, _)| name).collect()
@@ -54,6 +59,8 @@ pub struct Kept {
     portals: Sizes,
     /// Until when portals wait for their client.
     waiting: HashMap<String, Instant>,
+    /// Portals that outlive their transaction, and whether it is committed.
+    held: HashMap<String, bool>,
 }
 
 impl Kept {
@@ -89,6 +96,22 @@ impl Kept {
     pub fn remove_portal(&mut self, name: &str) {
         self.portals.remove(name);
         self.waiting.remove(name);
+        self.held.remove(name);
+    }
+
+    /// Marks a portal as one that outlives its transaction.
+    pub fn hold_portal(&mut self, name: &str) {
+        self.held.insert(name.to_string(), false);
+    }
+
+    /// Ends a transaction: forgets all portals but those held, and returns the names of these.
+    pub fn end_transaction(&mut self, is_committed: bool) -> Vec<String> {
+        self.held.retain(|_, is_old| *is_old || is_committed);
+        self.held.values_mut().for_each(|is_old| *is_old = true);
+        let held = &self.held;
+        self.waiting.retain(|name, _| held.contains_key(name));
+        self.portals.retain(|name| held.contains_key(name));
+        self.held.keys().cloned().collect()
     }
 
     /// A portal has rows left, and waits for its client; for the first time until then.
@@ -118,6 +141,7 @@ impl Kept {
     pub fn clear_portals(&mut self) {
         self.portals.clear();
         self.waiting.clear();
+        self.held.clear();
     }
 }
 
@@ -144,6 +168,23 @@ mod tests {
         kept.clear_portals();
         kept.put_portal("y", SIZE_MAX / 2).unwrap();
         kept.remove_portal("y");
+        assert_eq!(kept.portals.size, 0);
+    }
+
+    #[test]
+    fn held_portals_outlive_transactions_that_are_committed() {
+        let mut kept = Kept::default();
+        for name in ["plain", "held"] {
+            kept.put_portal(name, 10).unwrap();
+        }
+        kept.hold_portal("held");
+        assert_eq!(kept.end_transaction(true), ["held"]);
+        assert_eq!(kept.portals.size, 10 + OVERHEAD + "held".len());
+        kept.put_portal("lost", 10).unwrap();
+        kept.hold_portal("lost");
+        assert_eq!(kept.end_transaction(false), ["held"]);
+        kept.remove_portal("held");
+        assert_eq!(kept.end_transaction(true), [""; 0]);
         assert_eq!(kept.portals.size, 0);
     }
 

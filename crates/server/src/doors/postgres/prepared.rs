@@ -53,13 +53,24 @@ impl Prepared {
     }
 }
 
+/// A cursor that a statement declares.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    /// Its name.
+    pub name: String,
+    /// Whether it outlives its transaction.
+    pub is_held: bool,
+}
+
 /// What becomes of the rows of a query.
 #[derive(Clone, Debug)]
 pub enum Purpose {
     /// They are the answer.
     Answer,
-    /// They wait until they are fetched from a cursor of that name.
-    Cursor(String),
+    /// They are the answer of an EXPLAIN.
+    Explain,
+    /// They wait until they are fetched from a cursor.
+    Cursor(Cursor),
     /// They are stored.
     Insert(Target),
     /// It changes an ordinary table.
@@ -105,13 +116,17 @@ enum Kept {
 impl Described {
     /// Whether it answers with rows.
     pub fn has_rows(&self) -> bool {
-        matches!(self.purpose, Purpose::Answer | Purpose::Write { has_rows: true, .. })
+        matches!(
+            self.purpose,
+            Purpose::Answer | Purpose::Explain | Purpose::Write { has_rows: true, .. }
+        )
     }
 
     /// What its end is called.
     pub fn word(&self) -> &'static str {
         match self.purpose {
             Purpose::Write { word, .. } => word,
+            Purpose::Explain => "EXPLAIN",
             _ => "SELECT",
         }
     }
@@ -179,10 +194,11 @@ impl Parser {
     /// Plans a query, and keeps of the plan what takes little.
     async fn describe(&self, key: Key, statement: Query) -> PgWireResult<Described> {
         let statement = statement.with_declared(key.declared.clone());
+        let purpose = if statement.is_explain() { Purpose::Explain } else { Purpose::Answer };
         let plan = self.session()?.sql.plan(statement).await.map_err(of_sql)?;
         let (schema, parameters) = (plan.schema(), plan.parameters().map_err(of_sql)?);
         self.remember_query(key.clone(), plan);
-        Ok(Described { key, purpose: Purpose::Answer, schema, parameters })
+        Ok(Described { key, purpose, schema, parameters })
     }
 
     /// The same of a statement that changes an ordinary table.
@@ -308,9 +324,10 @@ impl QueryParser for Parser {
             Some(Parsed::Query(statement)) => {
                 Some(Prepared::Query(self.describe(key, statement).await?))
             }
-            Some(Parsed::Declare { name, text }) => {
+            Some(Parsed::Declare { name, text, is_held }) => {
                 let described = self.describe_text(&text, &declared).await?;
-                Some(Prepared::Query(described.with_purpose(Purpose::Cursor(name))))
+                let purpose = Purpose::Cursor(Cursor { name, is_held });
+                Some(Prepared::Query(described.with_purpose(purpose)))
             }
             Some(Parsed::Insert(insert)) => {
                 let target = Target { columns: insert.columns(), table: insert.table };

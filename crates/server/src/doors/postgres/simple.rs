@@ -5,6 +5,7 @@ use super::commands::one_text;
 use super::extended::send_rows;
 use super::handlers::Queries;
 use super::inserts::Target;
+use super::prepared::Cursor;
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _};
 use pgwire::api::portal::Format;
@@ -136,10 +137,11 @@ impl Queries {
             return self.copy_file_in(client, copy.clone()).await;
         }
         match &parsed {
-            Parsed::Declare { name, text } => {
+            Parsed::Declare { name, text, is_held } => {
                 let described = self.parser.describe_text(text, &sql::Declared::default()).await?;
                 let status = client.transaction_status();
-                self.declare(client, status, (name, &described), None)?;
+                let cursor = Cursor { name: name.clone(), is_held: *is_held };
+                self.declare(client, status, (&cursor, &described), None).await?;
                 return send_execution_response(client, Tag::new("DECLARE CURSOR")).await;
             }
             Parsed::Fetch { name, count } => {
@@ -157,17 +159,21 @@ impl Queries {
         if let Parsed::Define(definition) = parsed {
             return self.answer_definition(client, definition, false).await;
         }
-        let is_show = matches!(parsed, Parsed::Show(_) | Parsed::ShowAll);
-        match self.run_parsed(parsed).await? {
-            Response::Query(mut rows) if is_show => {
+        let tag = match &parsed {
+            Parsed::Show(_) | Parsed::ShowAll => Some("SHOW"),
+            Parsed::Query(query) if query.is_explain() => Some("EXPLAIN"),
+            _ => None,
+        };
+        match (self.run_parsed(parsed).await?, tag) {
+            (Response::Query(mut rows), Some(tag)) => {
                 let fields = rows.row_schema.iter().map(Into::into).collect();
                 let description = RowDescription::new(fields);
                 client.feed(PgWireBackendMessage::RowDescription(description)).await?;
                 send_rows(client, &mut rows, None).await?;
-                send_execution_response(client, Tag::new("SHOW")).await
+                send_execution_response(client, Tag::new(tag)).await
             }
-            Response::Query(rows) => send_query_response(client, rows, true).await,
-            other => self.send_other(client, other, false).await,
+            (Response::Query(rows), None) => send_query_response(client, rows, true).await,
+            (other, _) => self.send_other(client, other, false).await,
         }
     }
 
@@ -305,7 +311,7 @@ impl Queries {
                 client.set_transaction_status(TransactionStatus::Idle);
                 let is_kept = tag != Tag::new("ROLLBACK");
                 self.session()?.settings().end_transaction(is_kept);
-                self.end_transaction(client)?;
+                self.end_transaction(client, is_kept)?;
                 send_execution_response(client, tag).await
             }
             Response::CopyIn(response) => {
@@ -317,13 +323,13 @@ impl Queries {
         }
     }
 
-    /// Portals end with their transaction.
-    pub fn end_transaction<C>(&self, client: &C) -> PgWireResult<()>
+    /// Ends the portals of a transaction, all but cursors that are held.
+    pub fn end_transaction<C>(&self, client: &C, is_committed: bool) -> PgWireResult<()>
     where
         C: ClientPortalStore,
         C::PortalStore: PortalStore,
     {
-        self.forget_portals(client);
+        self.end_portals(client, is_committed)?;
         self.session()?.state().has_copied = false;
         Ok(())
     }

@@ -17,8 +17,11 @@ use std::sync::Arc;
 
 /// The end of a statement that changed so many rows.
 pub fn tag_of(word: &str, rows: usize) -> Tag {
-    let tag = Tag::new(word).with_rows(rows);
-    if word == "INSERT" { tag.with_oid(0) } else { tag }
+    match word {
+        "EXPLAIN" => Tag::new(word),
+        "INSERT" => Tag::new(word).with_rows(rows).with_oid(0),
+        _ => Tag::new(word).with_rows(rows),
+    }
 }
 
 impl Queries {
@@ -112,7 +115,7 @@ impl Queries {
                     // It is over, and has left nothing.
                     client.set_transaction_status(TransactionStatus::Idle);
                     self.session()?.settings().end_transaction(false);
-                    self.end_transaction(client)?;
+                    self.end_transaction(client, false)?;
                     return Err(of_sql(failure));
                 }
             }
