@@ -84,8 +84,8 @@ fn each_subquery(node: &LogicalPlan, look: &mut dyn FnMut(&Subquery)) -> Result<
 pub fn check(plan: &LogicalPlan, is_hidden: bool) -> Result<(), SqlError> {
     let names_outside = plan.contains_outer_reference();
     if names_outside && is_hidden {
-        let words = "a column of the query outside below the optional side of an outer join, or below a window \
-                     function, is not known here";
+        let words = "a column of the query outside below the optional side of an outer join, below a window \
+                     function, or in WITH RECURSIVE, is not supported";
         return Err(SqlError::unsupported(words).with_hint(HINT));
     }
     let (is_left_hidden, is_right_hidden) = match plan {
@@ -100,7 +100,7 @@ pub fn check(plan: &LogicalPlan, is_hidden: bool) -> Result<(), SqlError> {
             }
             (left, right)
         }
-        LogicalPlan::Window(_) => (true, true),
+        LogicalPlan::Window(_) | LogicalPlan::RecursiveQuery(_) => (true, true),
         _ => (false, false),
     };
     for (at, input) in plan.inputs().into_iter().enumerate() {

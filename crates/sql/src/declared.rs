@@ -6,6 +6,7 @@
 
 use crate::context::Context;
 use crate::hidden::Hidden;
+use crate::names::show_alias;
 use crate::rewrite::{rename_outer_relations, text_array, values_as_unions};
 use crate::special_parameters::Specials;
 use crate::statements::Query;
@@ -110,6 +111,12 @@ pub(crate) async fn planned(context: &Hidden<Context>, query: &Query) -> Result<
     match planned_once(context, query, Change::None).await {
         Ok(plan) if !names_part(&plan)? => Ok(plan),
         Err(error) if is_of_values(&error) => planned_once(context, query, Change::Values).await,
+        Err(error)
+            if let Some(name) = missing_name(&error)
+                && show_alias(&mut query.rephrased().statement.clone(), &name) =>
+        {
+            with_aliases(context, query, name, error).await
+        }
         Err(error) if let Some(name) = missing_column(&error) => {
             with_rows(context, query, name, error).await
         }
@@ -117,6 +124,30 @@ pub(crate) async fn planned(context: &Hidden<Context>, query: &Query) -> Result<
             Err(error)
         }
         _ => planned_once(context, query, Change::OuterRelations).await,
+    }
+}
+
+/// Names of columns beside `t.*` that one statement reads.
+const ALIASES_MAX: usize = 32;
+
+/// Plans a query that reads columns beside `t.*` by their names.
+async fn with_aliases(
+    context: &Hidden<Context>,
+    query: &Query,
+    name: String,
+    first: DataFusionError,
+) -> Result<LogicalPlan> {
+    let mut names = vec![name];
+    loop {
+        let error = match planned_once(context, query, Change::Aliases(names.clone())).await {
+            Ok(plan) => return Ok(plan),
+            Err(error) => error,
+        };
+        match missing_name(&error) {
+            Some(name) if !names.contains(&name) && names.len() < ALIASES_MAX => names.push(name),
+            Some(_) => return Err(first),
+            None => return Err(error),
+        }
     }
 }
 
@@ -148,6 +179,17 @@ async fn with_rows(
     Err(error)
 }
 
+/// The name of a column that the planner does not find.
+fn missing_name(error: &DataFusionError) -> Option<String> {
+    match error.find_root() {
+        DataFusionError::SchemaError(error, _) => match &**error {
+            SchemaError::FieldNotFound { field, .. } => Some(field.name.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The name of a column without a table that the planner does not find.
 fn missing_column(error: &DataFusionError) -> Option<String> {
     let DataFusionError::SchemaError(error, _) = error.find_root() else { return None };
@@ -169,6 +211,8 @@ enum Change {
     Values,
     /// Names of relations are their rows.
     Rows(Vec<String>),
+    /// Columns beside `t.*` have these names, which may be those of columns of `t`.
+    Aliases(Vec<String>),
 }
 
 fn is_of_values(error: &DataFusionError) -> bool {
@@ -217,6 +261,9 @@ async fn planned_once(
             renamed.map_err(|error| DataFusionError::External(Box::new(error)))?;
         }
         Change::Values => values_as_unions(&mut statement),
+        Change::Aliases(names) => names.iter().for_each(|name| {
+            show_alias(&mut statement, name);
+        }),
         Change::Rows(names) => names.iter().for_each(|name| {
             name_rows(&mut statement, name);
         }),

@@ -44,6 +44,7 @@ pub mod copy;
 mod copy_parquet;
 pub mod copy_rows;
 pub mod copy_values;
+mod cursor_statements;
 mod database;
 mod decorrelation;
 mod declared;

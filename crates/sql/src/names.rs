@@ -4,8 +4,11 @@
 //! Two columns of one name are common in SQL and refused by DataFusion: those after the first get a
 //! suffix that begins with NUL, which no client can write, and which is cut off where they are shown.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, SelectItem, SetExpr, TrimWhereField};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, Select, SelectItem, SetExpr, Statement, TrimWhereField, VisitMut, VisitorMut,
+};
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
 /// What stands between a name and what makes it unlike others.
 const SUFFIX: char = '\0';
@@ -54,6 +57,33 @@ pub fn name_columns(items: &mut [SelectItem], is_outermost: bool) {
         };
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
     }
+}
+
+/// Gives columns of that name beside `t.*` the name without its suffix; false where there is none.
+pub fn show_alias(statement: &mut Statement, name: &str) -> bool {
+    struct Aliases<'a> {
+        name: &'a str,
+        is_found: bool,
+    }
+    impl VisitorMut for Aliases<'_> {
+        type Break = ();
+
+        fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+            for item in &mut select.projection {
+                if let SelectItem::ExprWithAlias { alias, .. } = item
+                    && alias.value.contains(SUFFIX)
+                    && shown_name(&alias.value) == self.name
+                {
+                    *alias = Ident::with_quote('"', self.name);
+                    self.is_found = true;
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut aliases = Aliases { name, is_found: false };
+    let _: ControlFlow<()> = VisitMut::visit(statement, &mut aliases);
+    aliases.is_found
 }
 
 /// Whether a word is a call of a function without parentheses.

@@ -4,6 +4,7 @@
 
 use crate::copy::{CopyIn, CopyOut, copy_in, copy_out, word};
 use crate::copy_parquet::copy_parquet;
+use crate::cursor_statements::{fetch_next, read_declare, read_direction};
 use crate::declared::Declared;
 use crate::dialect::{Postgres, check_nesting, with_matchers};
 use crate::error::SqlError;
@@ -24,15 +25,13 @@ use crate::token_forms::{
 };
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::views::without_data;
-use crate::written::query_text;
 use datafusion::sql::sqlparser::ast::{
-    self, CloseCursor, ContextModifier, CopyTarget, Declare, DiscardObject, Expr, FetchDirection,
-    ObjectName, ObjectType, Reset, Set, Statement, TransactionAccessMode, TransactionMode, Value,
-    ValueWithSpan,
+    self, CloseCursor, ContextModifier, CopyTarget, DiscardObject, Expr, ObjectName, ObjectType,
+    Reset, Set, Statement, TransactionAccessMode, TransactionMode, Value,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Span, Token, Tokenizer, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -381,29 +380,6 @@ fn session_statement(words: &[&Token]) -> Option<&'static str> {
     }
 }
 
-/// `FETCH FROM name`, `FETCH name` and `FETCH ALL name`, which the parser does not know.
-fn fetch_next(words: &[&Token]) -> Option<Parsed> {
-    let is =
-        |at: usize, one: &str| word(words.get(at)).is_some_and(|w| w.eq_ignore_ascii_case(one));
-    if !is(0, "fetch") {
-        return None;
-    }
-    let (name, count) = match words {
-        [_, name] => (name, Some(1)),
-        [_, _, name] if is(1, "from") || is(1, "in") || is(1, "next") => (name, Some(1)),
-        [_, _, name] if is(1, "all") => (name, None),
-        [_, Token::Number(count, _), name] => (name, Some(count.parse().ok()?)),
-        [_, _, _, name] if is(1, "forward") && is(2, "all") => (name, None),
-        [_, _, Token::Number(count, _), name] if is(1, "forward") => {
-            (name, Some(count.parse().ok()?))
-        }
-        _ => return None,
-    };
-    let Token::Word(name) = name else { return None };
-    let name = folded(&name.clone().into_ident(Span::empty()));
-    Some(Parsed::Fetch { name, count })
-}
-
 /// What is short for another statement: `TABLE name`, `ABORT`.
 fn in_full(words: &[&Token]) -> Option<Vec<Token>> {
     let plain = |keyword: &str| Token::make_keyword(keyword);
@@ -551,9 +527,11 @@ fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError
         Statement::Close { cursor: CloseCursor::Specific { name } } => {
             Parsed::Close(Some(folded(&name)))
         }
-        Statement::Declare { ref stmts } => declared(stmts)?.ok_or_else(|| unknown(&statement))?,
+        Statement::Declare { ref stmts } => {
+            read_declare(stmts)?.ok_or_else(|| unknown(&statement))?
+        }
         Statement::Fetch { ref name, ref direction, into: None, .. } => {
-            let count = forward(direction).ok_or_else(|| unknown(&statement))?;
+            let count = read_direction(direction).ok_or_else(|| unknown(&statement))?;
             Parsed::Fetch { name: folded(name), count }
         }
         Statement::Savepoint { name } => Parsed::Savepoint(folded(&name)),
@@ -676,27 +654,6 @@ fn changed(write: Write, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     let words = "UPDATE of samples is not known here: of two samples of one series at one time the later \
                  one stays, INSERT it";
     Err(SqlError::unsupported(words))
-}
-
-/// A cursor that goes forward, through one query.
-fn declared(all: &[Declare]) -> Result<Option<Parsed>, SqlError> {
-    let [Declare { names, for_query: Some(query), hold, .. }] = all else { return Ok(None) };
-    let [name] = names.as_slice() else { return Ok(None) };
-    let (name, text) = (folded(name), query_text(query)?);
-    Ok(Some(Parsed::Declare { name, text, is_held: *hold == Some(true) }))
-}
-
-/// How many rows a direction asks for; none of those that go back, nothing for all of them.
-fn forward(direction: &FetchDirection) -> Option<Option<usize>> {
-    let number = |limit: &ValueWithSpan| limit.to_string().parse().ok();
-    match direction {
-        FetchDirection::Next | FetchDirection::Forward { limit: None } => Some(Some(1)),
-        FetchDirection::Count { limit } | FetchDirection::Forward { limit: Some(limit) } => {
-            number(limit).map(Some)
-        }
-        FetchDirection::All | FetchDirection::ForwardAll => Some(None),
-        _ => None,
-    }
 }
 
 /// That a statement is none of those known here, which its first words name.

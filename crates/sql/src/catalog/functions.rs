@@ -1,5 +1,6 @@
 //! Functions about the session and about PostgreSQL's own tables.
 
+use super::keywords::is_quoted_keyword;
 use super::relations::{DATABASE, ROLE, Relation, schema_name, schema_oid};
 use super::types::{of_arrow, oid_of, type_name};
 use super::{Catalog, keys};
@@ -95,13 +96,14 @@ fn constants() -> Vec<ScalarUDF> {
         "pg_get_function_result",
         "pg_get_function_arguments",
         "pg_get_function_identity_arguments",
+        "pg_get_function_sqlbody",
+        "pg_get_function_arg_default",
         "pg_get_statisticsobjdef_columns",
         "obj_description",
         "col_description",
         "shobj_description",
         "inet_server_addr",
         "inet_client_addr",
-        "pg_tablespace_location",
     ] {
         all.push(constant(name, none()));
     }
@@ -111,23 +113,46 @@ fn constants() -> Vec<ScalarUDF> {
         "pg_function_is_visible",
         "pg_operator_is_visible",
         "pg_opclass_is_visible",
+        "pg_opfamily_is_visible",
+        "pg_conversion_is_visible",
+        "pg_ts_config_is_visible",
+        "pg_ts_dict_is_visible",
+        "pg_ts_parser_is_visible",
+        "pg_ts_template_is_visible",
+        "has_any_column_privilege",
+        "has_language_privilege",
+        "has_sequence_privilege",
+        "has_tablespace_privilege",
+        "has_type_privilege",
+        "has_foreign_data_wrapper_privilege",
+        "has_server_privilege",
         "pg_collation_is_visible",
         "pg_statistics_obj_is_visible",
         "has_table_privilege",
         "has_schema_privilege",
         "has_database_privilege",
         "has_column_privilege",
-        "has_any_column_privilege",
         "has_function_privilege",
         "pg_has_role",
     ] {
         all.push(constant(name, yes(true)));
     }
-    for name in ["pg_is_in_recovery", "pg_relation_is_publishable", "pg_is_other_temp_schema"] {
+    for name in [
+        "pg_is_in_recovery",
+        "pg_is_wal_replay_paused",
+        "pg_relation_is_publishable",
+        "pg_is_other_temp_schema",
+    ] {
         all.push(constant(name, yes(false)));
     }
     all.push(constant("pg_column_is_updatable", yes(true)));
     all.push(constant("pg_my_temp_schema", ScalarValue::Int32(Some(0))));
+    all.push(constant("pg_tablespace_location", text("")));
+    all.push(constant("pg_char_to_encoding", ScalarValue::Int32(Some(UTF8_ENCODING))));
+    // Statements wait for no locks of others.
+    let nobody = ScalarValue::new_list_nullable(&[], &DataType::Int32);
+    all.push(constant("pg_blocking_pids", ScalarValue::List(nobody.clone())));
+    all.push(constant("pg_safe_snapshot_blocking_pids", ScalarValue::List(nobody)));
     all.push(constant("pg_encoding_to_char", text("UTF8")));
     all.push(constant("getdatabaseencoding", text("UTF8")));
     all.push(constant("pg_client_encoding", text("UTF8")));
@@ -151,6 +176,9 @@ fn constants() -> Vec<ScalarUDF> {
     }
     all
 }
+
+/// PostgreSQL's number of the encoding UTF8.
+const UTF8_ENCODING: i32 = 6;
 
 fn strings(array: &ArrayRef) -> Result<ArrayRef> {
     Ok(datafusion::arrow::compute::cast(array, &DataType::Utf8View)?)
@@ -179,7 +207,8 @@ fn no_arguments(name: &str) -> DataFusionError {
 pub(crate) fn quoted_ident(name: &str) -> String {
     let is_plain = !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
-        && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_');
+        && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_')
+        && !is_quoted_keyword(name);
     match is_plain {
         true => name.to_string(),
         false => format!("\"{}\"", name.replace('"', "\"\"")),
@@ -446,10 +475,14 @@ fn about_session(facts: &Arc<dyn Facts>) -> Vec<ScalarUDF> {
         all.push(constant(name, user.clone()));
     }
     let list = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)));
-    all.push(function("current_schemas", list, |_, rows| {
+    all.push(function("current_schemas", list, |args, rows| {
+        let with_implicit = args.first().and_then(|one| one.as_boolean_opt());
         let mut out = ListBuilder::new(StringViewBuilder::new());
-        for _ in 0..rows {
-            out.append_value([Some("pg_catalog"), Some("public")]);
+        for row in 0..rows {
+            match with_implicit.is_none_or(|all| all.is_null(row) || all.value(row)) {
+                true => out.append_value([Some("pg_catalog"), Some("public")]),
+                false => out.append_value([Some("public")]),
+            }
         }
         Ok(Arc::new(out.finish()))
     }));
@@ -540,6 +573,9 @@ mod tests {
         assert_eq!(quoted_ident("a_1"), "a_1");
         assert_eq!(quoted_ident("A\"b"), "\"A\"\"b\"");
         assert_eq!(quoted_ident("1a"), "\"1a\"");
+        assert_eq!(quoted_ident("select"), "\"select\"");
+        assert_eq!(quoted_ident("between"), "\"between\"");
+        assert_eq!(quoted_ident("view"), "view");
         assert_eq!(size_pretty("10239").as_deref(), Some("10239 bytes"));
         assert_eq!(size_pretty("10240").as_deref(), Some("10 kB"));
     }

@@ -78,6 +78,12 @@ const WORDS: &[Words] = &[
     ),
 ];
 
+/// Whether names of this word stand in quotes: all keywords but the unreserved ones.
+pub fn is_quoted_keyword(name: &str) -> bool {
+    let mut quoted = WORDS.iter().filter(|(kind, _, _)| *kind != 'U');
+    quoted.any(|(_, _, words)| words.split_ascii_whitespace().any(|word| word == name))
+}
+
 /// All of them.
 pub fn table() -> Table {
     let row = |word: &str, kind: char, is_label: bool| {

@@ -2,42 +2,42 @@
 
 use super::JSONB_IN;
 use super::expressions::{
-    aggregates, arguments, call, cast, is_named, literal, only_column, text_literal,
+    aggregates, arguments, call, cast, is_named, literal, only_column, query, text_literal,
 };
 use crate::calendar::TIMESTAMP_OF_SECONDS;
-use crate::error::SqlError;
 use crate::interval_texts::interval_text;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentClause, FunctionArguments, GroupByExpr, OrderByExpr, OrderByKind,
-    OrderByOptions, SetExpr, UnaryOperator, Value, ValueWithSpan,
+    OrderByOptions, Query, SetExpr, TableFactor, UnaryOperator, Value, ValueWithSpan,
 };
 
-/// `ARRAY(query)` is `(query for the array of all)`.
-///
-/// # Errors
-/// When the query does more than choose and order.
-pub fn array_of_query(function: &mut Function) -> Result<Option<Expr>, SqlError> {
-    let FunctionArguments::Subquery(query) = &mut function.args else { return Ok(None) };
+/// Writes `ARRAY(query)` as a query of the array of all values; none of other calls.
+pub fn array_of_query(function: &mut Function) -> Option<Expr> {
+    let FunctionArguments::Subquery(query) = &mut function.args else { return None };
+    if !gather_in_place(query) {
+        **query = gathered_rows(query)?;
+    }
+    Some(Expr::Subquery(query.clone()))
+}
+
+/// Gathers the values of a query that only chooses and orders its rows; false for another query.
+fn gather_in_place(query: &mut Query) -> bool {
     let is_plain = query.limit_clause.is_none() && query.fetch.is_none();
-    let (SetExpr::Select(select), true) = (&mut *query.body, is_plain) else {
-        return Err(SqlError::unsupported(ARRAY_OF_QUERY));
-    };
+    let (SetExpr::Select(select), true) = (&mut *query.body, is_plain) else { return false };
     let is_grouped = match &select.group_by {
         GroupByExpr::All(_) => true,
         GroupByExpr::Expressions(by, modifiers) => !by.is_empty() || !modifiers.is_empty(),
     };
     if select.distinct.is_some() || is_grouped || select.having.is_some() {
-        return Err(SqlError::unsupported(ARRAY_OF_QUERY));
+        return false;
     }
-    let order = match query.order_by.take().map(|order| order.kind) {
-        Some(OrderByKind::Expressions(order)) => order,
-        Some(OrderByKind::All(_)) => return Err(SqlError::unsupported(ARRAY_OF_QUERY)),
+    let order = match query.order_by.as_ref().map(|order| &order.kind) {
+        Some(OrderByKind::Expressions(order)) => order.clone(),
+        Some(OrderByKind::All(_)) => return false,
         None => Vec::new(),
     };
-    let Some(expr) = only_column(select).filter(|expr| !aggregates(expr)) else {
-        return Err(SqlError::unsupported(ARRAY_OF_QUERY));
-    };
+    let Some(expr) = only_column(select).filter(|expr| !aggregates(expr)) else { return false };
     let order = order.into_iter().map(|mut by| {
         // The first column, which is the only one.
         if matches!(&by.expr, Expr::Value(value) if value.value.to_string() == "1") {
@@ -47,13 +47,22 @@ pub fn array_of_query(function: &mut Function) -> Result<Option<Expr>, SqlError>
     });
     let order: Vec<OrderByExpr> = order.collect();
     *expr = gathered("array_agg", expr, order);
-    Ok(Some(Expr::Subquery(query.clone())))
+    query.order_by = None;
+    true
 }
 
-const ARRAY_OF_QUERY: &str = "ARRAY(SELECT ..) is known of one column, without LIMIT, DISTINCT, GROUP BY and UNION: use \
-     array_agg over a subquery";
+/// A query of the array of all values of another query, in its order.
+fn gathered_rows(of: &Query) -> Option<Query> {
+    let mut outer = query("SELECT array_agg(element) FROM (SELECT 1) AS elements (element)")?;
+    if let SetExpr::Select(select) = &mut *outer.body
+        && let Some(TableFactor::Derived { subquery, .. }) =
+            select.from.first_mut().map(|from| &mut from.relation)
+    {
+        **subquery = of.clone();
+    }
+    Some(*outer)
+}
 
-/// `name(value ORDER BY ..)`.
 fn gathered(name: &str, value: &Expr, order: Vec<OrderByExpr>) -> Expr {
     let mut made = call(name, vec![value.clone()]);
     if let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut made

@@ -48,7 +48,7 @@ use crate::generate_series;
 use crate::interval_texts::interval_text;
 use crate::intervals::INTERVAL;
 use crate::like_patterns::{ILIKE_PATTERN, LIKE_PATTERN};
-use crate::names;
+use crate::names::{self, folded};
 use crate::numeric::LIST_LIMITS;
 use crate::promql_tables::FUNCTIONS;
 use crate::special_arrays::special_array;
@@ -71,7 +71,10 @@ use gapfill::{place_arguments, place_bucket};
 use join_columns::merge_columns;
 use like_lists::compare_with_each;
 use moments::{interval_of_fields, moment, read_interval, with_seconds};
-use nothing::{answer_of_nothing, ask_nothing_of_nothing, gives_nothing, without_other_types};
+use nothing::{
+    answer_of_nothing, ask_nothing_of_nothing, end_recursion_without_rows, gives_nothing,
+    without_other_types,
+};
 use numerals::{
     change_sign, parts_with_types, rows_of_set_with_types, selected_with_types, series_with_types,
     without_exponent,
@@ -337,6 +340,7 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         values_as_queries(query);
+        end_recursion_without_rows(query);
         let checked = check_with(query).and_then(|()| fetch_as_limit(query));
         let checked = checked.and_then(|()| check_order_of_set(query));
         if let Err(error) = checked.and_then(|()| write_out_order(query)) {
@@ -520,12 +524,14 @@ impl Rewriter {
         read_parts(expr)?;
         match expr {
             Expr::Function(function) if is_named(&function.name, "array") => {
-                if let Some(changed) = array_of_query(function)? {
+                if let Some(changed) = array_of_query(function) {
                     *expr = changed;
                     self.change_words(expr)?;
-                    if matches!(expr, Expr::Subquery(_)) {
-                        *expr = call(NO_NULL_ARRAY, vec![expr.clone()]);
+                    // Instead of a query of tables without rows.
+                    if matches!(expr, Expr::Value(_)) {
+                        *expr = cast(expr.clone(), text_array());
                     }
+                    *expr = call(NO_NULL_ARRAY, vec![expr.clone()]);
                     return Ok(());
                 }
             }
@@ -593,7 +599,7 @@ impl Rewriter {
         let parts = &mut function.name.0;
         if let [ObjectNamePart::Identifier(schema), _] = parts.as_slice()
             && [CATALOG_SCHEMA, "information_schema", "public", API_SCHEMA]
-                .contains(&schema.value.as_str())
+                .contains(&folded(schema).as_str())
         {
             parts.remove(0);
         }

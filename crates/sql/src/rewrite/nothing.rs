@@ -5,9 +5,9 @@ use super::expressions::{aggregates, cast, is_named, literal, text_array};
 use super::numerals::with_type;
 use crate::{catalog, names};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, GroupByExpr, Ident,
-    JoinOperator, ObjectName, ObjectNamePart, Select, SelectItem, SetExpr, TableFactor, Value,
-    visit_relations,
+    BinaryOperator, DataType as SqlType, Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr,
+    Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
+    SetOperator, SetQuantifier, TableFactor, Value, visit_relations,
 };
 use std::ops::ControlFlow;
 
@@ -26,6 +26,29 @@ pub fn ask_nothing_of_nothing(select: &mut Select) {
         *item = SelectItem::ExprWithAlias { expr: Expr::Value(Value::Null.into()), alias };
     }
     select.selection = Some(Expr::Value(Value::Boolean(false).into()));
+}
+
+/// Leaves out the recursive part of `WITH RECURSIVE` where it reads a table that has no rows here: the recursion ends
+/// at once.
+pub fn end_recursion_without_rows(query: &mut Query) {
+    let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return };
+    for cte in &mut with.cte_tables {
+        let SetExpr::SetOperation { op: SetOperator::Union, set_quantifier, left, right } =
+            &mut *cte.query.body
+        else {
+            continue;
+        };
+        let (SetExpr::Select(first), SetExpr::Select(step)) = (&mut **left, &**right) else {
+            continue;
+        };
+        if !gives_nothing(step) {
+            continue;
+        }
+        if !matches!(set_quantifier, SetQuantifier::All) {
+            first.distinct.get_or_insert(Distinct::Distinct);
+        }
+        *cte.query.body = (**left).clone();
+    }
 }
 
 /// Whether a query has no rows, since what it asks has none. An aggregate has one even of nothing,

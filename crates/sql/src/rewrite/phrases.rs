@@ -28,6 +28,19 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan,
 };
 
+/// Whether an expression is the number of a transaction, a `xid`.
+fn is_transaction(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_transaction(inner),
+        Expr::Cast { data_type: SqlType::Custom(name, _), .. } => is_named(name, "xid"),
+        Expr::Identifier(name) => name.value.ends_with("frozenxid"),
+        Expr::CompoundIdentifier(parts) => {
+            parts.last().is_some_and(|name| name.value.ends_with("frozenxid"))
+        }
+        _ => false,
+    }
+}
+
 /// A phrase in other words, if it is one.
 ///
 /// # Errors
@@ -202,6 +215,14 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
             Some(call("coalesce", vec![quoted, text_literal("NULL".into())]))
         }
         [value] if is("date") => Some(cast((*value).clone(), SqlType::Date)),
+        [value] if is("age") && is_transaction(value) => {
+            let number = |expr: Expr| cast(expr, SqlType::Int(None));
+            Some(Expr::Nested(Box::new(Expr::BinaryOp {
+                left: Box::new(number(call("txid_current", Vec::new()))),
+                op: BinaryOperator::Minus,
+                right: Box::new(number((*value).clone())),
+            })))
+        }
         [value] if is("age") => {
             let today = call("current_date", Vec::new());
             Some(call("age", vec![today, (*value).clone()]))

@@ -1,8 +1,8 @@
 //! System columns of PostgreSQL's own tables (`xmin`, `ctid`, `tableoid`), which tools read to see what has changed
-//! (<https://www.postgresql.org/docs/15/ddl-system-columns.html>). The rows here have no transactions: the columns are
-//! constants. A user's table has none, as a metric may have a label of that name.
+//! (<https://www.postgresql.org/docs/15/ddl-system-columns.html>). The rows here have no transactions and no places: but for
+//! `xmin` the columns are constants. A user's table has none, as a metric may have a label of that name.
 
-use super::expressions::{cast, text_literal};
+use super::expressions::{call, cast, text_literal};
 use super::outer_relations::name_of;
 use crate::names::folded;
 use datafusion::sql::sqlparser::ast::{
@@ -10,9 +10,6 @@ use datafusion::sql::sqlparser::ast::{
     TableFactor, Value, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
-
-/// The transaction that inserted all rows: the first one after those of PostgreSQL itself.
-const TRANSACTION: i32 = 3;
 
 /// Replaces system columns of PostgreSQL's own tables by their values.
 pub fn write_out_system_columns(select: &mut Select) {
@@ -99,16 +96,17 @@ impl VisitorMut for SystemColumns {
 }
 
 fn value_of(column: &str) -> Expr {
-    let number = |number: i32, of: &str| {
-        let of = SqlType::Custom(ObjectName::from(vec![Ident::new(of)]), Vec::new());
-        cast(Expr::value(Value::Number(number.to_string(), false)), of)
+    let of_type = |expr: Expr, name: &str| {
+        cast(expr, SqlType::Custom(ObjectName::from(vec![Ident::new(name)]), Vec::new()))
     };
+    let zero = || Expr::value(Value::Number("0".to_string(), false));
     match column {
-        "xmin" => number(TRANSACTION, "xid"),
-        "xmax" => number(0, "xid"),
+        // Tools read again what a later transaction wrote: they read it each time.
+        "xmin" => of_type(call("txid_current", Vec::new()), "xid"),
+        "xmax" => of_type(zero(), "xid"),
         "ctid" => text_literal("(0,1)".to_string()),
-        "tableoid" => number(0, "oid"),
-        _ => number(0, "cid"),
+        "tableoid" => of_type(zero(), "oid"),
+        _ => of_type(zero(), "cid"),
     }
 }
 
@@ -131,13 +129,13 @@ mod tests {
         for (text, expected) in [
             (
                 "SELECT c.xmin FROM pg_class AS c",
-                "SELECT CAST(3 AS xid) AS xmin FROM pg_class AS c",
+                "SELECT CAST(txid_current() AS xid) AS xmin FROM pg_class AS c",
             ),
             ("SELECT xmin FROM up", "SELECT xmin FROM up"),
             ("SELECT xmin FROM pg_class, up", "SELECT xmin FROM pg_class, up"),
             (
                 "SELECT (SELECT xmin FROM up WHERE c.xmin = 1) FROM pg_catalog.pg_class AS c",
-                "SELECT (SELECT xmin FROM up WHERE CAST(3 AS xid) = 1) FROM pg_catalog.pg_class AS c",
+                "SELECT (SELECT xmin FROM up WHERE CAST(txid_current() AS xid) = 1) FROM pg_catalog.pg_class AS c",
             ),
         ] {
             assert_eq!(written_out(text), expected);
