@@ -669,11 +669,13 @@ pub(crate) async fn plan(
     let nodes = expansion::check(statement, &|name| view.stored_view(name))?;
     let memory = plan_memory(nodes)?;
     let plan = logical(&context, &query).await?;
-    // A view may be another one when the plan is used again.
-    let is_view = |name: &_| table_name(name).is_ok_and(|name| view.is_view(&name));
+    // A view may be another one when the plan is used again, and a catalog has other rows.
+    let is_other = |name: &_| {
+        catalog::is_catalog_name(name) || table_name(name).is_ok_and(|name| view.is_view(&name))
+    };
     let rephrased = query.rephrased();
     let is_short = nodes < LONG_PLAN_NODES;
-    let is_reusable = is_short && rephrased.is_reusable && !query.names(is_view);
+    let is_reusable = is_short && rephrased.is_reusable && !query.names(is_other);
     Ok(Statement::planned(plan, rephrased, is_reusable, memory))
 }
 

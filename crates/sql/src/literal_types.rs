@@ -52,10 +52,12 @@ fn common_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {
     match known_type(first, schema)?.0 {
         Category::Number => common_number_type(values, schema),
         Category::Date => common_time_type(values, schema),
-        Category::Boolean | Category::Bytea | Category::Interval | Category::Time => {
-            first.get_type(schema).ok()
-        }
-        Category::Text | Category::Special | Category::Array => None,
+        Category::Boolean
+        | Category::Bytea
+        | Category::Interval
+        | Category::Time
+        | Category::Array => first.get_type(schema).ok(),
+        Category::Text | Category::Special => None,
     }
 }
 

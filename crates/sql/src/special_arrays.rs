@@ -16,7 +16,8 @@ use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as SqlType, Expr, ObjectName, Value,
 };
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
 
 type Read = fn(&str, Option<usize>) -> Result<String, SqlError>;
 
@@ -37,6 +38,15 @@ pub fn functions() -> [ScalarUDF; 5] {
             Ok(first(text, length).trim_end_matches(' ').to_string())
         }),
     ]
+}
+
+/// Returns the function that reads arrays of a type by its name, such as `uuid[]`.
+pub fn array_reader(of: &str) -> Option<ScalarUDF> {
+    static READERS: LazyLock<BTreeMap<&str, ScalarUDF>> = LazyLock::new(|| {
+        let names = ["uuid[]", "jsonb[]", "json[]", "varchar[]", "bpchar[]"];
+        names.into_iter().zip(functions()).collect()
+    });
+    READERS.get(of).cloned()
 }
 
 /// Returns the call that does a cast, or none for a cast to another type.

@@ -5,6 +5,7 @@
 use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY, call};
 use crate::literal_types::is_open;
 use crate::rewrite::{JSONB_IN, TOLD_APART, UUID_PARAMETER};
+use crate::special_arrays::array_reader;
 use crate::uuids::uuid_in;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::tree_node::Transformed;
@@ -202,6 +203,10 @@ fn read_as(expr: Expr, of: &ResolvedType) -> Expr {
             Expr::Cast(Cast { expr: read, field: Arc::new(field) })
         }
         Special(name) if is_text && name == UUID => uuid_in().call(vec![expr]),
+        Special(name) if is_text => match array_reader(name) {
+            Some(reader) => reader.call(vec![expr]),
+            None => expr,
+        },
         _ => expr,
     }
 }

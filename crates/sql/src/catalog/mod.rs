@@ -19,6 +19,7 @@ mod timescale;
 pub mod types;
 
 use crate::error::SqlError;
+use crate::names::folded;
 use crate::ordinary::Setting;
 use crate::policies::Policy;
 use crate::rewrite::CATALOG_SCHEMA;
@@ -27,6 +28,7 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider as _, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
+use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart};
 use functions::Facts;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -155,6 +157,21 @@ fn with_layouts(schema: &str, mut tables: Vec<Table>) -> Vec<Table> {
         }
     }
     tables
+}
+
+/// Whether a name of a relation is one of PostgreSQL's or TimescaleDB's own tables, whose rows are made while a
+/// statement is planned.
+pub fn is_catalog_name(name: &ObjectName) -> bool {
+    let parts: Vec<String> =
+        name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect();
+    match parts.as_slice() {
+        [.., schema, _] => {
+            [CATALOG_SCHEMA, INFORMATION_SCHEMA].contains(&schema.as_str())
+                || schema.starts_with("timescaledb")
+        }
+        [one] => one.starts_with("pg_"),
+        [] => false,
+    }
 }
 
 /// Whether a table of `pg_catalog` is about things that are not here.
