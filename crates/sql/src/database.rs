@@ -38,6 +38,7 @@ use crate::threads::Threads;
 use crate::toolkit;
 use crate::typed;
 use crate::volatile::check_volatile;
+use crate::whole_rows;
 use crate::yielding::EveryStepYields;
 use crate::{
     correlated, declared, decorrelation, expansion, first_rows, guards, in_lists, kept_order,
@@ -707,7 +708,7 @@ pub(crate) async fn logical(
     reads.verify_plan(&plan)?;
     check_rows(plan.schema())?;
     check_volatile(&plan)?;
-    let plan = ties::with_ties(plan)?;
+    let plan = ties::with_ties(whole_rows::write_out_rows(plan)?)?;
     let plan = decorrelation::decorrelate(kept_order::drop_orders(plan)?)?;
     let plan = correlated::rewrite_subqueries(plan)?;
     let plan = set_operations::counted(plan)?;

@@ -26,8 +26,21 @@ pub fn clock_of(text: &str) -> Option<i64> {
     moment(text).map(|(clock, _)| clock)
 }
 
-/// The time of day that a text is, in microseconds since midnight; none when it is no such text.
+/// The time of day that a text is, in microseconds since midnight; none when it is no such text. A date before it, and
+/// a zone behind it, are passed over.
 pub fn time_of_day(text: &str) -> Option<i64> {
+    let plain = || {
+        let at = text.rfind(['+', '-'])?;
+        let (clock, zone) = text.split_at(at);
+        offset_of(zone.trim()).and_then(|_| plain_time(clock))
+    };
+    let dated =
+        || clock_of(text).filter(|_| text.contains(':')).map(|micros| micros.rem_euclid(DAY));
+    plain_time(text).or_else(plain).or_else(dated)
+}
+
+/// As [`time_of_day`], of a time alone.
+fn plain_time(text: &str) -> Option<i64> {
     let text = text.trim().to_ascii_lowercase();
     let half = ["am", "pm"].into_iter().find(|one| text.ends_with(one));
     let clock = half.and_then(|half| text.strip_suffix(half)).unwrap_or(&text).trim_end();
@@ -251,7 +264,12 @@ fn date_of(text: &str) -> Option<Date> {
 
 /// The day that a text is, counted from 1970, whatever its time of day; none when it is no such text.
 pub fn date_of_text(text: &str) -> Option<i32> {
-    let micros = clock_of(text).filter(|micros| ![i64::MIN, i64::MAX].contains(micros))?;
+    let zoneless = || {
+        let (date, zone) = text.trim().split_at(text.trim().find('+')?);
+        offset_of(zone).and_then(|_| clock_of(date))
+    };
+    let micros = clock_of(text).or_else(zoneless);
+    let micros = micros.filter(|micros| ![i64::MIN, i64::MAX].contains(micros))?;
     i32::try_from(micros.div_euclid(DAY)).ok()
 }
 

@@ -132,6 +132,7 @@ mod rows;
 mod runs;
 mod serial;
 mod set_operations;
+mod session_statements;
 mod signatures;
 mod samples;
 mod scan;
@@ -173,6 +174,7 @@ pub mod zones;
 
 pub use crate::tables::ZONE;
 pub use batches::Batches;
+pub use catalog::OWNER;
 pub use catalog::functions::Facts;
 pub use catalog::regproc::{REGPROC, regproc_texts};
 pub use catalog::settings::{KnownSetting, known_setting, known_settings};

@@ -238,6 +238,11 @@ fn category(letter: char) -> Option<Category> {
     })
 }
 
+/// Returns true for a function that has signatures here: it returns one value.
+pub fn is_scalar_function(name: &str) -> bool {
+    SIGNATURES.iter().any(|(one, _)| *one == name)
+}
+
 /// The type that a function gives to an open argument.
 pub fn wanted_type(name: &str, args: &[Argument], at: usize) -> Wanted {
     let Some(all) = signatures(name) else { return Wanted::Unknown };

@@ -4,7 +4,7 @@
 
 use crate::copy::{CopyIn, CopyOut, copy_in, copy_out, word};
 use crate::copy_parquet::copy_parquet;
-use crate::cursor_statements::{fetch_next, read_declare, read_direction};
+use crate::cursor_statements::fetch_next;
 use crate::declared::Declared;
 use crate::dialect::{Postgres, check_nesting, with_matchers};
 use crate::error::SqlError;
@@ -12,26 +12,23 @@ use crate::expansion::check_written;
 use crate::explain::{Shape, shape_of};
 use crate::hidden::Hidden;
 use crate::insert::Insert;
-use crate::names::folded;
 use crate::ordinary::{Definition, Write, insert_target};
 use crate::policies::PolicyStatement;
 use crate::prepared::{self, Template};
 use crate::prometheus::{Creation, Shapes, written};
 use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
+use crate::session_statements;
 use crate::timescale_options;
 use crate::token_forms::{
-    capital_type, join_literals, name_values_of_settings, split_operators, unknown_type,
-    values_as_queries,
+    array_types, capital_type, join_literals, name_values_of_settings, split_operators,
+    unknown_type, values_as_queries,
 };
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::views::without_data;
-use datafusion::sql::sqlparser::ast::{
-    self, CloseCursor, ContextModifier, CopyTarget, DiscardObject, Expr, ObjectName, ObjectType,
-    Reset, Set, Statement, TransactionAccessMode, TransactionMode, Value,
-};
+use datafusion::sql::sqlparser::ast::{self, CopyTarget, ObjectName, ObjectType, Statement};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer, Whitespace};
+use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -248,7 +245,7 @@ pub(crate) fn parse_with(text: &str, shapes: Shapes<'_>) -> Result<Vec<Parsed>, 
         return Err(SqlError::not_text(words));
     }
     let tokens = Tokenizer::new(&Postgres::new(0), text).tokenize().map_err(invalid)?;
-    let tokens = split_operators(join_literals(tokens)?);
+    let tokens = array_types(split_operators(join_literals(tokens)?));
     let mut tokens = values_as_queries(with_matchers(tokens));
     name_values_of_settings(&mut tokens);
     let pieces = tokens.split(|token| *token == Token::SemiColon);
@@ -303,13 +300,13 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
             _ => Err(SqlError::unexpected("a COPY that is none")),
         };
     }
-    if let Some(tag) = session_statement(&words) {
+    if let Some(tag) = session_statements::tag_of_nothing(&words) {
         return Ok(Parsed::Nothing(tag));
     }
     if let Some(fetch) = fetch_next(&words) {
         return Ok(fetch);
     }
-    if let Some(longer) = in_full(&words) {
+    if let Some(longer) = session_statements::in_full(&words) {
         return statement(&longer, shapes);
     }
     if let Some(prepared) = prepared::prepare(tokens)? {
@@ -365,33 +362,6 @@ fn checked(prepared: Parsed) -> Result<Parsed, SqlError> {
         }
     }
     Ok(prepared)
-}
-
-/// The tag of a statement that changes nothing and that the parser does not know.
-fn session_statement(words: &[&Token]) -> Option<&'static str> {
-    let first: Vec<String> =
-        words.iter().take(3).map(|one| one.to_string().to_ascii_lowercase()).collect();
-    let first: Vec<&str> = first.iter().map(String::as_str).collect();
-    match first.as_slice() {
-        // No constraint is deferrable.
-        ["set", "constraints", ..] if 3 < words.len() => Some("SET CONSTRAINTS"),
-        ["reset", "session", "authorization"] if words.len() == 3 => Some("RESET"),
-        _ => None,
-    }
-}
-
-/// What is short for another statement: `TABLE name`, `ABORT`.
-fn in_full(words: &[&Token]) -> Option<Vec<Token>> {
-    let plain = |keyword: &str| Token::make_keyword(keyword);
-    let rest = words.iter().skip(1).map(|&token| token.clone());
-    let rest = rest.flat_map(|token| [Token::Whitespace(Whitespace::Space), token]);
-    let mut all = match word(words.first())?.to_ascii_lowercase().as_str() {
-        "table" => vec![plain("SELECT"), Token::Mul, plain("FROM")],
-        "abort" => vec![plain("ROLLBACK")],
-        _ => return None,
-    };
-    all.extend(rest);
-    Some(all)
 }
 
 /// Statements are trees, and what looks at trees calls itself: the stack has an end.
@@ -488,61 +458,12 @@ fn done_by_calls(query: &ast::Query) -> Result<Option<Parsed>, SqlError> {
     Ok(asked.map(|asking| Parsed::Define(Definition::hypertable(asking))))
 }
 
-fn shown(variable: Vec<ast::Ident>) -> Parsed {
-    let names: Vec<String> = variable.into_iter().map(|ident| ident.value).collect();
-    let name = names.join(".").to_ascii_lowercase();
-    Parsed::Show(match name.as_str() {
-        "all" => return Parsed::ShowAll,
-        "transaction.isolation.level" => "transaction_isolation".into(),
-        "session.authorization" => "session_authorization".into(),
-        "time.zone" => "timezone".into(),
-        _ => name,
-    })
-}
-
 fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
+    let statement = match session_statements::classify(statement)? {
+        ControlFlow::Break(parsed) => return Ok(parsed),
+        ControlFlow::Continue(statement) => statement,
+    };
     Ok(match statement {
-        Statement::Set(set) => setting(set)?,
-        Statement::ShowVariable { variable } => shown(variable),
-        Statement::Reset(reset) => match reset.reset {
-            Reset::ALL => Parsed::Reset(None),
-            Reset::ConfigurationParameter(name) => Parsed::Reset(Some(plain(&name))),
-        },
-        Statement::StartTransaction { modes, begin, .. } => Parsed::Begin {
-            tag: if begin { "BEGIN" } else { "START TRANSACTION" },
-            is_read_only: read_only(&modes),
-            isolation: isolation(&modes),
-        },
-        Statement::Commit { chain: true, .. } | Statement::Rollback { chain: true, .. } => {
-            return Err(SqlError::unsupported("AND CHAIN is not known here: say BEGIN"));
-        }
-        Statement::Commit { .. } => Parsed::Commit,
-        Statement::Rollback { savepoint: Some(name), .. } => Parsed::RollbackTo(folded(&name)),
-        Statement::Rollback { .. } => Parsed::Rollback,
-        Statement::LISTEN { .. } => Parsed::Nothing("LISTEN"),
-        Statement::UNLISTEN { .. } => Parsed::Nothing("UNLISTEN"),
-        // A notification has no listeners to reach.
-        Statement::NOTIFY { .. } => Parsed::Nothing("NOTIFY"),
-        Statement::Close { cursor: CloseCursor::All } => Parsed::Close(None),
-        Statement::Close { cursor: CloseCursor::Specific { name } } => {
-            Parsed::Close(Some(folded(&name)))
-        }
-        Statement::Declare { ref stmts } => {
-            read_declare(stmts)?.ok_or_else(|| unknown(&statement))?
-        }
-        Statement::Fetch { ref name, ref direction, into: None, .. } => {
-            let count = read_direction(direction).ok_or_else(|| unknown(&statement))?;
-            Parsed::Fetch { name: folded(name), count }
-        }
-        Statement::Savepoint { name } => Parsed::Savepoint(folded(&name)),
-        Statement::ReleaseSavepoint { name } => Parsed::Release(folded(&name)),
-        Statement::CreateExtension(extension) => Parsed::CreateExtension(extension.name.value),
-        Statement::Discard { object_type: DiscardObject::ALL } => Parsed::DiscardAll,
-        Statement::Discard { .. } => Parsed::Nothing("DISCARD"),
-        Statement::Deallocate { name, .. } => {
-            let is_all = name.quote_style.is_none() && name.value.eq_ignore_ascii_case("all");
-            Parsed::Deallocate((!is_all).then(|| folded(&name)))
-        }
         Statement::Query(query) if changes_rows(&query) => changed_with(*query, shapes)?,
         Statement::Query(query) => asked(query)?,
         Statement::Call(ref function) => {
@@ -551,6 +472,26 @@ fn classify(statement: Statement, shapes: Shapes<'_>) -> Result<Parsed, SqlError
             }
             let done = Upkeep::of_call(function)?.ok_or_else(|| unknown(&statement))?;
             done.called().into()
+        }
+        Statement::CreateSchema { ref schema_name, if_not_exists, .. }
+            if schema_name.to_string().trim_matches('"') == "public" =>
+        {
+            match if_not_exists {
+                true => Parsed::Upkeep(Upkeep::schema("CREATE SCHEMA")),
+                false => return Err(SqlError::new("42P06", "schema \"public\" already exists")),
+            }
+        }
+        Statement::Drop { object_type: ObjectType::Type, if_exists: true, .. } => {
+            Parsed::Upkeep(Upkeep::absent("DROP TYPE"))
+        }
+        Statement::Drop { object_type: ObjectType::Sequence, if_exists: true, .. } => {
+            Parsed::Upkeep(Upkeep::absent("DROP SEQUENCE"))
+        }
+        Statement::Drop { object_type: ObjectType::Role, if_exists: true, .. } => {
+            Parsed::Upkeep(Upkeep::absent("DROP ROLE"))
+        }
+        Statement::DropFunction(ref dropped) if dropped.if_exists => {
+            Parsed::Upkeep(Upkeep::absent("DROP FUNCTION"))
         }
         Statement::CreateDatabase { .. } => Parsed::Upkeep(Upkeep::database("CREATE DATABASE")),
         Statement::Drop { object_type: ObjectType::Database, if_exists: true, .. } => {
@@ -663,37 +604,6 @@ fn unknown(statement: &Statement) -> SqlError {
     SqlError::unsupported(format!("{} is not supported here yet", words.join(" ")))
 }
 
-fn setting(statement: Set) -> Result<Parsed, SqlError> {
-    match statement {
-        Set::SingleAssignment { scope, variable, values, .. } => {
-            let value = match values.as_slice() {
-                [Expr::Identifier(ident)] if ident.value.eq_ignore_ascii_case("default") => None,
-                values => Some(values.iter().map(value_text).collect::<Vec<_>>().join(", ")),
-            };
-            let is_local = scope == Some(ContextModifier::Local);
-            Ok(Parsed::Set { name: plain(&variable), value, is_local })
-        }
-        Set::SetTimeZone { value: Expr::Identifier(word), local }
-            if ["local", "default"].iter().any(|one| word.value.eq_ignore_ascii_case(one)) =>
-        {
-            Ok(Parsed::Set { name: "timezone".into(), value: None, is_local: local })
-        }
-        Set::SetTimeZone { value: Expr::Interval(offset), .. } => {
-            Ok(set("timezone", &value_text(&offset.value)))
-        }
-        Set::SetTimeZone { value, .. } => Ok(set("timezone", &value_text(&value))),
-        Set::SetNames { charset_name, .. } => Ok(set("client_encoding", &charset_name.value)),
-        Set::SetTransaction { modes, session, .. } => Ok(Parsed::SetTransaction {
-            is_read_only: read_only(&modes),
-            isolation: isolation(&modes),
-            is_local: !session,
-        }),
-        Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Ok(Parsed::Nothing("SET")),
-        other => Err(SqlError::unsupported(format!("{other}: this way of SET is not known"))),
-    }
-}
-
-/// Whether modes of a transaction let nothing be written in it.
 /// What a transaction sees of ordinary tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Isolation {
@@ -724,42 +634,6 @@ impl Isolation {
             Isolation::RepeatableRead => "repeatable read",
             Isolation::Serializable => "serializable",
         }
-    }
-}
-
-fn isolation(modes: &[TransactionMode]) -> Option<Isolation> {
-    modes.iter().rev().find_map(|mode| match mode {
-        TransactionMode::IsolationLevel(level) => Isolation::of_name(&level.to_string()),
-        TransactionMode::AccessMode(_) => None,
-    })
-}
-
-fn read_only(modes: &[TransactionMode]) -> Option<bool> {
-    modes.iter().rev().find_map(|mode| match mode {
-        TransactionMode::AccessMode(mode) => Some(*mode == TransactionAccessMode::ReadOnly),
-        TransactionMode::IsolationLevel(_) => None,
-    })
-}
-
-fn set(name: &str, value: &str) -> Parsed {
-    Parsed::Set { name: name.into(), value: Some(value.into()), is_local: false }
-}
-
-fn plain(name: &ObjectName) -> String {
-    let parts = name.0.iter().filter_map(|part| part.as_ident());
-    parts.map(|ident| ident.value.to_ascii_lowercase()).collect::<Vec<_>>().join(".")
-}
-
-fn value_text(expr: &Expr) -> String {
-    match expr {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text)
-            | Value::DoubleQuotedString(text)
-            | Value::EscapedStringLiteral(text) => text.clone(),
-            other => other.to_string(),
-        },
-        Expr::Identifier(ident) => ident.value.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -170,6 +170,48 @@ pub fn split_operators(tokens: Vec<Token>) -> Vec<Token> {
     tokens.into_iter().flat_map(split).collect()
 }
 
+/// Writes `type ARRAY` of columns as `type[]`, in `CREATE TABLE` and `ALTER TABLE`.
+pub fn array_types(tokens: Vec<Token>) -> Vec<Token> {
+    let is = |token: &Token, keyword: Keyword| matches!(token, Token::Word(word) if word.keyword == keyword);
+    let plain = |token: &&Token| !matches!(token, Token::Whitespace(_));
+    let mut first = tokens.iter().filter(plain);
+    let begins =
+        first.next().is_some_and(|one| is(one, Keyword::CREATE) || is(one, Keyword::ALTER));
+    let has = |keyword: Keyword| tokens.iter().any(|one| is(one, keyword));
+    if !begins || !has(Keyword::ARRAY) || has(Keyword::SELECT) || !has(Keyword::TABLE) {
+        return tokens;
+    }
+    let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
+    let mut parens = 0_usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match token {
+            Token::LParen => parens += 1,
+            Token::RParen => parens = parens.saturating_sub(1),
+            _ => {}
+        }
+        let before = out.iter().rev().find(plain);
+        let is_type = before.is_some_and(|one| match one {
+            Token::Word(word) => word.keyword != Keyword::DEFAULT,
+            Token::RParen => true,
+            _ => false,
+        });
+        let next = tokens[at + 1..].iter().find(plain);
+        let ends = match next {
+            None | Some(Token::Comma | Token::RParen | Token::LBracket) => true,
+            Some(Token::Word(_)) => true,
+            _ => false,
+        };
+        if !(is(token, Keyword::ARRAY) && is_type && ends && parens <= 1) {
+            out.push(token.clone());
+            continue;
+        }
+        if next != Some(&Token::LBracket) {
+            out.extend([Token::LBracket, Token::RBracket]);
+        }
+    }
+    out
+}
+
 /// Makes names of `on` behind `=` or TO in SET, ALTER and CREATE: a setting has such a value, an expression does not.
 pub fn name_values_of_settings(tokens: &mut [Token]) {
     use Keyword::{ALTER, CREATE, ON, SET, TO};

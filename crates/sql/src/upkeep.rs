@@ -50,6 +50,8 @@ pub struct Upkeep {
 
 const COLUMNAR: &str = "samples are always columnar and compressed: there is nothing to be done";
 const ONE_DATABASE: &str = "there is one database, whichever name it is asked for by: it stays";
+const ONE_SCHEMA: &str = "schema \"public\" already exists, skipping";
+const ABSENT: &str = "no such object exists, skipping";
 const FRESH: &str =
     "it is worked out from its rows whenever it is asked: there is nothing to be done";
 
@@ -97,6 +99,16 @@ impl Upkeep {
     /// What is said of a database: there is one.
     pub fn database(name: &str) -> Upkeep {
         Upkeep { name: name.to_string(), answer: None, notice: ONE_DATABASE }
+    }
+
+    /// Of a schema: there is one.
+    pub fn schema(tag: &str) -> Upkeep {
+        Upkeep { name: tag.to_string(), answer: None, notice: ONE_SCHEMA }
+    }
+
+    /// `DROP .. IF EXISTS` of objects of a kind that cannot be created here.
+    pub fn absent(tag: &str) -> Upkeep {
+        Upkeep { name: tag.to_string(), answer: None, notice: ABSENT }
     }
 
     /// Whether it is said of continuous aggregates alone.

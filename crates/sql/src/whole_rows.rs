@@ -5,15 +5,20 @@
 use crate::function::{function, special_function};
 use crate::jsonb_functions::JSONB;
 use crate::jsonb_makers;
-use crate::names::folded;
+use crate::names::{folded, shown_name};
 use crate::ordinary::array_texts;
 use crate::rewrite::{call, name_of_last};
 use crate::typed::{client_texts, columns_of};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
+use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, DataFusionError, Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, ScalarUDF, Signature, TypeSignature, Volatility, lit};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Expr, LogicalPlan, ScalarUDF, Signature, TypeSignature, Volatility, lit,
+};
 use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
     Query, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
@@ -26,8 +31,16 @@ const ROW_AS_JSONB: &str = "pg_row_jsonb";
 /// A row as a text: `(1,"two words",)`.
 const ROW_AS_TEXT: &str = "pg_row_text";
 /// Functions that make JSON of a row.
-const JSON_FUNCTIONS: &[&str] =
-    &["json_agg", "jsonb_agg", "row_to_json", "to_json", "to_jsonb", "jsonb_object_agg"];
+const JSON_FUNCTIONS: &[&str] = &[
+    "json_agg",
+    "jsonb_agg",
+    "row_to_json",
+    "to_json",
+    "to_jsonb",
+    "jsonb_object_agg",
+    "jsonb_build_array",
+    "jsonb_build_object",
+];
 
 static OBJECT: LazyLock<Option<Arc<ScalarUDF>>> = LazyLock::new(|| {
     jsonb_makers::functions().find(|one| one.name() == "jsonb_build_object").map(Arc::new)
@@ -59,12 +72,35 @@ pub fn row_of_columns(called: &ScalarFunction, schema: &DFSchema) -> Option<Expr
         ROW_AS_JSONB => {
             let pairs = columns.into_iter().flat_map(|column| {
                 let name = column.qualified_name().1;
-                [lit(name), column]
+                [lit(shown_name(&name)), column]
             });
             Some(OBJECT.as_ref()?.call(pairs.collect()))
         }
         _ => None,
     }
+}
+
+/// Writes out the columns of all rows that functions take, before any step adds columns to relations.
+///
+/// # Errors
+/// Returns errors of the planner.
+pub fn write_out_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|expr| match &expr {
+                Expr::ScalarFunction(called) => match row_of_columns(called, &schema) {
+                    Some(row) => Ok(Transformed::yes(row)),
+                    None => Ok(Transformed::no(expr)),
+                },
+                _ => Ok(Transformed::no(expr)),
+            })?;
+            Ok(changed.update_data(|expr| name.restore(expr)))
+        })
+    })?;
+    Ok(changed.data)
 }
 
 /// # Errors
@@ -187,6 +223,22 @@ impl RowReader {
         }
     }
 
+    /// Makes a `jsonb` of the row that a subquery selects: `to_jsonb((SELECT t FROM .. AS t))`.
+    fn row_of_subquery(&mut self, query: &mut Query) {
+        let relation = self.relation_in(&query.body);
+        let SetExpr::Select(select) = &mut *query.body else { return };
+        let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
+            select.projection.as_mut_slice()
+        else {
+            return;
+        };
+        self.scopes.push(relation);
+        if let Some(row) = self.row(value, ROW_AS_JSONB) {
+            *value = row;
+        }
+        self.scopes.pop();
+    }
+
     fn row(&mut self, expr: &SqlExpr, function: &str) -> Option<SqlExpr> {
         let SqlExpr::Identifier(name) = expr else { return None };
         if folded(name) != self.name {
@@ -242,8 +294,13 @@ impl VisitorMut for RowReader {
         };
         for arg in &mut list.args {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) = arg else { continue };
-            if of_json && let Some(row) = self.row(value, ROW_AS_JSONB) {
+            if !of_json {
+                continue;
+            }
+            if let Some(row) = self.row(value, ROW_AS_JSONB) {
                 *value = row;
+            } else if let SqlExpr::Subquery(query) = value {
+                self.row_of_subquery(query);
             }
         }
         ControlFlow::Continue(())

@@ -84,65 +84,82 @@ fn yes(yes: bool) -> ScalarValue {
     ScalarValue::Boolean(Some(yes))
 }
 
+/// Functions that return NULL: they describe objects of kinds that are not here.
+const NULLS: &[&str] = &[
+    "pg_get_partkeydef",
+    "pg_get_ruledef",
+    "pg_get_triggerdef",
+    "pg_get_functiondef",
+    "pg_get_function_result",
+    "pg_get_function_arguments",
+    "pg_get_function_identity_arguments",
+    "pg_get_function_sqlbody",
+    "pg_get_function_arg_default",
+    "pg_get_statisticsobjdef_columns",
+    "obj_description",
+    "col_description",
+    "shobj_description",
+    "inet_server_addr",
+    "inet_client_addr",
+];
+/// Functions that return true: the one role sees and may do everything.
+const TRUTHS: &[&str] = &[
+    "pg_table_is_visible",
+    "pg_type_is_visible",
+    "pg_function_is_visible",
+    "pg_operator_is_visible",
+    "pg_opclass_is_visible",
+    "pg_opfamily_is_visible",
+    "pg_conversion_is_visible",
+    "pg_ts_config_is_visible",
+    "pg_ts_dict_is_visible",
+    "pg_ts_parser_is_visible",
+    "pg_ts_template_is_visible",
+    "has_any_column_privilege",
+    "has_language_privilege",
+    "has_sequence_privilege",
+    "has_tablespace_privilege",
+    "has_type_privilege",
+    "has_foreign_data_wrapper_privilege",
+    "has_server_privilege",
+    "pg_collation_is_visible",
+    "pg_statistics_obj_is_visible",
+    "has_table_privilege",
+    "has_schema_privilege",
+    "has_database_privilege",
+    "has_column_privilege",
+    "has_function_privilege",
+    "pg_has_role",
+];
+/// Functions that return false.
+const FALSEHOODS: &[&str] = &[
+    "pg_is_in_recovery",
+    "pg_is_wal_replay_paused",
+    "pg_relation_is_publishable",
+    "pg_is_other_temp_schema",
+];
+/// Functions of sizes that nothing counts: samples belong to no relation.
+const SIZES: &[&str] = &[
+    "pg_relation_size",
+    "pg_table_size",
+    "pg_indexes_size",
+    "pg_total_relation_size",
+    "pg_database_size",
+    "pg_tablespace_size",
+    "pg_stat_get_numscans",
+];
+
 /// Functions that say the same to everybody.
 fn constants() -> Vec<ScalarUDF> {
     let none = || ScalarValue::Utf8View(None);
     let mut all = Vec::new();
-    for name in [
-        "pg_get_partkeydef",
-        "pg_get_ruledef",
-        "pg_get_triggerdef",
-        "pg_get_functiondef",
-        "pg_get_function_result",
-        "pg_get_function_arguments",
-        "pg_get_function_identity_arguments",
-        "pg_get_function_sqlbody",
-        "pg_get_function_arg_default",
-        "pg_get_statisticsobjdef_columns",
-        "obj_description",
-        "col_description",
-        "shobj_description",
-        "inet_server_addr",
-        "inet_client_addr",
-    ] {
+    for name in NULLS {
         all.push(constant(name, none()));
     }
-    for name in [
-        "pg_table_is_visible",
-        "pg_type_is_visible",
-        "pg_function_is_visible",
-        "pg_operator_is_visible",
-        "pg_opclass_is_visible",
-        "pg_opfamily_is_visible",
-        "pg_conversion_is_visible",
-        "pg_ts_config_is_visible",
-        "pg_ts_dict_is_visible",
-        "pg_ts_parser_is_visible",
-        "pg_ts_template_is_visible",
-        "has_any_column_privilege",
-        "has_language_privilege",
-        "has_sequence_privilege",
-        "has_tablespace_privilege",
-        "has_type_privilege",
-        "has_foreign_data_wrapper_privilege",
-        "has_server_privilege",
-        "pg_collation_is_visible",
-        "pg_statistics_obj_is_visible",
-        "has_table_privilege",
-        "has_schema_privilege",
-        "has_database_privilege",
-        "has_column_privilege",
-        "has_function_privilege",
-        "pg_has_role",
-    ] {
+    for name in TRUTHS {
         all.push(constant(name, yes(true)));
     }
-    for name in [
-        "pg_is_in_recovery",
-        "pg_is_wal_replay_paused",
-        "pg_relation_is_publishable",
-        "pg_is_other_temp_schema",
-    ] {
+    for name in FALSEHOODS {
         all.push(constant(name, yes(false)));
     }
     all.push(constant("pg_column_is_updatable", yes(true)));
@@ -162,16 +179,7 @@ fn constants() -> Vec<ScalarUDF> {
     all.push(constant("inet_client_port", ScalarValue::Int32(None)));
     all.push(constant("pg_get_userbyid", text(ROLE)));
     all.push(constant("current_schema", text("public")));
-    for name in [
-        "pg_relation_size",
-        "pg_table_size",
-        "pg_indexes_size",
-        "pg_total_relation_size",
-        "pg_database_size",
-        "pg_tablespace_size",
-        "pg_stat_get_numscans",
-    ] {
-        // Samples are no relation's own, and nobody counts how often a key was looked at.
+    for name in SIZES {
         all.push(constant(name, ScalarValue::Int64(None)));
     }
     all

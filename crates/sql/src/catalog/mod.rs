@@ -35,7 +35,7 @@ use std::sync::{Arc, LazyLock};
 
 pub use keys::VECTORS;
 pub use keywords::KEYWORDS;
-pub use relations::Relation;
+pub use relations::{ROLE as OWNER, Relation};
 pub use timescale::INFORMATION;
 
 /// The standard's schema.

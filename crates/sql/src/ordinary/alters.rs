@@ -1,5 +1,6 @@
 //! What `ALTER TABLE` does, an operation at a time.
 
+use super::columns::{Declared, declared, type_oid_and_modifier};
 use super::defaults::{self, Numbered, is_numbered_type, property_name, property_of};
 use super::definitions::{
     add_column, add_constraint, all_columns, check_defaults, column_of, default_text,
@@ -10,9 +11,10 @@ use super::writes::{Runner, table_name};
 use crate::error::SqlError;
 use crate::names::folded;
 use datafusion::sql::sqlparser::ast::{
-    AlterColumnOperation, AlterTableOperation, ColumnDef, GeneratedAs, Ident, RenameTableNameKind,
+    AlterColumnOperation, AlterTableOperation, ColumnDef, DataType as SqlType, GeneratedAs, Ident,
+    RenameTableNameKind,
 };
-use tables::{Change, Datum, Schema, Source, Table};
+use tables::{Change, Column, Datum, Schema, Source, Table};
 
 /// A change that leaves columns as they are.
 pub fn same_columns(table: &Table, name: &str, schema: Schema) -> Change {
@@ -197,6 +199,27 @@ fn rename(schema: &mut Schema, at: usize, new: String) {
     schema.columns[at].name = new;
 }
 
+/// A column with another type that has all values of the old one in the same form: more characters, or no limit.
+fn wider(column: &Column, data_type: &SqlType) -> Result<Option<Column>, SqlError> {
+    const TEXT: i32 = 25;
+    const VARCHAR: i32 = 1043;
+    let Declared { ty, words, is_serial } = declared(data_type)?;
+    if ty != column.ty || is_serial {
+        return Ok(None);
+    }
+    let new = Column { declared: words, ..column.clone() };
+    let (old_oid, old_limit) = type_oid_and_modifier(column);
+    let (new_oid, new_limit) = type_oid_and_modifier(&new);
+    let is_text = |oid| [TEXT, VARCHAR].contains(&oid);
+    let has_all = match new_limit {
+        -1 => true,
+        limit if new_oid == VARCHAR => old_limit != -1 && old_limit <= limit,
+        limit => limit == old_limit,
+    };
+    let is_same = old_oid == new_oid || is_text(old_oid) && is_text(new_oid);
+    Ok((is_same && has_all).then_some(new))
+}
+
 fn alter_column(
     schema: &mut Schema,
     at: usize,
@@ -226,6 +249,11 @@ fn alter_column(
         AlterColumnOperation::AddGenerated { .. } => {
             let words = "identity column type must be smallint, integer, or bigint";
             return Err(SqlError::new("22023", words));
+        }
+        AlterColumnOperation::SetDataType { data_type, using: None, .. }
+            if let Some(wider) = wider(column, data_type)? =>
+        {
+            *column = wider;
         }
         AlterColumnOperation::SetDataType { .. } => {
             let words = "the type of a column cannot be changed here";

@@ -557,7 +557,11 @@ async fn alter(
         return Ok(());
     }
     for operation in &said.operations {
-        let table = runner.view.expect(&name)?;
+        let table = match operation {
+            AlterTableOperation::RenameTable { .. } => runner.view.get(&name),
+            _ => None,
+        };
+        let table = table.map_or_else(|| runner.view.expect(&name), Ok)?;
         if Hypertable::is_one(table.schema()) {
             let words = format!("ALTER TABLE .. {operation} of a hypertable is not known here");
             let hint = "Make another with the columns that you want, and INSERT INTO it .. SELECT.";

@@ -2,12 +2,12 @@
 //! apart. Of another one only the name is stored: it makes nothing faster, and DROP INDEX finds it.
 
 use super::alters;
-use super::definitions::{add_key, free_name, is_written, not_kept, places_of};
+use super::definitions::{add_key, column_of, free_name, is_written, not_kept, places_of};
 use super::view::View;
 use super::writes::table_name;
 use crate::error::SqlError;
 use crate::hypertables::Hypertable;
-use datafusion::sql::sqlparser::ast::{CreateIndex, Ident, ObjectName};
+use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, ObjectName};
 use std::sync::Arc;
 use tables::{ConstraintKind, Schema, Table};
 
@@ -101,6 +101,7 @@ pub fn create_index(
                     "tables are in memory: no index was made, only UNIQUE ones are".to_string()
                 }
             });
+            check_columns(&table, &said.columns)?;
             return name_index(view, &table, index, said.if_not_exists, notices);
         }
     };
@@ -126,6 +127,16 @@ pub fn create_index(
         remember(&mut schema, &made);
     }
     view.apply(vec![alters::same_columns(&table, &name, schema)]).map(drop)
+}
+
+/// Checks that the columns of an index are there; expressions are not looked at.
+fn check_columns(table: &Table, columns: &[IndexColumn]) -> Result<(), SqlError> {
+    for one in columns {
+        if let Expr::Identifier(name) = &one.column.expr {
+            column_of(table, name)?;
+        }
+    }
+    Ok(())
 }
 
 /// Stores the name of an index that is not made, for DROP INDEX.

@@ -68,7 +68,6 @@ use datafusion::sql::sqlparser::ast::{
 };
 use expressions::{array_type, instant, is_now, literal, numeral_of};
 use gapfill::{place_arguments, place_bucket};
-use join_columns::merge_columns;
 use like_lists::compare_with_each;
 use moments::{interval_of_fields, moment, read_interval, with_seconds};
 use nothing::{
@@ -91,14 +90,14 @@ use promscale::{API_SCHEMA, matched, promscale};
 use quantified::{any_as_all, as_membership};
 use query_forms::{
     change_forms, check_order_of_set, check_with, fetch_as_limit, values_as_queries,
+    write_out_order,
 };
 use record_sets::records_as_query;
-use result_order::order_by_results;
 pub(crate) use row_values::{LOOKED_AT, check_columns, column_of_row, row_of};
 use row_values::{check_counted_rows, find_rows};
 use sets::{
     check_numbered, lateral_unnest, name_elements, name_series, numbered_array, part_of_set,
-    set_as_table, set_in_list, words_as_table,
+    read_unnest, set_as_table, set_in_list, words_as_table,
 };
 use simple_case::write_comparisons;
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,7 +114,7 @@ use vectors::{
     array_slice, count_from_1, null_at_negative_places, subscripts_as_fields, vector_call,
     vector_part, vectors_as_tables,
 };
-use windows::{write_out_windows, write_out_windows_of_order};
+use windows::write_out_windows;
 
 pub use expressions::{
     arguments, call, cast, expression_of, is_aggregate, is_named, is_placeholder, query,
@@ -123,14 +122,17 @@ pub use expressions::{
 };
 pub use operators::DOT_IS_ANY;
 pub use outer_relations::rename_outer_relations;
+use outer_relations::{name_outer_columns, name_schemas_of_wildcards};
 pub use promscale::dropped_metric;
-pub use query_forms::values_as_unions;
+pub use query_forms::{check_table, values_as_unions};
 pub use rules::refuse_in_change;
 pub use told_apart::{TOLD_APART, told_apart};
 pub use types::{array_of, arrow_type, is_oids_parameter, name_of_last};
 
 /// The schema of PostgreSQL's own tables and functions.
 pub const CATALOG_SCHEMA: &str = "pg_catalog";
+/// The schemas that relations and functions are named with.
+const SCHEMAS: &[&str] = &[CATALOG_SCHEMA, "information_schema", "public", API_SCHEMA];
 /// What a number or a name becomes when it is cast to `regtype`.
 pub const REGTYPE: &str = "regtype_name";
 /// The function of casts to `regnamespace`: the number of a name, the name of a number.
@@ -270,61 +272,6 @@ fn is_value_query(expr: &Expr) -> bool {
     }
 }
 
-/// What is said of a table besides its name is done, or refused.
-///
-/// # Errors
-/// When it is not known here.
-pub fn check_table(table: &TableFactor) -> Result<(), SqlError> {
-    let is_sampled = match table {
-        TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => sample.is_some(),
-        _ => false,
-    };
-    let has_more = match table {
-        TableFactor::Table { with_hints, version, partitions, json_path, index_hints, .. } => {
-            version.is_some()
-                || json_path.is_some()
-                || !(with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty())
-        }
-        _ => false,
-    };
-    match (is_sampled, has_more) {
-        (true, _) => Err(SqlError::unsupported("TABLESAMPLE is not known here")
-            .with_hint("Say WHERE random() < 0.1 for a tenth of the rows.")),
-        (_, true) => {
-            Err(SqlError::unsupported("what is said behind a table's name is not known here"))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Named windows, and merged columns of joins, as what they are.
-fn write_out_order(query: &mut Query) -> Result<(), SqlError> {
-    let Query { body, order_by, .. } = query;
-    match &mut **body {
-        SetExpr::Select(select) => {
-            if let Some(order) = order_by {
-                write_out_windows_of_order(&select.named_window, order)?;
-                order_by_results(&select.projection, order);
-            }
-            merge_columns(select, order_by.as_mut())
-        }
-        other => merge_columns_of_all(other),
-    }
-}
-
-/// The same for the queries of a `UNION` and its like.
-fn merge_columns_of_all(body: &mut SetExpr) -> Result<(), SqlError> {
-    match body {
-        SetExpr::Select(select) => merge_columns(select, None),
-        SetExpr::SetOperation { left, right, .. } => {
-            merge_columns_of_all(left)?;
-            merge_columns_of_all(right)
-        }
-        // Queries of their own are looked at by themselves.
-        _ => Ok(()),
-    }
-}
-
 struct Rewriter {
     hints: Hints,
     is_reusable: bool,
@@ -373,12 +320,16 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
+        name_schemas_of_wildcards(select);
         write_out_system_columns(select);
         let checked = change_forms(select).and_then(|()| read_conditions(select));
         let checked = checked.and_then(|()| check_counted_rows(select));
         let checked = checked.and_then(|()| find_rows(select));
         if let Err(error) = checked.and_then(|()| write_out_windows(select)) {
             return ControlFlow::Break(Box::new(error));
+        }
+        if 1 < self.queries {
+            name_outer_columns(select);
         }
         names::name_columns(&mut select.projection, self.queries == 1);
         if self.queries == 1 {
@@ -403,6 +354,7 @@ impl VisitorMut for Rewriter {
         {
             name.0.remove(0);
         }
+        read_unnest(table);
         lateral_unnest(table);
         records_as_query(table);
         words_as_table(table);
@@ -428,6 +380,13 @@ impl VisitorMut for Rewriter {
     }
 
     fn pre_visit_relation(&mut self, name: &mut ObjectName) -> ControlFlow<Self::Break> {
+        // A relation of the database, whichever name it is asked for by.
+        if let [ObjectNamePart::Identifier(_), ObjectNamePart::Identifier(schema), _] =
+            name.0.as_slice()
+            && SCHEMAS.contains(&folded(schema).as_str())
+        {
+            name.0.remove(0);
+        }
         // PostgreSQL looks into its own schema first.
         if let [ObjectNamePart::Identifier(ident)] = name.0.as_slice()
             && ident.value.to_ascii_lowercase().starts_with("pg_")
@@ -598,8 +557,7 @@ impl Rewriter {
     fn function(&mut self, function: &mut Function) -> Result<(), SqlError> {
         let parts = &mut function.name.0;
         if let [ObjectNamePart::Identifier(schema), _] = parts.as_slice()
-            && [CATALOG_SCHEMA, "information_schema", "public", API_SCHEMA]
-                .contains(&folded(schema).as_str())
+            && SCHEMAS.contains(&folded(schema).as_str())
         {
             parts.remove(0);
         }
@@ -715,6 +673,14 @@ impl Rewriter {
             if let Some(known) = operator_of(plain) {
                 *op = known;
             }
+        }
+        if *op == BinaryOperator::StringConcat {
+            for side in [left, right] {
+                if let Some(name) = name_of_object(side) {
+                    **side = name;
+                }
+            }
+            return;
         }
         match op {
             BinaryOperator::PGRegexMatch

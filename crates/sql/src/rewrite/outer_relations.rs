@@ -90,6 +90,53 @@ pub fn name_of(table: &TableFactor) -> Option<String> {
     }
 }
 
+/// Names the schema in `t.*` of `FROM schema.t`: the planner knows `t` by its whole name.
+pub fn name_schemas_of_wildcards(select: &mut Select) {
+    let tables = select.from.iter().flat_map(|from| {
+        std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
+    });
+    let named: Vec<(String, ObjectName)> = tables.filter_map(whole_name).collect();
+    for item in &mut select.projection {
+        if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) =
+            item
+            && let [ObjectNamePart::Identifier(table)] = name.0.as_slice()
+            && let Some((_, whole)) = named.iter().find(|(one, _)| *one == folded(table))
+        {
+            *name = whole.clone();
+        }
+    }
+}
+
+/// The last part of the name of a table without an alias, and its name with a schema, if it has one.
+fn whole_name(table: &TableFactor) -> Option<(String, ObjectName)> {
+    let TableFactor::Table { name, alias: None, args: None, .. } = table else { return None };
+    let last = name.0.last().and_then(ObjectNamePart::as_ident).map(folded)?;
+    match name.0.as_slice() {
+        [_] if last.starts_with("pg_") => {
+            let schema = ObjectNamePart::Identifier(Ident::new(super::CATALOG_SCHEMA));
+            Some((last, ObjectName([&[schema], name.0.as_slice()].concat())))
+        }
+        [.., _, _] => Some((last, ObjectName(name.0[name.0.len() - 2..].to_vec()))),
+        _ => None,
+    }
+}
+
+/// Names columns of outer queries that a subquery selects as they are: the planner calls them `outer_ref(x.y)`.
+pub fn name_outer_columns(select: &mut Select) {
+    let mut own = Vec::new();
+    select.from.iter().for_each(|from| push_names(from, &mut own));
+    for item in &mut select.projection {
+        if let SelectItem::UnnamedExpr(expr) = item
+            && let Expr::CompoundIdentifier(parts) = expr
+            && let [table, column] = parts.as_slice()
+            && !own.contains(&folded(table))
+        {
+            let alias = Ident::with_quote('"', folded(column));
+            *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+        }
+    }
+}
+
 /// Finds relations that are named within queries further in, and the first name that is of no relation.
 #[derive(Default)]
 struct Finder {

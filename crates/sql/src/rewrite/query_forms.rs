@@ -2,7 +2,10 @@
 //! what PostgreSQL does not let stand in them.
 
 use super::expressions::call;
+use super::join_columns::merge_columns;
+use super::result_order::order_by_results;
 use super::subqueries::both;
+use super::windows::write_out_windows_of_order;
 use crate::error::SqlError;
 use crate::names::folded;
 use crate::ties::WITH_TIES;
@@ -368,5 +371,59 @@ fn group_by_nothing(select: &mut Select) {
             Some(having) => both(having, is_group),
             None => is_group,
         });
+    }
+}
+/// What is said of a table besides its name is done, or refused.
+///
+/// # Errors
+/// When it is not known here.
+pub fn check_table(table: &TableFactor) -> Result<(), SqlError> {
+    let is_sampled = match table {
+        TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => sample.is_some(),
+        _ => false,
+    };
+    let has_more = match table {
+        TableFactor::Table { with_hints, version, partitions, json_path, index_hints, .. } => {
+            version.is_some()
+                || json_path.is_some()
+                || !(with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty())
+        }
+        _ => false,
+    };
+    match (is_sampled, has_more) {
+        (true, _) => Err(SqlError::unsupported("TABLESAMPLE is not known here")
+            .with_hint("Say WHERE random() < 0.1 for a tenth of the rows.")),
+        (_, true) => {
+            Err(SqlError::unsupported("what is said behind a table's name is not known here"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Named windows, and merged columns of joins, as what they are.
+pub fn write_out_order(query: &mut Query) -> Result<(), SqlError> {
+    let Query { body, order_by, .. } = query;
+    match &mut **body {
+        SetExpr::Select(select) => {
+            if let Some(order) = order_by {
+                write_out_windows_of_order(&select.named_window, order)?;
+                order_by_results(&select.projection, order);
+            }
+            merge_columns(select, order_by.as_mut())
+        }
+        other => merge_columns_of_all(other),
+    }
+}
+
+/// The same for the queries of a `UNION` and its like.
+fn merge_columns_of_all(body: &mut SetExpr) -> Result<(), SqlError> {
+    match body {
+        SetExpr::Select(select) => merge_columns(select, None),
+        SetExpr::SetOperation { left, right, .. } => {
+            merge_columns_of_all(left)?;
+            merge_columns_of_all(right)
+        }
+        // Queries of their own are looked at by themselves.
+        _ => Ok(()),
     }
 }

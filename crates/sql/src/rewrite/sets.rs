@@ -5,6 +5,7 @@ use super::CATALOG_SCHEMA;
 use super::expressions::{arguments, call, is_named, is_placeholder, only_argument};
 use super::phrases::rows;
 use super::types::name_of_last;
+use super::vectors::places;
 use crate::catalog::KEYWORDS;
 use crate::error::SqlError;
 use crate::generate_series;
@@ -13,6 +14,7 @@ use crate::jsonb_parts::{
 };
 use crate::names::folded;
 use crate::regexps::{MATCHES, SPLIT};
+use crate::signatures::is_scalar_function;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select,
     SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, Visit, Visitor,
@@ -29,6 +31,7 @@ enum Set {
     ElementTexts,
     /// Of texts and patterns: the function that makes the list.
     Texts(&'static str),
+    Places,
 }
 
 const SETS: &[(&str, Set)] = &[
@@ -42,6 +45,7 @@ const SETS: &[(&str, Set)] = &[
     ("json_array_elements", Set::Elements),
     ("jsonb_array_elements_text", Set::ElementTexts),
     ("json_array_elements_text", Set::ElementTexts),
+    ("generate_subscripts", Set::Places),
     ("regexp_matches", Set::Texts(MATCHES)),
     ("regexp_split_to_table", Set::Texts(SPLIT)),
     ("string_to_table", Set::Texts("string_to_array")),
@@ -58,6 +62,10 @@ const VALUES_AS_TABLES: &[&str] = &[
     "version",
     "now",
 ];
+
+fn none() -> Expr {
+    Expr::Value(Value::Null.into())
+}
 
 impl Set {
     fn of(name: &ObjectName) -> Option<Set> {
@@ -81,6 +89,7 @@ impl Set {
             Set::Elements => named("value", jsonb(ELEMENTS)),
             Set::ElementTexts => named("value", rows(ELEMENT_TEXTS, args)),
             Set::Texts(list) => named(only, rows(list, args)),
+            Set::Places => named(only, args.first().map_or_else(none, |list| places(list))),
         }
     }
 }
@@ -238,7 +247,8 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
         }
         _ => return Ok(()),
     };
-    let is_value = VALUES_AS_TABLES.iter().any(|one| is_named(name, one));
+    let is_value = VALUES_AS_TABLES.iter().any(|one| is_named(name, one))
+        || is_scalar_function(&name_of_last(name));
     let set = Set::of(name);
     if set.is_none() && !is_value {
         return Ok(());
@@ -321,7 +331,7 @@ pub fn numbered_array(table: &mut TableFactor) -> Result<(), SqlError> {
         return Ok(());
     };
     let [array] = array_exprs.as_slice() else {
-        return Err(SqlError::unsupported("WITH ORDINALITY is known of one array"));
+        return numbered_arrays(table);
     };
     let mut alias = alias.clone().unwrap_or_else(|| TableAlias {
         explicit: true,
@@ -337,6 +347,60 @@ pub fn numbered_array(table: &mut TableFactor) -> Result<(), SqlError> {
     let numbers = numbers_of(&elements);
     let columns = [(folded(&alias.name), elements)].into_iter().chain(numbers).collect();
     derive(table, columns, alias, true)
+}
+
+/// The same of several arrays, whose rows are as many as the longest has elements.
+fn numbered_arrays(table: &mut TableFactor) -> Result<(), SqlError> {
+    let TableFactor::UNNEST { array_exprs, alias, .. } = &*table else { return Ok(()) };
+    let name = || Ident::new("unnest");
+    let mut alias = alias.clone().unwrap_or_else(|| TableAlias {
+        explicit: true,
+        name: name(),
+        columns: Vec::new(),
+        at: None,
+    });
+    let names = array_exprs.iter().map(|_| name()).chain([Ident::new(ORDINALITY)]);
+    name_columns(&mut alias, names.collect::<Vec<_>>().into_iter());
+    let lengths = array_exprs.iter().map(|one| call("cardinality", vec![one.clone()]));
+    let longest = call("greatest", lengths.collect());
+    let one = Expr::Value(Value::Number("1".into(), false).into());
+    let numbers = rows(generate_series::LIST, &[&one, &longest]);
+    let elements = array_exprs.iter().map(|one| call("unnest", vec![one.clone()]));
+    let columns = elements.chain([numbers]).enumerate();
+    let columns = columns.map(|(at, expr)| (format!("column{at}"), expr)).collect();
+    derive(table, columns, alias, true)
+}
+
+/// Reads `pg_catalog.unnest(array)` as `unnest(array)`, which the parser knows, and names its column.
+pub fn read_unnest(table: &mut TableFactor) {
+    if let TableFactor::Table { name, args: Some(called), with_ordinality, alias, .. } = table
+        && is_named(name, "unnest")
+    {
+        let plain = |arg: &FunctionArg| match arg {
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+            _ => None,
+        };
+        let Some(array_exprs) = called.args.iter().map(plain).collect::<Option<Vec<_>>>() else {
+            return;
+        };
+        *table = TableFactor::UNNEST {
+            alias: alias.take(),
+            array_exprs,
+            with_offset: false,
+            with_offset_alias: None,
+            with_ordinality: *with_ordinality,
+        };
+    }
+    if let TableFactor::UNNEST { alias: alias @ None, array_exprs, .. } = table
+        && array_exprs.len() == 1
+    {
+        *alias = Some(TableAlias {
+            explicit: true,
+            name: Ident::new("unnest"),
+            columns: Vec::new(),
+            at: None,
+        });
+    }
 }
 
 fn has_query(expr: &Expr) -> bool {

@@ -38,13 +38,15 @@ fn rows(list: &str, value: &Expr) -> Expr {
     call("unnest", vec![call(list, vec![value.clone()])])
 }
 
+/// The places of an array's elements, which `generate_subscripts` returns.
+pub fn places(list: &Expr) -> Expr {
+    rows(if is_vector(list) { VECTOR_PLACES } else { PLACES }, list)
+}
+
 /// Functions that make rows of such a list.
 pub fn vector_call(function: &Function) -> Option<Expr> {
     let args = arguments(function)?;
     match args.as_slice() {
-        [list, _] if is_named(&function.name, "generate_subscripts") => {
-            Some(rows(if is_vector(list) { VECTOR_PLACES } else { PLACES }, list))
-        }
         [list] if is_named(&function.name, "_pg_expandarray") => Some(rows(EXPANDED, list)),
         _ => None,
     }

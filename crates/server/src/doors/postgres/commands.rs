@@ -53,8 +53,12 @@ impl Queries {
                 let rows = all.iter().map(|(name, value)| vec![*name, value.as_str(), ""]);
                 rows_of_texts(&parsed, rows, format)
             }
-            Parsed::Begin { tag, is_read_only, .. } => {
-                session.settings().begin_transaction(is_read_only);
+            Parsed::Begin { tag, is_read_only, isolation } => {
+                let mut settings = session.settings();
+                settings.begin_transaction(is_read_only);
+                if let Some(isolation) = isolation {
+                    settings.set_isolation(isolation);
+                }
                 Ok(Response::TransactionStart(Tag::new(tag)))
             }
             set @ (Parsed::Set { .. } | Parsed::Reset(_) | Parsed::SetTransaction { .. }) => {
@@ -136,6 +140,9 @@ fn change_setting(session: &Session, parsed: Parsed) -> PgWireResult<Response> {
     let mut settings = session.settings();
     match parsed {
         Parsed::Set { name, value, is_local } => {
+            if let Some(value) = value.as_deref().filter(|_| name == "role") {
+                check_role(session, value)?;
+            }
             let scope = if is_local { Scope::Transaction } else { Scope::Session };
             match value {
                 Some(value) => settings.set_for(scope, &name, &value).map_err(of_sql)?,
@@ -147,7 +154,10 @@ fn change_setting(session: &Session, parsed: Parsed) -> PgWireResult<Response> {
             settings.reset(name.as_deref());
             done("RESET")
         }
-        Parsed::SetTransaction { is_read_only, is_local: true, .. } => {
+        Parsed::SetTransaction { is_read_only, isolation, is_local: true } => {
+            if let Some(isolation) = isolation {
+                settings.set_isolation(isolation);
+            }
             if let Some(is_read_only) = is_read_only {
                 settings.set_read_only(is_read_only);
             }
@@ -165,6 +175,14 @@ fn change_setting(session: &Session, parsed: Parsed) -> PgWireResult<Response> {
             done("SET")
         }
         other => Err(error("XX000", format!("{other:?} sets nothing"))),
+    }
+}
+
+/// Checks that a session may take a role: there is one beside that of the client, and it may do no more.
+fn check_role(session: &Session, role: &str) -> PgWireResult<()> {
+    match role == "none" || role == session.user() || role == sql::OWNER {
+        true => Ok(()),
+        false => Err(error("22023", format!("role \"{role}\" does not exist"))),
     }
 }
 

@@ -45,6 +45,13 @@ impl Client {
     }
 }
 
+impl Session {
+    /// The name that the client gave.
+    pub fn user(&self) -> &str {
+        &self.client.user
+    }
+}
+
 impl Facts for Client {
     fn user(&self) -> String {
         self.user.clone()

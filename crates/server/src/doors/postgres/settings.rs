@@ -1,5 +1,6 @@
 //! Settings of a session: what `SET`, `SHOW`, `RESET` and the options of a connection are about.
 
+use sql::statements::Isolation;
 use sql::{KnownSetting, SqlError, known_setting, known_settings};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -82,6 +83,13 @@ pub enum Scope {
 impl Settings {
     /// What a setting is; `name` in small letters.
     pub fn get(&self, name: &str) -> Option<&str> {
+        // Outside a transaction it is that of the next one.
+        let name = match name {
+            "transaction_isolation" if !self.local.contains_key(name) => {
+                "default_transaction_isolation"
+            }
+            name => name,
+        };
         let own = || DEFAULTS.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
         let default = || own().or_else(|| known_setting(name).map(|known| known.shown));
         let mut all = [&self.local, &self.own, &self.first].into_iter();
@@ -187,6 +195,13 @@ impl Settings {
         }
         if let Some(is_read_only) = is_read_only {
             self.set_read_only(is_read_only);
+        }
+    }
+
+    /// Shows the isolation level of the transaction under way.
+    pub fn set_isolation(&mut self, isolation: Isolation) {
+        if self.before.is_some() {
+            self.local.insert("transaction_isolation".into(), isolation.name().into());
         }
     }
 
