@@ -20,8 +20,8 @@ use crate::rewrite::{Hints, Rewritten, dropped_metric, rewrite};
 use crate::session_statements;
 use crate::timescale_options;
 use crate::token_forms::{
-    array_types, capital_type, join_literals, name_values_of_settings, split_operators,
-    unknown_type, values_as_queries,
+    array_types, capital_type, join_literals, name_values_of_settings, plain_forms,
+    split_operators, unknown_type, values_as_queries,
 };
 use crate::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::views::without_data;
@@ -245,7 +245,7 @@ pub(crate) fn parse_with(text: &str, shapes: Shapes<'_>) -> Result<Vec<Parsed>, 
         return Err(SqlError::not_text(words));
     }
     let tokens = Tokenizer::new(&Postgres::new(0), text).tokenize().map_err(invalid)?;
-    let tokens = array_types(split_operators(join_literals(tokens)?));
+    let tokens = array_types(split_operators(plain_forms(join_literals(tokens)?)));
     let mut tokens = values_as_queries(with_matchers(tokens));
     name_values_of_settings(&mut tokens);
     let pieces = tokens.split(|token| *token == Token::SemiColon);

@@ -170,6 +170,76 @@ pub fn split_operators(tokens: Vec<Token>) -> Vec<Token> {
     tokens.into_iter().flat_map(split).collect()
 }
 
+/// Leaves out words that change nothing here or that the parser reads in another way: `ONLY` before a table, `pg_catalog.`
+/// before a type or a function, `OPERATOR(pg_catalog.=)` for `=`. A column may be called `top`.
+pub fn plain_forms(tokens: Vec<Token>) -> Vec<Token> {
+    let is = |token: &Token, wanted: &str| matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted));
+    let is_known = |token: &Token| {
+        ["top", "only", "operator"].iter().any(|one| is(token, one))
+            || matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("pg_catalog"))
+    };
+    if !tokens.iter().any(is_known) {
+        return tokens;
+    }
+    let is_space = |token: &Token| matches!(token, Token::Whitespace(_));
+    let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
+    let mut at = 0;
+    while at < tokens.len() {
+        let token = &tokens[at];
+        let before = out.iter().rev().find(|one| !is_space(one));
+        let rest: Vec<&Token> =
+            tokens[at + 1..].iter().filter(|one| !is_space(one)).take(5).collect();
+        let stands_before_table = || {
+            let words = ["from", "join", "update", "table"];
+            before.is_some_and(|before| words.iter().any(|one| is(before, one)))
+                && matches!(rest.first(), Some(Token::Word(_)))
+        };
+        if is(token, "only") && stands_before_table() {
+            at += 1;
+            continue;
+        }
+        if let [Token::LParen, schema, Token::Period, sign, Token::RParen] = rest.as_slice()
+            && is(token, "operator")
+            && is(schema, "pg_catalog")
+        {
+            out.extend([Token::Whitespace(Whitespace::Space), (*sign).clone()]);
+            out.push(Token::Whitespace(Whitespace::Space));
+            at = skip(&tokens, at + 1, 5);
+            continue;
+        }
+        let names_table = ["into", "table", "copy", "on", "exists"]
+            .iter()
+            .any(|one| before.is_some_and(|before| is(before, one)));
+        let is_schema =
+            matches!(token, Token::Word(word) if word.value.eq_ignore_ascii_case("pg_catalog"));
+        if let [Token::Period, Token::Word(_), next @ ..] = rest.as_slice()
+            && is_schema
+            && !names_table
+            && (before == Some(&Token::DoubleColon) || next.first() == Some(&&Token::LParen))
+        {
+            at = skip(&tokens, at + 1, 1);
+            continue;
+        }
+        out.push(match token {
+            Token::Word(word) if is(token, "top") => {
+                Token::Word(Word { keyword: Keyword::NoKeyword, ..word.clone() })
+            }
+            other => other.clone(),
+        });
+        at += 1;
+    }
+    out
+}
+
+/// The place behind so many tokens that are no spaces.
+fn skip(tokens: &[Token], mut at: usize, mut count: usize) -> usize {
+    while 0 < count && at < tokens.len() {
+        count -= usize::from(!matches!(tokens[at], Token::Whitespace(_)));
+        at += 1;
+    }
+    at
+}
+
 /// Writes `type ARRAY` of columns as `type[]`, in `CREATE TABLE` and `ALTER TABLE`.
 pub fn array_types(tokens: Vec<Token>) -> Vec<Token> {
     let is = |token: &Token, keyword: Keyword| matches!(token, Token::Word(word) if word.keyword == keyword);

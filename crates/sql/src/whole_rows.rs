@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::sqlparser::ast::{
     Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    Query, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
+    Query, Select, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
@@ -140,6 +140,24 @@ fn row_call(function: &str, relation: &Ident) -> SqlExpr {
         list.args.push(FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(relation)));
     }
     made
+}
+
+/// Reads `json_agg(t.*)` as `json_agg(t)`.
+pub fn name_json_rows(function: &mut Function) {
+    let name = name_of_last(&function.name);
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    if !JSON_FUNCTIONS.contains(&name.as_str()) {
+        return;
+    }
+    for arg in &mut list.args {
+        if let FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(relation)) = arg
+            && let [part] = relation.0.as_slice()
+            && let Some(name) = part.as_ident()
+        {
+            let row = SqlExpr::Identifier(name.clone());
+            *arg = FunctionArg::Unnamed(FunctionArgExpr::Expr(row));
+        }
+    }
 }
 
 /// Counts the texts of rows for `count(DISTINCT t.*)`: the planner would count one.
@@ -278,6 +296,18 @@ impl VisitorMut for RowReader {
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.scopes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(expr) = item
+                && let Some(row) = self.row(expr, ROW_AS_TEXT)
+            {
+                let alias = Ident::with_quote('"', self.name.as_str());
+                *item = SelectItem::ExprWithAlias { expr: row, alias };
+            }
+        }
         ControlFlow::Continue(())
     }
 

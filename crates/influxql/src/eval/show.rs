@@ -145,6 +145,7 @@ impl Evaluator<'_> {
         let condition = listing.condition.as_ref();
         let (condition, (first, last)) = condition_and_range(condition, &circumstances)?;
         let range = TimeRange::new(first.unwrap_or(TIME_MIN), last.unwrap_or(TIME_MAX));
+        let condition = condition.and_then(without_fields);
         let sets = alternatives(condition.as_ref())
             .map_err(|_| EvalError::new("invalid tag comparison operator"))?;
         let own = listing.database.as_deref().unwrap_or(&self.database);
@@ -503,4 +504,30 @@ fn series_key(measurement: &str, labels: &Labels) -> String {
 
 fn is_time(expr: &Expr) -> bool {
     matches!(expr, Expr::Var { name, .. } if name.eq_ignore_ascii_case("time"))
+}
+/// A condition without comparisons with booleans and numbers, which InfluxDB passes over in a listing: no tag has such
+/// values. None if nothing is left.
+fn without_fields(condition: Expr) -> Option<Expr> {
+    match condition {
+        Expr::Paren(inner) => without_fields(*inner).map(|inner| Expr::Paren(Box::new(inner))),
+        Expr::Binary { op: op @ (Op::And | Op::Or), left, right } => {
+            match (without_fields(*left), without_fields(*right)) {
+                (Some(left), Some(right)) => {
+                    Some(Expr::Binary { op, left: Box::new(left), right: Box::new(right) })
+                }
+                (one, other) if op == Op::And => one.or(other),
+                _ => None,
+            }
+        }
+        Expr::Binary { op: Op::Eq | Op::NotEq, left, right }
+            if matches!(*left, Expr::Var { .. })
+                && matches!(
+                    *right,
+                    Expr::Boolean(_) | Expr::Number(_) | Expr::Integer(_) | Expr::Unsigned(_)
+                ) =>
+        {
+            None
+        }
+        other => Some(other),
+    }
 }

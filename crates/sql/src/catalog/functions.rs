@@ -117,6 +117,7 @@ const TRUTHS: &[&str] = &[
     "pg_ts_template_is_visible",
     "has_any_column_privilege",
     "has_language_privilege",
+    "has_parameter_privilege",
     "has_sequence_privilege",
     "has_tablespace_privilege",
     "has_type_privilege",

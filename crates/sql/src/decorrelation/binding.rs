@@ -11,6 +11,7 @@ use super::domain::{Domain, check_volatile, marked};
 use super::outer::{Names, lateral_of, outer_columns, renamed, subquery_of, visible};
 use super::{columns_of, refused};
 use crate::runs::FirstOfRuns;
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
 };
@@ -21,7 +22,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{FetchType, SkipType};
 use datafusion::logical_expr::{
     Aggregate, Distinct, DistinctOn, Expr, ExprFunctionExt as _, Join, Limit, LogicalPlan,
-    LogicalPlanBuilder, SubqueryAlias, Union, Values, Window, lit,
+    LogicalPlanBuilder, SubqueryAlias, Union, Values, Window, cast, lit,
 };
 use std::sync::Arc;
 
@@ -250,13 +251,9 @@ impl<'a> Binder<'a> {
 
     /// The first rows of an input, which may be in an order below its columns.
     fn bind_limit(&mut self, limit: &Limit, input: &LogicalPlan) -> Result<Bound> {
-        let (skip, fetch) = match (limit.get_skip_type()?, limit.get_fetch_type()?) {
-            (SkipType::Literal(skip), FetchType::Literal(fetch)) => (skip, fetch),
-            _ => {
-                return Err(refused(
-                    "LIMIT by an expression in a correlated subquery is not known here",
-                ));
-            }
+        let literals = match (limit.get_skip_type()?, limit.get_fetch_type()?) {
+            (SkipType::Literal(skip), FetchType::Literal(fetch)) => Some((skip, fetch)),
+            _ => None,
         };
         let (sorts, rows) = match input {
             LogicalPlan::Sort(sort) => (sort.expr.clone(), &*sort.input),
@@ -281,14 +278,14 @@ impl<'a> Binder<'a> {
             Ok(sort.with_expr(expr))
         });
         let sorts = sorts.collect::<Result<Vec<_>>>()?;
-        let firsts = match (skip, fetch) {
-            (0, None) => bound,
-            (0, Some(count)) if 0 < count => {
+        let firsts = match literals {
+            Some((0, None)) => bound,
+            Some((0, Some(count))) if 0 < count => {
                 let each = keys.iter().map(|key| Sort::new(Expr::Column(key.clone()), true, false));
                 let order = each.chain(sorts.iter().cloned()).collect();
                 FirstOfRuns::new(bound, order, keys.len(), count).into_plan()
             }
-            _ => self.numbered(bound, &keys, &sorts, (skip, fetch), shown)?,
+            _ => self.numbered(bound, &keys, &sorts, limit, shown)?,
         };
         if sorts.is_empty() {
             return Ok((firsts, keys));
@@ -313,7 +310,7 @@ impl<'a> Binder<'a> {
         rows: LogicalPlan,
         keys: &[Column],
         sorts: &[Sort],
-        (skip, fetch): (usize, Option<usize>),
+        limit: &Limit,
         shown: Vec<Expr>,
     ) -> Result<LogicalPlan> {
         let name = self.name("nth");
@@ -324,10 +321,13 @@ impl<'a> Binder<'a> {
             false => number.order_by(sorts.to_vec()).build()?,
         };
         let nth = || Expr::Column(Column::from_name(&name));
-        let (skip, fetch) = (skip as i64, fetch.map(|count| count as i64));
-        let mut condition = nth().gt(lit(skip));
-        if let Some(count) = fetch {
-            condition = condition.and(nth().lt_eq(lit(skip.saturating_add(count))));
+        let count = |expr: &Expr| cast(expr.clone(), DataType::Int64);
+        let skip = || limit.skip.as_deref().map_or_else(|| lit(0_i64), count);
+        let mut condition = nth().gt(skip());
+        if let Some(fetch) = limit.fetch.as_deref() {
+            // LIMIT NULL is no limit; the sum of two numbers may be beyond all.
+            let is_within = (nth() - skip()).lt_eq(count(fetch));
+            condition = condition.and(is_within.or(count(fetch).is_null()));
         }
         LogicalPlanBuilder::from(rows)
             .window([number.alias(&name)])?

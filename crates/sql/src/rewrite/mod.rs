@@ -54,7 +54,7 @@ use crate::promql_tables::FUNCTIONS;
 use crate::special_arrays::special_array;
 use crate::tables::Column;
 use crate::uuids::UUID_IN;
-use crate::whole_rows::count_row_texts;
+use crate::whole_rows::{count_row_texts, name_json_rows};
 use balanced::balance_chain;
 use bit_strings::read_bit_string;
 use calls::{array_of_query, renamed, rounded, width_as_interval};
@@ -89,7 +89,7 @@ use points::points_as_table;
 use promscale::{API_SCHEMA, matched, promscale};
 use quantified::{any_as_all, as_membership};
 use query_forms::{
-    change_forms, check_order_of_set, check_with, fetch_as_limit, values_as_queries,
+    change_forms, check_order_of_set, check_with, fetch_as_limit, join_laterals, values_as_queries,
     write_out_order,
 };
 use record_sets::records_as_query;
@@ -321,6 +321,7 @@ impl VisitorMut for Rewriter {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
         name_schemas_of_wildcards(select);
+        join_laterals(select);
         write_out_system_columns(select);
         let checked = change_forms(select).and_then(|()| read_conditions(select));
         let checked = checked.and_then(|()| check_counted_rows(select));
@@ -405,6 +406,9 @@ impl VisitorMut for Rewriter {
         write_comparisons(expr);
         without_other_types(expr);
         sign_before_power(expr);
+        if let Expr::Function(function) = expr {
+            name_json_rows(function);
+        }
         subscripts_as_fields(expr);
         // Before the function within becomes rows by itself.
         if let Expr::CompoundFieldAccess { root, access_chain } = &*expr

@@ -10,9 +10,10 @@ use crate::error::SqlError;
 use crate::names::folded;
 use crate::ties::WITH_TIES;
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, Fetch, GroupByExpr, Ident, LimitClause, ObjectNamePart, OrderBy, OrderByKind,
-    Query, Select, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor, Value,
-    ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+    Distinct, Expr, Fetch, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause,
+    ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator,
+    SetQuantifier, Statement, TableFactor, TableWithJoins, Value, ValueWithSpan, Visit, VisitMut,
+    Visitor, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -426,4 +427,37 @@ fn merge_columns_of_all(body: &mut SetExpr) -> Result<(), SqlError> {
         // Queries of their own are looked at by themselves.
         _ => Ok(()),
     }
+}
+/// Joins `a, LATERAL (..) b JOIN c ON ..` from the left to the right: the planner shows `b` no columns of `a` else. The
+/// rows are the same unless a join keeps rows of its right side alone.
+pub fn join_laterals(select: &mut Select) {
+    let is_lateral = |from: &TableWithJoins| {
+        let keeps_right = |join: &Join| {
+            matches!(
+                join.join_operator,
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_) | JoinOperator::FullOuter(_)
+            )
+        };
+        matches!(from.relation, TableFactor::Derived { lateral: true, .. })
+            && !from.joins.is_empty()
+            && !from.joins.iter().any(keeps_right)
+    };
+    if !select.from.iter().skip(1).any(is_lateral) {
+        return;
+    }
+    let mut joined: Vec<TableWithJoins> = Vec::with_capacity(select.from.len());
+    for from in std::mem::take(&mut select.from) {
+        match joined.last_mut() {
+            Some(before) if is_lateral(&from) => {
+                before.joins.push(Join {
+                    relation: from.relation,
+                    global: false,
+                    join_operator: JoinOperator::CrossJoin(JoinConstraint::None),
+                });
+                before.joins.extend(from.joins);
+            }
+            _ => joined.push(from),
+        }
+    }
+    select.from = joined;
 }

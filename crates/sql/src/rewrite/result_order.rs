@@ -4,15 +4,38 @@
 use crate::names::{folded, given};
 use datafusion::sql::sqlparser::ast::{Expr, OrderBy, OrderByKind, SelectItem, Value};
 
-/// Replaces names of casts in ORDER BY by the places of the results.
+/// Replaces names of casts, and aggregates that are selected, in ORDER BY by the places of the results.
 pub fn order_by_results(items: &[SelectItem], order: &mut OrderBy) {
     let OrderByKind::Expressions(sorts) = &mut order.kind else { return };
     for sort in sorts {
-        let Expr::Identifier(name) = &sort.expr else { continue };
-        if let Some(place) = place_of_cast(items, &folded(name)) {
+        let place = match &sort.expr {
+            Expr::Identifier(name) => place_of_cast(items, &folded(name)),
+            Expr::Function(function) if super::is_aggregate(function) => {
+                place_of(items, &sort.expr)
+            }
+            _ => continue,
+        };
+        if let Some(place) = place {
             sort.expr = Expr::Value(Value::Number(place.to_string(), false).into());
         }
     }
+}
+
+/// The place of the result that is an expression.
+fn place_of(items: &[SelectItem], wanted: &Expr) -> Option<usize> {
+    let mut place = None;
+    for (at, item) in items.iter().enumerate() {
+        match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                if expr == wanted {
+                    place.get_or_insert(at + 1);
+                }
+            }
+            // Any number of columns.
+            _ => return None,
+        }
+    }
+    place
 }
 
 /// The place of the only result of a name, if it is a cast.

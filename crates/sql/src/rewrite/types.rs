@@ -52,6 +52,10 @@ pub fn catalog_cast(name_of_type: &ObjectName, inner: &Expr) -> Option<Expr> {
                 None => text_literal(name.to_string()),
             }
         }
+        "regrole" => match literal(inner) {
+            Some(name) => text_literal(name),
+            None => call("pg_get_userbyid", vec![inner.clone()]),
+        },
         "bpchar" => cast(inner.clone(), SqlType::Char(None)),
         "char" | "text" | "cstring" => cast(inner.clone(), SqlType::Text),
         "jsonb" => call(JSONB_IN, vec![inner.clone()]),

@@ -6,8 +6,9 @@ use crate::error::SqlError;
 use crate::names::folded;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    CaseWhen, Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr, OrderBy, Query,
-    Select, Value, VisitMut, VisitorMut, WindowSpec, WindowType,
+    BinaryOperator, CaseWhen, Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr,
+    OrderBy, Query, Select, Value, VisitMut, VisitorMut, WindowFrame, WindowFrameBound, WindowSpec,
+    WindowType,
 };
 use std::ops::ControlFlow;
 
@@ -86,6 +87,44 @@ fn written_out(known: &Known, spec: &WindowSpec) -> Result<WindowSpec, SqlError>
     })
 }
 
+/// Computes the bounds of a frame that are sums or products of integers: the planner wants numbers.
+fn compute_bounds(frame: &mut WindowFrame) {
+    for bound in std::iter::once(&mut frame.start_bound).chain(frame.end_bound.as_mut()) {
+        let (WindowFrameBound::Preceding(Some(rows)) | WindowFrameBound::Following(Some(rows))) =
+            bound
+        else {
+            continue;
+        };
+        if matches!(**rows, Expr::BinaryOp { .. } | Expr::Nested(_))
+            && let Some(number) = integer(rows).filter(|number| 0 <= *number)
+        {
+            **rows = Expr::Value(Value::Number(number.to_string(), false).into());
+        }
+    }
+}
+
+/// The value of an expression of integers alone.
+fn integer(expr: &Expr) -> Option<i64> {
+    match expr {
+        Expr::Nested(inner) => integer(inner),
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        },
+        Expr::BinaryOp { left, op, right } => {
+            let (left, right) = (integer(left)?, integer(right)?);
+            match op {
+                BinaryOperator::Plus => left.checked_add(right),
+                BinaryOperator::Minus => left.checked_sub(right),
+                BinaryOperator::Multiply => left.checked_mul(right),
+                BinaryOperator::Divide => left.checked_div(right),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
 /// Writes out windows, but not those of queries within.
 struct Writer<'a> {
     known: &'a Known,
@@ -118,6 +157,9 @@ impl VisitorMut for Writer<'_> {
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         if 0 < self.queries {
             return ControlFlow::Continue(());
+        }
+        if let Some(WindowType::WindowSpec(spec)) = &mut function.over {
+            spec.window_frame.iter_mut().for_each(compute_bounds);
         }
         let written = match &function.over {
             Some(WindowType::NamedWindow(name)) => window_of(self.known, name).cloned(),
