@@ -164,6 +164,29 @@ def held_cursors():
         connection.commit()
 
 
+def notifications():
+    """LISTEN and NOTIFY between two connections."""
+    with psycopg.connect(DSN, autocommit=True) as one, psycopg.connect(DSN) as other:
+        one.execute("LISTEN news")
+        other.execute("NOTIFY news, 'lost'")
+        other.rollback()
+        other.execute("NOTIFY news, 'first'")
+        other.execute("SELECT pg_notify('news', %s)", ["second"])
+        other.execute("NOTIFY elsewhere")
+        other.commit()
+        heard = [(note.channel, note.payload, note.pid) for note in one.notifies(timeout=30, stop_after=2)]
+        sender = other.info.backend_pid
+        assert heard == [("news", "first", sender), ("news", "second", sender)], heard
+        own = []
+        one.add_notify_handler(lambda note: own.append(note.payload))
+        one.execute("NOTIFY news, 'own'")
+        one.execute("UNLISTEN *")
+        one.execute("NOTIFY news, 'unheard'")
+        one.execute("SELECT 1")
+        assert own == ["own"], own
+        refused("22023", one, f"NOTIFY news, '{'x' * 8000}'")
+
+
 def sqlalchemy():
     engine = sa.create_engine(f"postgresql+psycopg://me@127.0.0.1:{PORT}/metrics")
     looked = sa.inspect(engine)
@@ -293,3 +316,4 @@ asyncio.run(asyncpg_types())
 rows_in()
 everyday()
 held_cursors()
+notifications()

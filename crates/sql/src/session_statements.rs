@@ -35,10 +35,13 @@ pub fn classify(statement: Statement) -> Result<ControlFlow<Parsed, Statement>, 
         Statement::Commit { .. } => Parsed::Commit,
         Statement::Rollback { savepoint: Some(name), .. } => Parsed::RollbackTo(folded(&name)),
         Statement::Rollback { .. } => Parsed::Rollback,
-        Statement::LISTEN { .. } => Parsed::Nothing("LISTEN"),
-        Statement::UNLISTEN { .. } => Parsed::Nothing("UNLISTEN"),
-        // A notification has no listeners to reach.
-        Statement::NOTIFY { .. } => Parsed::Nothing("NOTIFY"),
+        Statement::LISTEN { channel } => Parsed::Listen(folded(&channel)),
+        Statement::UNLISTEN { channel } => {
+            Parsed::Unlisten((channel.value != "*").then(|| folded(&channel)))
+        }
+        Statement::NOTIFY { channel, payload } => {
+            Parsed::Notify { channel: folded(&channel), payload: payload.unwrap_or_default() }
+        }
         Statement::Close { cursor: CloseCursor::All } => Parsed::Close(None),
         Statement::Close { cursor: CloseCursor::Specific { name } } => {
             Parsed::Close(Some(folded(&name)))

@@ -74,6 +74,17 @@ pub enum Parsed {
     },
     /// `CLOSE name`; all without one.
     Close(Option<String>),
+    /// `LISTEN channel`.
+    Listen(String),
+    /// `UNLISTEN channel`; all for none.
+    Unlisten(Option<String>),
+    /// `NOTIFY channel, payload`.
+    Notify {
+        /// The channel.
+        channel: String,
+        /// The text that listeners get.
+        payload: String,
+    },
     /// `SET name = value`.
     Set {
         /// The setting, in small letters.

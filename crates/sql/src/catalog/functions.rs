@@ -49,6 +49,13 @@ pub trait Facts: Send + Sync {
     fn now_us(&self) -> i64 {
         0
     }
+    /// Sends a notification when the transaction is committed.
+    ///
+    /// # Errors
+    /// Returns what is wrong with the channel or the payload.
+    fn notify(&self, _channel: &str, _payload: &str) -> Result<(), SqlError> {
+        Err(SqlError::unsupported("pg_notify is for sessions of clients"))
+    }
     /// A statement sleeps: its place among the running queries is free for others.
     fn leave_place(&self) {}
     /// Waits for a place before the statement goes on.
@@ -174,8 +181,6 @@ fn constants() -> Vec<ScalarUDF> {
     all.push(constant("pg_encoding_to_char", text("UTF8")));
     all.push(constant("getdatabaseencoding", text("UTF8")));
     all.push(constant("pg_client_encoding", text("UTF8")));
-    // Channels have no listeners: a notification reaches nobody.
-    all.push(constant("pg_notify", none()));
     all.push(constant("inet_server_port", ScalarValue::Int32(None)));
     all.push(constant("inet_client_port", ScalarValue::Int32(None)));
     all.push(constant("pg_get_userbyid", text(ROLE)));
@@ -516,6 +521,7 @@ fn about_session(facts: &Arc<dyn Facts>) -> Vec<ScalarUDF> {
         Ok(Arc::new(out.finish()))
     }));
     all.push(set_config(facts.clone()));
+    all.push(pg_notify(facts.clone()));
     for name in ["pg_postmaster_start_time", "pg_conf_load_time"] {
         let started =
             ScalarValue::TimestampMicrosecond(Some(facts.started_at_us()), Some(ZONE.into()));
@@ -536,6 +542,25 @@ fn transaction_number(name: &'static str) -> ScalarUDF {
     function(name, DataType::Int64, |_, rows| {
         ScalarValue::Int64(Some(NEXT.fetch_add(1, Relaxed))).to_array_of_size(rows)
     })
+}
+
+fn pg_notify(facts: Arc<dyn Facts>) -> ScalarUDF {
+    let signature = Signature::exact(vec![DataType::Utf8View; 2], Volatility::Volatile);
+    function::function(
+        "pg_notify",
+        signature,
+        |_| DataType::Utf8View,
+        move |args, rows| {
+            let [channel, payload] = args else { return Err(no_arguments("pg_notify")) };
+            for (channel, payload) in
+                as_string_view_array(channel)?.iter().zip(as_string_view_array(payload)?)
+            {
+                let sent = facts.notify(channel.unwrap_or_default(), payload.unwrap_or_default());
+                sent.map_err(|error| DataFusionError::External(Box::new(error)))?;
+            }
+            text("").to_array_of_size(rows)
+        },
+    )
 }
 
 fn set_config(facts: Arc<dyn Facts>) -> ScalarUDF {

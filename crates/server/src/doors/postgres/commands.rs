@@ -4,6 +4,7 @@ use super::answers::{error, of_sql};
 use super::copy::{Came, Copying, Keys};
 use super::handlers::Queries;
 use super::labels;
+use super::notifications::Action;
 use super::prepared::fields_of;
 use super::session::Session;
 use super::settings::Scope;
@@ -89,6 +90,11 @@ impl Queries {
                 None => done(&upkeep.name),
             },
             Parsed::Nothing(tag) => done(tag),
+            Parsed::Listen(channel) => notified(session, Action::Listen(channel), "LISTEN"),
+            Parsed::Unlisten(channel) => notified(session, Action::Unlisten(channel), "UNLISTEN"),
+            Parsed::Notify { channel, payload } => {
+                notified(session, Action::Notify { channel, payload }, "NOTIFY")
+            }
         }
     }
 
@@ -132,6 +138,12 @@ impl Queries {
         let now = self.door.app.vfs.now();
         Ok(Copying::new(asked, came, Keys::new(came, extra), now))
     }
+}
+
+/// Adds a statement about notifications to the transaction.
+fn notified(session: &Session, action: Action, tag: &str) -> PgWireResult<Response> {
+    session.actions().add(action).map_err(|(code, words)| error(code, words))?;
+    Ok(Response::Execution(Tag::new(tag)))
 }
 
 /// Changes what a session, or its transaction, has set.

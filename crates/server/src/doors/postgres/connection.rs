@@ -13,6 +13,7 @@ use crate::listeners::connections::Connection;
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use pgwire::api::{ClientInfo as _, DefaultClient, PgWireConnectionState};
 use pgwire::error::{ErrorInfo, PgWireError};
+use pgwire::messages::response::TransactionStatus;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use pgwire::tokio::server::{PgWireMessageServerCodec, process_error, process_message};
 use std::convert::Infallible;
@@ -154,6 +155,8 @@ impl Postgres {
         loop {
             let is_new = is_new(messages.state());
             let patience = if is_new { Some(self.handshake_timeout) } else { self.idle };
+            let may_notify = matches!(messages.state(), PgWireConnectionState::ReadyForQuery)
+                && messages.transaction_status() == TransactionStatus::Idle;
             let next = tokio::select! {
                 biased;
                 // Before messages: a client that never stops sending them is told, too.
@@ -170,6 +173,11 @@ impl Postgres {
                 }
                 () = handlers.query.portals_had_their_time() => {
                     handlers.query.forget_late_portals(&messages);
+                    continue;
+                }
+                () = handlers.query.notification_arrived(may_notify) => {
+                    handlers.query.settle_notifications(&mut messages).await.map_err(io::Error::other)?;
+                    messages.flush().await?;
                     continue;
                 }
                 () = patient(patience) => {
@@ -298,6 +306,9 @@ impl Handlers {
             let info = as_fatal(info);
             say_last(messages, PgWireError::UserError(Box::new(info))).await?;
             return Ok(ControlFlow::Break(()));
+        }
+        if messages.transaction_status() == TransactionStatus::Idle {
+            self.query.forget_notifications();
         }
         process_error(messages, PgWireError::UserError(Box::new(info)), is_extended).await?;
         Ok(ControlFlow::Continue(()))

@@ -3,8 +3,9 @@
 //! A portal that has more rows than its client asked for waits for it, and so do its reading of the
 //! store and its place among the running queries: until the transaction ends, or its time is over.
 
-use super::answers::{error, with_position};
+use super::answers::{error, fatal, with_position};
 use super::handlers::Queries;
+use super::notifications::Notification;
 use super::prepared::{Described, Parser, Prepared, Purpose};
 use super::writes::tag_of;
 use async_trait::async_trait;
@@ -21,7 +22,9 @@ use pgwire::messages::extendedquery::{
     Bind, BindComplete, Close, CloseComplete, Execute, Parse, ParseComplete, PortalSuspended,
     Sync as PgSync, TARGET_TYPE_BYTE_PORTAL, TARGET_TYPE_BYTE_STATEMENT,
 };
-use pgwire::messages::response::{EmptyQueryResponse, ReadyForQuery, TransactionStatus};
+use pgwire::messages::response::{
+    EmptyQueryResponse, NotificationResponse, ReadyForQuery, TransactionStatus,
+};
 use sql::statements::Parsed;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -178,6 +181,7 @@ impl ExtendedQueryHandler for Queries {
         let status = client.transaction_status();
         if status == TransactionStatus::Idle {
             self.end_transaction(client, true)?;
+            self.settle_notifications(client).await?;
         }
         client.send(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(status))).await?;
         Ok(())
@@ -218,6 +222,46 @@ impl ExtendedQueryHandler for Queries {
 }
 
 impl Queries {
+    /// Does what a transaction that is over says of notifications, and sends those that wait for the client; nothing
+    /// within a transaction.
+    ///
+    /// # Errors
+    /// Those of the connection, and when notifications are lost.
+    pub async fn settle_notifications<C>(&self, client: &mut C) -> PgWireResult<()>
+    where
+        C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
+        PgWireError: From<<C as Sink<PgWireBackendMessage>>::Error>,
+    {
+        if client.transaction_status() != TransactionStatus::Idle {
+            return Ok(());
+        }
+        let session = self.session()?;
+        let committed =
+            self.door.notifications.commit(session.pid(), session.actions(), session.inbox());
+        committed.map_err(|words| error("54000", words))?;
+        let waiting = session.inbox().take().map_err(|words| fatal("54000", words))?;
+        for Notification { pid, channel, payload } in waiting {
+            let message = NotificationResponse::new(pid, channel, payload);
+            client.feed(PgWireBackendMessage::NotificationResponse(message)).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a notification has come; for ever where none may be sent now.
+    pub async fn notification_arrived(&self, may_send: bool) {
+        match self.session() {
+            Ok(session) if may_send => session.inbox().arrived().await,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Forgets what a failed statement says of notifications.
+    pub fn forget_notifications(&self) {
+        if let Ok(session) = self.session() {
+            session.actions().clear();
+        }
+    }
+
     /// Waits until a portal that waits for its client has had its time; for ever where none waits.
     pub async fn portals_had_their_time(&self) {
         let until = self.session().ok().and_then(|session| session.state().kept.waiting_until());

@@ -22,6 +22,7 @@ mod frames;
 mod handlers;
 mod inserts;
 mod kept;
+mod notifications;
 mod labels;
 mod looked;
 mod parameters;
@@ -59,6 +60,8 @@ pub struct Postgres {
     idle: Option<Duration>,
     /// Who may be cancelled by whom.
     cancels: cancels::Cancels,
+    /// Who listens to which channel.
+    notifications: notifications::Notifications,
     pids: RandomPidSecretKeyGenerator,
     startup: startup::Startup,
 }
@@ -97,6 +100,7 @@ pub fn open(
         handshake_timeout: accepting.handshake_timeout,
         idle: app.config.listener(bound.listener).and_then(|one| one.idle_timeout),
         cancels: cancels::Cancels::default(),
+        notifications: notifications::Notifications::default(),
         pids: RandomPidSecretKeyGenerator::default(),
         startup: startup::Startup::new(app),
     });

@@ -3,6 +3,7 @@
 use super::Postgres;
 use super::copy::Copying;
 use super::kept::Kept;
+use super::notifications::{Action, Actions, Inbox};
 use super::place::Place;
 use super::settings::{Scope, Settings, VERSION};
 use super::table_copies::Filling;
@@ -33,6 +34,10 @@ pub struct Client {
     pub pid: Arc<AtomicI32>,
     /// Permit to run a query.
     pub place: Mutex<Weak<Place>>,
+    /// What the transaction says of notifications.
+    pub actions: Actions,
+    /// The notifications that wait for the client.
+    pub inbox: Arc<Inbox>,
 }
 
 impl Client {
@@ -46,6 +51,21 @@ impl Client {
 }
 
 impl Session {
+    /// What the transaction says of notifications.
+    pub fn actions(&self) -> &Actions {
+        &self.client.actions
+    }
+
+    /// The notifications that wait for the client.
+    pub fn inbox(&self) -> &Arc<Inbox> {
+        &self.client.inbox
+    }
+
+    /// The number by which the connection may be cancelled.
+    pub fn pid(&self) -> i32 {
+        self.client.pid()
+    }
+
     /// The name that the client gave.
     pub fn user(&self) -> &str {
         &self.client.user
@@ -85,6 +105,11 @@ impl Facts for Client {
 
     fn now_us(&self) -> i64 {
         self.app.vfs.now().div_euclid(NANOS_PER_MICRO)
+    }
+
+    fn notify(&self, channel: &str, payload: &str) -> Result<(), SqlError> {
+        let action = Action::Notify { channel: channel.into(), payload: payload.into() };
+        self.actions.add(action).map_err(|(code, words)| SqlError::new(code, words))
     }
 
     fn leave_place(&self) {

@@ -42,6 +42,7 @@ impl SimpleQueryHandler for Queries {
         if !matches!(client.state(), PgWireConnectionState::CopyInProgress(_)) {
             client.set_state(PgWireConnectionState::ReadyForQuery);
             let status = client.transaction_status();
+            self.settle_notifications(client).await?;
             send_ready_for_query(client, status).await?;
         }
         Ok(())
@@ -330,6 +331,9 @@ impl Queries {
         C::PortalStore: PortalStore,
     {
         self.end_portals(client, is_committed)?;
+        if !is_committed {
+            self.session()?.actions().clear();
+        }
         self.session()?.state().has_copied = false;
         Ok(())
     }

@@ -3,6 +3,7 @@
 use super::Postgres;
 use super::answers::fatal;
 use super::cancels::Cancelled;
+use super::notifications::Actions;
 use super::prepared::Parser;
 use super::session::{Client, Session};
 use super::settings::Settings;
@@ -119,6 +120,8 @@ impl Welcome {
             settings: Mutex::new(settings),
             pid,
             place: Mutex::default(),
+            actions: Actions::default(),
+            inbox: Arc::default(),
         };
         *self.applicant.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
         Ok(())
