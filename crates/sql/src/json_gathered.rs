@@ -5,7 +5,7 @@ use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
 use crate::json_value::{Map, Value};
 use crate::jsonb;
-use crate::jsonb_functions::{jsonb_field, no_json};
+use crate::jsonb_functions::{json_field, jsonb_field, no_json};
 use datafusion::arrow::array::{Array as _, AsArray as _, StringViewBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
@@ -18,16 +18,20 @@ use std::sync::Arc;
 
 /// An array of all values of a list.
 pub const ARRAY_OF: &str = "jsonb_array_of_gathered";
+/// The same as a text of `json`.
+pub const JSON_ARRAY_OF: &str = "json_array_of_gathered";
 /// An object of a list of pairs, each an array of two.
 pub const OBJECT_OF: &str = "jsonb_object_of_gathered";
 
-/// Both.
+/// All of them.
 pub fn functions() -> impl Iterator<Item = ScalarUDF> {
-    [(ARRAY_OF, Makes::Array), (OBJECT_OF, Makes::Object)].into_iter().map(|(name, makes)| {
-        let signature = Signature::any(1, Volatility::Immutable);
-        let plain = ScalarUDF::from(Gathered { name, makes, signature });
-        bounded(Arc::new(plain), Growth::Times(2))
-    })
+    [(ARRAY_OF, Makes::Array), (JSON_ARRAY_OF, Makes::Array), (OBJECT_OF, Makes::Object)]
+        .into_iter()
+        .map(|(name, makes)| {
+            let signature = Signature::any(1, Volatility::Immutable);
+            let plain = ScalarUDF::from(Gathered { name, makes, signature });
+            bounded(Arc::new(plain), Growth::Times(2))
+        })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +61,10 @@ impl ScalarUDFImpl for Gathered {
     }
 
     fn return_field_from_args(&self, _: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        Ok(Arc::new(jsonb_field(self.name, true)))
+        Ok(Arc::new(match self.name {
+            JSON_ARRAY_OF => json_field(self.name, true),
+            name => jsonb_field(name, true),
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -2,11 +2,15 @@
 
 use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
+use crate::function::special_function;
+use crate::json_raw;
 use crate::json_value::Value;
 use crate::jsonb;
-use crate::rewrite::{JSONB_IN, array_of};
+use crate::rewrite::{JSON_IN, JSONB_IN, array_of};
 use crate::special_types::special_field;
-use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, BooleanBuilder, StringViewBuilder};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray as _, BooleanBuilder, StringViewArray, StringViewBuilder,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::common::cast::as_string_view_array;
@@ -42,7 +46,7 @@ pub const PATH_TEXT: &str = "jsonb_extract_path_text_of";
 pub const TYPE_KEY: &str = "quipu.type";
 /// See [`TYPE_KEY`].
 pub const JSONB: &str = "jsonb";
-/// `json`, whose values are those of `jsonb` here. See [`TYPE_KEY`].
+/// `json`, whose values are texts as they were written. See [`TYPE_KEY`].
 pub const JSON: &str = "json";
 
 /// A field of `jsonb`.
@@ -51,6 +55,16 @@ pub fn jsonb_field(name: &str, is_nullable: bool) -> Field {
 }
 
 /// Whether a field is a `jsonb` or a `json`.
+fn is_json_field(field: &Field) -> bool {
+    field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSON)
+}
+
+/// Returns the field of a `json`.
+pub fn json_field(name: &str, is_nullable: bool) -> Field {
+    special_field(name, JSON, DataType::Utf8View, is_nullable)
+}
+
+/// Returns true for a field of a `jsonb` or `json`.
 pub fn is_jsonb_field(field: &Field) -> bool {
     field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB || name == JSON)
 }
@@ -88,6 +102,32 @@ impl Operation {
                 Makes::Truth
             }
         }
+    }
+
+    /// Parts of values of `json`, as they were written; none for other operations.
+    fn parts_as_written(self, left: &StringViewArray, right: &Right<'_>) -> Option<ArrayRef> {
+        use Operation::{Field, FieldText, Path, PathText};
+        if !matches!(self, Field | FieldText | Path | PathText) {
+            return None;
+        }
+        let mut out = StringViewBuilder::with_capacity(left.len());
+        for (row, text) in left.iter().enumerate() {
+            let part = text.and_then(|text| match right.at(row) {
+                One::Nothing => None,
+                One::Text(key) => json_raw::member(text, key),
+                One::At(at) => json_raw::element(text, at),
+                One::Keys(keys) => {
+                    keys.iter().try_fold(text, |text, key| json_raw::step(text, key))
+                }
+            });
+            match (self.makes(), part) {
+                (Makes::Text, Some(part)) if part.starts_with(['"', 'n']) => {
+                    out.append_option(jsonb::parse(part).and_then(|value| jsonb::text_of(&value)));
+                }
+                (_, part) => out.append_option(part),
+            }
+        }
+        Some(Arc::new(out.finish()))
     }
 
     /// Whether a number to its right is a place of an array.
@@ -142,7 +182,7 @@ static FUNCTIONS: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
         }
         _ => JsonbFunction::udf(name, operation),
     });
-    all.chain([JsonbIn::udf()]).collect()
+    all.chain([JsonbIn::udf(), json_in()]).collect()
 });
 
 /// A call of one of them.
@@ -209,6 +249,10 @@ impl ScalarUDFImpl for JsonbFunction {
         };
         let left = as_string_view_array(left)?;
         let right = Right::of(self.operation, right)?;
+        let is_written = args.arg_fields.first().is_some_and(|field| is_json_field(field));
+        if is_written && let Some(parts) = self.operation.parts_as_written(left, &right) {
+            return Ok(ColumnarValue::Array(parts));
+        }
         let mut memory = Memory::default();
         let array: ArrayRef = match self.operation.makes() {
             Makes::Text | Makes::Jsonb => {
@@ -403,6 +447,18 @@ pub fn check_json(text: &str, is_jsonb: bool) -> Result<(), SqlError> {
     }
 }
 
+/// A text as `json`: checked, and kept as it was written.
+fn json_in() -> Arc<ScalarUDF> {
+    let signature = Signature::exact(vec![DataType::Utf8View], Volatility::Immutable);
+    Arc::new(special_function(JSON_IN, JSON, signature, |args, _| {
+        for text in as_string_view_array(&args[0])?.iter().flatten() {
+            let checked = check_json(text, false);
+            checked.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        }
+        Ok(args[0].clone())
+    }))
+}
+
 /// A text as `jsonb`: read, and shown as PostgreSQL shows it, which makes equal values equal texts.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct JsonbIn {
@@ -434,8 +490,8 @@ impl ScalarUDFImpl for JsonbIn {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        if args.arg_fields.first().is_some_and(|field| is_jsonb_field(field)) {
-            // Values of `json` are written in the same way.
+        let is_known = |field: &FieldRef| is_jsonb_field(field) && !is_json_field(field);
+        if args.arg_fields.first().is_some_and(is_known) {
             return args.args.into_iter().next().map_or_else(|| plan_err!("a text"), Ok);
         }
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;

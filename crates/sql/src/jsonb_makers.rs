@@ -4,7 +4,7 @@ use crate::bounded::{Growth, bounded};
 use crate::error::SqlError;
 use crate::json_value::{Map, Value};
 use crate::jsonb;
-use crate::jsonb_functions::{TYPE_KEY, is_jsonb_field, jsonb_field, no_json};
+use crate::jsonb_functions::{TYPE_KEY, is_jsonb_field, json_field, jsonb_field, no_json};
 use crate::rewrite::array_of;
 use crate::shown;
 use crate::special_types::special_field;
@@ -34,26 +34,51 @@ enum Work {
     ObjectOfTexts,
     /// A value.
     Value,
+    /// The same as [`Work::Object`] as a text of `json`: `{"a" : 1}`.
+    JsonObject,
+    /// The same as [`Work::Array`] as a text of `json`: `[1, 2]`.
+    JsonArray,
+    /// The same as [`Work::Value`] as a text of `json`, arrays without spaces.
+    JsonValue,
+    /// A row of a table as a text of `json`: `{"a":1,"b":2}`.
+    JsonRow,
 }
+
+impl Work {
+    fn makes_json(self) -> bool {
+        matches!(self, Work::JsonObject | Work::JsonArray | Work::JsonValue | Work::JsonRow)
+    }
+
+    fn takes_pairs(self) -> bool {
+        matches!(self, Work::Object | Work::JsonObject | Work::JsonRow)
+    }
+}
+
+/// The function that makes a text of `json` of a row: its arguments are names and values.
+pub const JSON_ROW: &str = "pg_json_row";
 
 const ALL: &[(&str, Work)] = &[
     ("jsonb_build_object", Work::Object),
     ("jsonb_build_array", Work::Array),
     ("jsonb_object", Work::ObjectOfTexts),
     ("to_jsonb", Work::Value),
+    ("json_build_object", Work::JsonObject),
+    ("json_build_array", Work::JsonArray),
+    ("to_json", Work::JsonValue),
+    (JSON_ROW, Work::JsonRow),
 ];
 
 /// All of them.
 pub fn functions() -> impl Iterator<Item = ScalarUDF> {
     ALL.iter().map(|(name, work)| {
         let takes = match work {
-            Work::Object | Work::Array => {
+            Work::Object | Work::Array | Work::JsonObject | Work::JsonArray | Work::JsonRow => {
                 TypeSignature::OneOf(vec![TypeSignature::VariadicAny, TypeSignature::Nullary])
             }
             Work::ObjectOfTexts => {
                 TypeSignature::OneOf(vec![TypeSignature::Any(1), TypeSignature::Any(2)])
             }
-            Work::Value => TypeSignature::Any(1),
+            Work::Value | Work::JsonValue => TypeSignature::Any(1),
         };
         let signature = Signature::new(takes, Volatility::Immutable);
         bounded(Arc::new(ScalarUDF::from(Function { name, work: *work, signature })), ESCAPED)
@@ -81,10 +106,13 @@ impl ScalarUDFImpl for Function {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        if self.work == Work::Object && args.arg_fields.len() % 2 == 1 {
+        if self.work.takes_pairs() && args.arg_fields.len() % 2 == 1 {
             return Err(wrong("22023", "argument list must have even number of elements"));
         }
-        Ok(Arc::new(jsonb_field(self.name, true)))
+        Ok(Arc::new(match self.work.makes_json() {
+            true => json_field(self.name, true),
+            false => jsonb_field(self.name, true),
+        }))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -93,6 +121,12 @@ impl ScalarUDFImpl for Function {
         let given = given.map(|(arg, field)| Given::of(&arg.to_array(rows)?, field));
         let given = given.collect::<Result<Vec<_>>>()?;
         let mut out = StringViewBuilder::with_capacity(rows);
+        if self.work.makes_json() {
+            for row in 0..rows {
+                out.append_option(json_text(self.work, &given, row)?);
+            }
+            return Ok(ColumnarValue::Array(Arc::new(out.finish())));
+        }
         for row in 0..rows {
             let value = match self.work {
                 Work::Object => Some(object(&given, row)?),
@@ -106,6 +140,7 @@ impl ScalarUDFImpl for Function {
                     Some(one) if !one.is_null(row) => Some(one.value(row)?),
                     _ => None,
                 },
+                Work::JsonObject | Work::JsonArray | Work::JsonValue | Work::JsonRow => None,
             };
             out.append_option(value.map(|value| jsonb::shown(&value)));
         }
@@ -200,6 +235,25 @@ impl Given {
         })
     }
 
+    /// Writes a value of `json`. Values that are JSON stay as they are.
+    fn write_json(&self, row: usize, out: &mut String) -> Result<()> {
+        match self {
+            Given::Jsonb(array) if !self.is_null(row) => out.push_str(array.value(row)),
+            Given::List(array, field) if !self.is_null(row) => {
+                let values = array.value(row);
+                let inner = Given::of(&values, field)?;
+                out.push('[');
+                for at in 0..values.len() {
+                    out.push_str(if at == 0 { "" } else { "," });
+                    inner.write_json(at, out)?;
+                }
+                out.push(']');
+            }
+            _ => out.push_str(&jsonb::shown(&self.value(row)?)),
+        }
+        Ok(())
+    }
+
     /// What stands there as a key.
     fn key(&self, row: usize) -> Result<Option<String>> {
         Ok(match self {
@@ -239,6 +293,35 @@ fn iso(shown: &str) -> String {
         Some(plain) => format!("{plain}+00:00"),
         None => whole,
     }
+}
+
+/// A row as a text of `json`, with PostgreSQL's spaces; none for NULL.
+fn json_text(work: Work, given: &[Given], row: usize) -> Result<Option<String>> {
+    let mut out = String::new();
+    if work == Work::JsonValue {
+        let Some(one) = given.first().filter(|one| !one.is_null(row)) else { return Ok(None) };
+        one.write_json(row, &mut out)?;
+        return Ok(Some(out));
+    }
+    let (colon, comma) = if work == Work::JsonRow { (":", ",") } else { (" : ", ", ") };
+    out.push(if work.takes_pairs() { '{' } else { '[' });
+    for (at, one) in given.iter().enumerate() {
+        let is_key = work.takes_pairs() && at % 2 == 0;
+        if 0 < at && (is_key || !work.takes_pairs()) {
+            out.push_str(comma);
+        }
+        if is_key {
+            let key = one.key(row)?.ok_or_else(|| {
+                wrong("22023", &format!("argument {}: key must not be null", at + 1))
+            })?;
+            out.push_str(&jsonb::shown(&Value::String(key)));
+            out.push_str(colon);
+        } else {
+            one.write_json(row, &mut out)?;
+        }
+    }
+    out.push(if work.takes_pairs() { '}' } else { ']' });
+    Ok(Some(out))
 }
 
 fn object(given: &[Given], row: usize) -> Result<Value> {
@@ -332,6 +415,18 @@ mod tests {
         assert_eq!(of("to_jsonb", &[ScalarValue::Float64(Some(0.5))]).unwrap().unwrap(), "0.5");
         assert_eq!(of("to_jsonb", &[ScalarValue::Null]).unwrap(), None);
         assert_eq!(of("jsonb_build_array", &[]).unwrap().unwrap(), "[]");
+    }
+
+    #[test]
+    fn texts_of_json_have_the_spaces_of_postgresql() {
+        let all = [text("b"), text("x"), text("a"), ScalarValue::Null, text("b"), text("y")];
+        let expected = r#"{"b" : "x", "a" : null, "b" : "y"}"#;
+        assert_eq!(of("json_build_object", &all).unwrap().unwrap(), expected);
+        assert_eq!(of(JSON_ROW, &all).unwrap().unwrap(), r#"{"b":"x","a":null,"b":"y"}"#);
+        let array = ["[\"b\", \"x\"]", "[]"];
+        assert_eq!(of("json_build_array", &all[..2]).unwrap().unwrap(), array[0]);
+        assert_eq!(of("json_build_array", &[]).unwrap().unwrap(), array[1]);
+        assert_eq!(of("to_json", &[ScalarValue::Null]).unwrap(), None);
     }
 
     #[test]

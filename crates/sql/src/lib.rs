@@ -81,6 +81,7 @@ mod interval_products;
 mod interval_texts;
 mod intervals;
 mod json_gathered;
+mod json_raw;
 mod json_value;
 mod jsonb;
 mod jsonb_casts;

@@ -4,7 +4,7 @@ use crate::array_casts::{convert, read_texts};
 use crate::error::SqlError;
 use crate::function::special_list_function;
 use crate::jsonb;
-use crate::jsonb_functions::no_json;
+use crate::jsonb_functions::{check_json, no_json};
 use crate::uuids;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, ListArray, StringViewArray, new_null_array,
@@ -32,7 +32,7 @@ pub fn functions() -> [ScalarUDF; 5] {
     [
         array_in(UUIDS, "uuid[]", |text, _| uuids::read(text)),
         array_in(JSONBS, "jsonb[]", read_json),
-        array_in(JSONS, "json[]", read_json),
+        array_in(JSONS, "json[]", |text, _| check_json(text, false).map(|()| text.to_string())),
         array_in(VARCHARS, "varchar[]", |text, length| Ok(first(text, length).to_string())),
         array_in(BPCHARS, "bpchar[]", |text, length| {
             Ok(first(text, length).trim_end_matches(' ').to_string())

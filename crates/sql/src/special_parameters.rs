@@ -3,7 +3,7 @@
 //! `COALESCE` and other expressions that give back one of their values.
 
 use crate::jsonb_functions::{JSON, JSONB};
-use crate::rewrite::{JSONB_IN, call, cast, name_of_last};
+use crate::rewrite::{JSON_IN, JSONB_IN, call, cast, name_of_last};
 use crate::special_types::{BPCHAR, UUID, VARCHAR};
 use crate::uuids::UUID_IN;
 use datafusion::sql::sqlparser::ast::{
@@ -107,7 +107,7 @@ fn read_as(expr: Expr, special: &str) -> Expr {
     match special {
         UUID => call(UUID_IN, vec![expr]),
         JSONB => json(expr),
-        JSON => cast(json(expr), SqlType::JSON),
+        JSON => call(JSON_IN, vec![expr]),
         VARCHAR => cast(expr, SqlType::Varchar(None)),
         BPCHAR => cast(expr, SqlType::Char(None)),
         _ => expr,

@@ -4,7 +4,7 @@
 
 use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY, call};
 use crate::literal_types::is_open;
-use crate::rewrite::{JSONB_IN, TOLD_APART, UUID_PARAMETER};
+use crate::rewrite::{JSON_IN, JSONB_IN, TOLD_APART, UUID_PARAMETER};
 use crate::special_arrays::array_reader;
 use crate::uuids::uuid_in;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -197,11 +197,7 @@ fn read_as(expr: Expr, of: &ResolvedType) -> Expr {
     }
     match of {
         Special(name) if is_text && name == JSONB => call(JSONB_IN, vec![expr]),
-        Special(name) if is_text && name == JSON => {
-            let field = special_field(JSON, JSON, DataType::Utf8View, true);
-            let read = Box::new(call(JSONB_IN, vec![expr]));
-            Expr::Cast(Cast { expr: read, field: Arc::new(field) })
-        }
+        Special(name) if is_text && name == JSON => call(JSON_IN, vec![expr]),
         Special(name) if is_text && name == UUID => uuid_in().call(vec![expr]),
         Special(name) if is_text => match array_reader(name) {
             Some(reader) => reader.call(vec![expr]),

@@ -266,11 +266,10 @@ pub fn array_types(tokens: Vec<Token>) -> Vec<Token> {
             _ => false,
         });
         let next = tokens[at + 1..].iter().find(plain);
-        let ends = match next {
-            None | Some(Token::Comma | Token::RParen | Token::LBracket) => true,
-            Some(Token::Word(_)) => true,
-            _ => false,
-        };
+        let ends = matches!(
+            next,
+            None | Some(Token::Comma | Token::RParen | Token::LBracket | Token::Word(_))
+        );
         if !(is(token, Keyword::ARRAY) && is_type && ends && parens <= 1) {
             out.push(token.clone());
             continue;

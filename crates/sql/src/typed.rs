@@ -40,7 +40,7 @@ use crate::numeric::{
 };
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
-use crate::rewrite::JSONB_IN;
+use crate::rewrite::{JSON_IN, JSONB_IN};
 use crate::signatures::{check_types, check_window_call};
 use crate::special_types::{restore_type, restore_union, restore_unnest, type_name_literal};
 use crate::tables::ZONE;
@@ -428,6 +428,7 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
         }
         (UUID_IN, [value]) => check_read_as(value, "uuid", schema),
         (JSONB_IN, [value]) => check_read_as(value, "jsonb", schema),
+        (JSON_IN, [value]) => check_read_as(value, "json", schema),
         (bytea::BYTEA_IN, [value]) => check_read_as(value, "bytea", schema),
         (name, args) => check_types(name, args, schema),
     }

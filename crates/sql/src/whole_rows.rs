@@ -3,8 +3,8 @@
 //! but a relation does, the name is the row of that relation: a `jsonb` in functions of JSON, a text elsewhere.
 
 use crate::function::{function, special_function};
-use crate::jsonb_functions::JSONB;
-use crate::jsonb_makers;
+use crate::jsonb_functions::{JSON, JSONB};
+use crate::jsonb_makers::{self, JSON_ROW};
 use crate::names::{folded, shown_name};
 use crate::ordinary::array_texts;
 use crate::rewrite::{call, name_of_last};
@@ -28,6 +28,8 @@ use std::sync::{Arc, LazyLock};
 
 /// A row as an object of JSON.
 const ROW_AS_JSONB: &str = "pg_row_jsonb";
+/// A row as a text of `json`.
+const ROW_AS_JSON: &str = "pg_row_json";
 /// A row as a text: `(1,"two words",)`.
 const ROW_AS_TEXT: &str = "pg_row_text";
 /// Functions that make JSON of a row.
@@ -38,13 +40,20 @@ const JSON_FUNCTIONS: &[&str] = &[
     "to_json",
     "to_jsonb",
     "jsonb_object_agg",
+    "json_build_array",
+    "json_build_object",
     "jsonb_build_array",
     "jsonb_build_object",
 ];
+/// Those of them whose rows are texts of `json`.
+const OF_JSON: &[&str] =
+    &["json_agg", "json_build_array", "json_build_object", "row_to_json", "to_json"];
 
 static OBJECT: LazyLock<Option<Arc<ScalarUDF>>> = LazyLock::new(|| {
     jsonb_makers::functions().find(|one| one.name() == "jsonb_build_object").map(Arc::new)
 });
+static JSON_OBJECT: LazyLock<Option<Arc<ScalarUDF>>> =
+    LazyLock::new(|| jsonb_makers::functions().find(|one| one.name() == JSON_ROW).map(Arc::new));
 static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let texts = |args: &[ArrayRef], rows: usize| row_texts(args, rows);
     Arc::new(function(ROW_AS_TEXT, any_number(), |_| DataType::Utf8View, texts))
@@ -60,7 +69,10 @@ pub fn functions() -> impl Iterator<Item = ScalarUDF> {
     let object = special_function(ROW_AS_JSONB, JSONB, any_number(), |_, _| {
         internal_err!("a row was not written out")
     });
-    [object, TEXT.as_ref().clone()].into_iter()
+    let text = special_function(ROW_AS_JSON, JSON, any_number(), |_, _| {
+        internal_err!("a row was not written out")
+    });
+    [object, text, TEXT.as_ref().clone()].into_iter()
 }
 
 /// Writes out the columns of a row that a function takes; none for other functions.
@@ -69,12 +81,13 @@ pub fn row_of_columns(called: &ScalarFunction, schema: &DFSchema) -> Option<Expr
     let columns = columns_of(row, schema)?;
     match called.func.name() {
         ROW_AS_TEXT => Some(TEXT.call(columns)),
-        ROW_AS_JSONB => {
+        name @ (ROW_AS_JSONB | ROW_AS_JSON) => {
             let pairs = columns.into_iter().flat_map(|column| {
                 let name = column.qualified_name().1;
                 [lit(shown_name(&name)), column]
             });
-            Some(OBJECT.as_ref()?.call(pairs.collect()))
+            let function = if name == ROW_AS_JSON { &JSON_OBJECT } else { &OBJECT };
+            Some(function.as_ref()?.call(pairs.collect()))
         }
         _ => None,
     }
@@ -242,7 +255,7 @@ impl RowReader {
     }
 
     /// Makes a `jsonb` of the row that a subquery selects: `to_jsonb((SELECT t FROM .. AS t))`.
-    fn row_of_subquery(&mut self, query: &mut Query) {
+    fn row_of_subquery(&mut self, query: &mut Query, function: &str) {
         let relation = self.relation_in(&query.body);
         let SetExpr::Select(select) = &mut *query.body else { return };
         let [SelectItem::UnnamedExpr(value) | SelectItem::ExprWithAlias { expr: value, .. }] =
@@ -251,7 +264,7 @@ impl RowReader {
             return;
         };
         self.scopes.push(relation);
-        if let Some(row) = self.row(value, ROW_AS_JSONB) {
+        if let Some(row) = self.row(value, function) {
             *value = row;
         }
         self.scopes.pop();
@@ -327,10 +340,12 @@ impl VisitorMut for RowReader {
             if !of_json {
                 continue;
             }
-            if let Some(row) = self.row(value, ROW_AS_JSONB) {
+            let row_function =
+                if OF_JSON.contains(&name.as_str()) { ROW_AS_JSON } else { ROW_AS_JSONB };
+            if let Some(row) = self.row(value, row_function) {
                 *value = row;
             } else if let SqlExpr::Subquery(query) = value {
-                self.row_of_subquery(query);
+                self.row_of_subquery(query, row_function);
             }
         }
         ControlFlow::Continue(())

@@ -9,9 +9,12 @@ use super::values;
 use super::view::View;
 use super::writes::{Parameters, Runner, add_parameters, row_size};
 use crate::error::SqlError;
+use crate::jsonb_functions::JSON;
 use crate::names::folded;
 use crate::ready::Statement;
-use crate::rewrite::{JSONB_IN, call, cast, is_placeholder, refuse_in_change, text_literal};
+use crate::rewrite::{
+    JSON_IN, JSONB_IN, call, cast, is_placeholder, refuse_in_change, text_literal,
+};
 use crate::uuids::UUID_IN;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
@@ -225,6 +228,7 @@ async fn source_of(
 /// The function that reads a text as the type of a column which arrow has as a text.
 fn reader_of(column: &Column) -> Option<&'static str> {
     match column.ty {
+        ColumnType::One(Scalar::Jsonb) if column.declared == JSON => Some(JSON_IN),
         ColumnType::One(Scalar::Jsonb) => Some(JSONB_IN),
         ColumnType::One(Scalar::Uuid) => Some(UUID_IN),
         _ => None,

@@ -11,7 +11,7 @@ use crate::interval_limits::{self, FIELDS};
 use crate::interval_texts::interval_text;
 use crate::intervals::INTERVAL;
 use crate::jsonb;
-use crate::jsonb_functions::no_json;
+use crate::jsonb_functions::{JSON, check_json, no_json};
 use crate::numeric::{Numeric, of_scalar as number_of_scalar};
 use crate::rewrite::array_of;
 use crate::shown::Length;
@@ -44,6 +44,8 @@ pub struct Limits {
     pub last_field: Option<i64>,
     /// The digits of a number, and how many of them stand behind its point.
     pub digits: Option<(u8, i8)>,
+    /// Whether the text of a `jsonb` stays as it was written: the type is `json`.
+    pub is_json: bool,
 }
 
 impl Limits {
@@ -64,7 +66,8 @@ impl Limits {
         let second_digits = column.declared.strip_suffix(')').filter(|_| is_time);
         let second_digits = second_digits.and_then(|rest| rest.rsplit_once('(')?.1.parse().ok());
         let last_field = last_field(&column.declared);
-        Limits { characters, is_padded, second_digits, last_field, digits }
+        let is_json = column.declared == JSON;
+        Limits { characters, is_padded, second_digits, last_field, digits, is_json }
     }
 }
 
@@ -186,6 +189,10 @@ fn read_scalar(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, Sql
         Scalar::Interval => {
             let text = ScalarValue::Utf8(Some(interval_text(plain)));
             of_other(&text.cast_to(&INTERVAL).map_err(|_| bad())?)?
+        }
+        Scalar::Jsonb if limits.is_json => {
+            check_json(text, false)?;
+            Datum::Jsonb(text.into())
         }
         Scalar::Jsonb => {
             let value = jsonb::parse(text).ok_or_else(|| no_json(text));

@@ -100,12 +100,6 @@ pub fn renamed(function: &Function) -> Option<Expr> {
         [] if is("gen_random_uuid") || is("uuid_generate_v4") => {
             Some(cast(call("uuid", Vec::new()), SqlType::Uuid))
         }
-        // `json` is `jsonb` here.
-        all if is("json_build_object") || is("json_build_array") => {
-            let name =
-                if is("json_build_object") { "jsonb_build_object" } else { "jsonb_build_array" };
-            Some(call(name, all.iter().map(|one| (*one).clone()).collect()))
-        }
         [value] if is("jsonb") => Some(call(JSONB_IN, vec![(*value).clone()])),
         // Two schemas are looked through.
         [Expr::Function(inner), _]

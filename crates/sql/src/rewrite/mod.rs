@@ -137,6 +137,8 @@ const SCHEMAS: &[&str] = &[CATALOG_SCHEMA, "information_schema", "public", API_S
 pub const REGTYPE: &str = "regtype_name";
 /// The function of casts to `regnamespace`: the number of a name, the name of a number.
 pub const REGNAMESPACE: &str = "to_regnamespace";
+/// The function of a cast to `json`.
+pub const JSON_IN: &str = "json_in";
 /// What a text becomes when it is cast to `jsonb`.
 pub const JSONB_IN: &str = "jsonb_in";
 /// The function that rounds a `numeric` to the precision and scale of its type.

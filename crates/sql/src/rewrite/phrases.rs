@@ -16,7 +16,8 @@ use crate::array_slices::DIMENSIONS;
 use crate::calendar::{EXTRACT, INTERVAL_PARTS, TIMEZONE};
 use crate::error::SqlError;
 use crate::identifiers::STRIP_NULLS;
-use crate::json_gathered::{ARRAY_OF, OBJECT_OF};
+use crate::json_gathered::{ARRAY_OF, JSON_ARRAY_OF, OBJECT_OF};
+use crate::jsonb_makers::JSON_ROW;
 use crate::regexps::{SIMILAR, similar};
 use crate::templates::TIMESTAMP_BY;
 use crate::toolkit::MODE;
@@ -273,7 +274,11 @@ fn now_with_digits(name: &str, digits: &Expr) -> Result<Option<Expr>, SqlError> 
 fn json_call(function: &Function, args: &[&Expr]) -> Option<Expr> {
     let is = |name: &str| is_named(&function.name, name);
     match args {
-        [value] if is("json_agg") || is("jsonb_agg") => {
+        [value] if is("json_agg") => {
+            let json = call("to_json", vec![(*value).clone()]);
+            Some(call(JSON_ARRAY_OF, vec![toolkit::like(function, "array_agg", vec![json])]))
+        }
+        [value] if is("jsonb_agg") => {
             let json = call("to_jsonb", vec![(*value).clone()]);
             Some(call(ARRAY_OF, vec![toolkit::like(function, "array_agg", vec![json])]))
         }
@@ -301,9 +306,9 @@ fn json_call(function: &Function, args: &[&Expr]) -> Option<Expr> {
         [Expr::Tuple(fields)] if is("row_to_json") => {
             Some(object_of_fields(&fields.iter().collect::<Vec<_>>()))
         }
-        [value] if is("row_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
-        [value] if is("to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
-        [value] if is("array_to_json") => Some(call("to_jsonb", vec![(*value).clone()])),
+        [value] if is("row_to_json") || is("array_to_json") => {
+            Some(call("to_json", vec![(*value).clone()]))
+        }
         [value] if is("json_array_length") => {
             Some(call("jsonb_array_length", vec![(*value).clone()]))
         }
@@ -316,7 +321,7 @@ fn json_call(function: &Function, args: &[&Expr]) -> Option<Expr> {
 fn object_of_fields(fields: &[&Expr]) -> Expr {
     let member =
         |(at, field): (usize, &&Expr)| [text_literal(format!("f{}", at + 1)), (**field).clone()];
-    call("jsonb_build_object", fields.iter().enumerate().flat_map(member).collect())
+    call(JSON_ROW, fields.iter().enumerate().flat_map(member).collect())
 }
 
 /// Calls about arrays, and about NULL among values.
@@ -477,7 +482,7 @@ mod tests {
             ("SELECT a NOT SIMILAR TO b", "SELECT (a !~ similar_to_escape(b))"),
             (
                 "SELECT json_agg(a ORDER BY b) FILTER (WHERE c)",
-                "SELECT CAST(jsonb_array_of_gathered(array_agg(to_jsonb(a) ORDER BY b) FILTER (WHERE c)) AS JSON)",
+                "SELECT CAST(json_array_of_gathered(array_agg(to_json(a) ORDER BY b) FILTER (WHERE c)) AS JSON)",
             ),
             (
                 "SELECT make_interval(days => 3, hours => 2)",

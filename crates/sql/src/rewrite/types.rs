@@ -1,7 +1,7 @@
 //! Types by PostgreSQL's names, and literals of those that arrow reads in another way.
 
 use super::expressions::{call, cast, instant, is_named, literal, only_argument, text_literal};
-use super::{JSONB_IN, JSONB_PARAMETER, REGNAMESPACE, REGTYPE};
+use super::{JSON_IN, JSONB_IN, JSONB_PARAMETER, REGNAMESPACE, REGTYPE};
 use crate::catalog::layout::function_oid;
 use crate::clock_precision::CLOCK_PRECISION;
 use crate::error::SqlError;
@@ -59,7 +59,7 @@ pub fn catalog_cast(name_of_type: &ObjectName, inner: &Expr) -> Option<Expr> {
         "bpchar" => cast(inner.clone(), SqlType::Char(None)),
         "char" | "text" | "cstring" => cast(inner.clone(), SqlType::Text),
         "jsonb" => call(JSONB_IN, vec![inner.clone()]),
-        "json" => cast(call(JSONB_IN, vec![inner.clone()]), SqlType::JSON),
+        "json" => call(JSON_IN, vec![inner.clone()]),
         "int4" => cast(inner.clone(), SqlType::Int(None)),
         "int8" => cast(inner.clone(), SqlType::BigInt(None)),
         "timestamptz" => cast(inner.clone(), instant()),
@@ -144,8 +144,7 @@ pub fn json_cast(inner: &Expr, data_type: &SqlType) -> Result<Expr, SqlError> {
     if let Some(text) = literal(inner) {
         check_json(&text, is_jsonb)?;
     }
-    let read = call(JSONB_IN, vec![inner.clone()]);
-    Ok(if is_jsonb { read } else { cast(read, SqlType::JSON) })
+    Ok(call(if is_jsonb { JSONB_IN } else { JSON_IN }, vec![inner.clone()]))
 }
 
 /// Functions whose value is a `json`; those of `jsonb` make it here.
