@@ -1,12 +1,15 @@
 //! Casts as PostgreSQL has them: those that it lacks are refused, and literals are read before arrow makes other values or
 //! other errors of them.
 
+use crate::bytea::BYTEA_IN;
 use crate::catalog::types::{of_arrow, type_name};
 use crate::common_types::{Category, known_type};
 use crate::error::SqlError;
 use crate::instants::{date_of_text, time_of_day, wrong_time};
 use crate::jsonb_functions::{JSON, JSONB};
 use crate::numeric::numeric_value;
+use crate::rewrite::{JSON_IN, JSONB_IN};
+use crate::uuids::UUID_IN;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
@@ -68,6 +71,17 @@ fn read_literals(
     };
     let values = values.into_iter().map(one).collect::<Result<Vec<_>>>()?;
     Ok(Transformed::new_transformed(values, is_changed))
+}
+
+/// The type that a function reads texts as.
+pub fn type_read_by(function: &str) -> Option<&'static str> {
+    Some(match function {
+        UUID_IN => "uuid",
+        JSONB_IN => "jsonb",
+        JSON_IN => "json",
+        BYTEA_IN => "bytea",
+        _ => return None,
+    })
 }
 
 /// A text between quotes as a time of day, if it is one.

@@ -129,7 +129,7 @@ fn read_only(modes: &[TransactionMode]) -> Option<bool> {
     })
 }
 
-fn set(name: &str, value: &str) -> Parsed {
+pub fn set(name: &str, value: &str) -> Parsed {
     Parsed::Set { name: name.into(), value: Some(value.into()), is_local: false }
 }
 

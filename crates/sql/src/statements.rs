@@ -651,6 +651,7 @@ impl Isolation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session_statements::set;
 
     fn one(text: &str) -> Parsed {
         let mut all = parse(text).unwrap();

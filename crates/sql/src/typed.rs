@@ -11,7 +11,7 @@ use crate::catalog::regproc::regproc_cast;
 use crate::charged_aggregates::DISTINCT_ARRAY_AGG;
 use crate::checked_casts::{
     check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_boolean,
-    literals_as_numeric,
+    literals_as_numeric, type_read_by,
 };
 use crate::checked_floats;
 use crate::clock_casts::clock_cast;
@@ -40,12 +40,10 @@ use crate::numeric::{
 };
 use crate::operators::is_jsonb;
 use crate::ordinary::array_texts;
-use crate::rewrite::{JSON_IN, JSONB_IN};
 use crate::signatures::{check_types, check_window_call};
 use crate::special_types::{restore_type, restore_union, restore_unnest, type_name_literal};
 use crate::tables::ZONE;
 use crate::text_casts::text_cast;
-use crate::uuids::UUID_IN;
 use crate::whole_rows::row_of_columns;
 use crate::window_calls::{change_window_call, without_equal_calls};
 use crate::{
@@ -426,10 +424,9 @@ fn check_call(called: &ScalarFunction, schema: &DFSchema) -> Result<()> {
             let words = "intervals of an array are not compared here, but by = ANY";
             Err(DataFusionError::External(Box::new(SqlError::unsupported(words))))
         }
-        (UUID_IN, [value]) => check_read_as(value, "uuid", schema),
-        (JSONB_IN, [value]) => check_read_as(value, "jsonb", schema),
-        (JSON_IN, [value]) => check_read_as(value, "json", schema),
-        (bytea::BYTEA_IN, [value]) => check_read_as(value, "bytea", schema),
+        (reader, [value]) if let Some(of) = type_read_by(reader) => {
+            check_read_as(value, of, schema)
+        }
         (name, args) => check_types(name, args, schema),
     }
 }

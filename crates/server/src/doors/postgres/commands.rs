@@ -49,17 +49,9 @@ impl Queries {
                 let value = value.ok_or_else(|| error("42704", words))?;
                 one_text(&parsed, &value, format)
             }
-            Parsed::ShowAll => {
-                let all = session.settings().all();
-                let rows = all.iter().map(|(name, value)| vec![*name, value.as_str(), ""]);
-                rows_of_texts(&parsed, rows, format)
-            }
+            Parsed::ShowAll => show_all(session, &parsed, format),
             Parsed::Begin { tag, is_read_only, isolation } => {
-                let mut settings = session.settings();
-                settings.begin_transaction(is_read_only);
-                if let Some(isolation) = isolation {
-                    settings.set_isolation(isolation);
-                }
+                session.settings().begin_transaction(is_read_only, isolation);
                 Ok(Response::TransactionStart(Tag::new(tag)))
             }
             set @ (Parsed::Set { .. } | Parsed::Reset(_) | Parsed::SetTransaction { .. }) => {
@@ -138,6 +130,12 @@ impl Queries {
         let now = self.door.app.vfs.now();
         Ok(Copying::new(asked, came, Keys::new(came, extra), now))
     }
+}
+
+fn show_all(session: &Session, parsed: &Parsed, format: &Format) -> PgWireResult<Response> {
+    let all = session.settings().all();
+    let rows = all.iter().map(|(name, value)| vec![*name, value.as_str(), ""]);
+    rows_of_texts(parsed, rows, format)
 }
 
 /// Adds a statement about notifications to the transaction.

@@ -12,7 +12,7 @@ use crate::listeners::accept::{Door, Stop};
 use crate::listeners::connections::Connection;
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use pgwire::api::{ClientInfo as _, DefaultClient, PgWireConnectionState};
-use pgwire::error::{ErrorInfo, PgWireError};
+use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use pgwire::messages::response::TransactionStatus;
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 use pgwire::tokio::server::{PgWireMessageServerCodec, process_error, process_message};
@@ -154,9 +154,8 @@ impl Postgres {
         let handlers = Handlers::new(self.clone(), is_secure);
         loop {
             let is_new = is_new(messages.state());
+            let is_idle = is_idle(&messages);
             let patience = if is_new { Some(self.handshake_timeout) } else { self.idle };
-            let may_notify = matches!(messages.state(), PgWireConnectionState::ReadyForQuery)
-                && messages.transaction_status() == TransactionStatus::Idle;
             let next = tokio::select! {
                 biased;
                 // Before messages: a client that never stops sending them is told, too.
@@ -164,9 +163,7 @@ impl Postgres {
                     let words = "terminating connection due to administrator command";
                     Some(Err(fatal("57P01", words)))
                 }
-                message = messages.next() => message.map(|message| {
-                    message.map_err(|failure| fatal("08P01", failure.to_string()))
-                }),
+                message = messages.next() => message.map(or_fatal),
                 why = handlers.query.copy_is_over() => {
                     handlers.end_copy(why, &mut messages).await?;
                     continue;
@@ -175,9 +172,11 @@ impl Postgres {
                     handlers.query.forget_late_portals(&messages);
                     continue;
                 }
-                () = handlers.query.notification_arrived(may_notify) => {
-                    handlers.query.settle_notifications(&mut messages).await.map_err(io::Error::other)?;
-                    messages.flush().await?;
+                () = handlers.query.notification_arrived(is_idle) => {
+                    match handlers.query.settle_notifications(&mut messages).await {
+                        Ok(()) => messages.flush().await?,
+                        Err(failure) => return say_last(&mut messages, failure).await,
+                    }
                     continue;
                 }
                 () = patient(patience) => {
@@ -190,19 +189,31 @@ impl Postgres {
                 Some(Ok(message)) => message,
                 Some(Err(failure)) => return say_last(&mut messages, failure).await,
             };
-            let work = connection.begin();
+            let _work = connection.begin();
             let goes_on = tokio::select! {
                 biased;
                 goes_on = handlers.answer(message, &mut messages) => goes_on?,
                 never = cancel_at_end(&end, &handlers) => match never {},
             };
-            drop(work);
-            handlers.query.rest();
             if goes_on.is_break() {
                 return Ok(());
             }
+            handlers.query.rest();
         }
     }
+}
+
+fn or_fatal(message: PgWireResult<PgWireFrontendMessage>) -> PgWireResult<PgWireFrontendMessage> {
+    message.map_err(|failure| fatal("08P01", failure.to_string()))
+}
+
+/// Whether a connection waits for a statement outside a transaction.
+fn is_idle<S>(messages: &Messages<S>) -> bool
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static,
+{
+    matches!(messages.state(), PgWireConnectionState::ReadyForQuery)
+        && messages.transaction_status() == TransactionStatus::Idle
 }
 
 fn is_new(state: PgWireConnectionState) -> bool {

@@ -187,7 +187,7 @@ impl Settings {
     }
 
     /// A transaction begins, unless one is under way.
-    pub fn begin_transaction(&mut self, is_read_only: Option<bool>) {
+    pub fn begin_transaction(&mut self, is_read_only: Option<bool>, isolation: Option<Isolation>) {
         let default = self.get("default_transaction_read_only").is_some_and(is_on);
         if self.before.is_none() {
             self.before = Some(self.own.clone());
@@ -195,6 +195,9 @@ impl Settings {
         }
         if let Some(is_read_only) = is_read_only {
             self.set_read_only(is_read_only);
+        }
+        if let Some(isolation) = isolation {
+            self.set_isolation(isolation);
         }
     }
 
@@ -375,13 +378,13 @@ mod tests {
         settings.begin_session();
         settings.set_for(Scope::Transaction, "a.b", "nowhere").unwrap();
         assert_eq!(settings.get("a.b"), Some("first"));
-        settings.begin_transaction(None);
+        settings.begin_transaction(None, None);
         settings.set("a.b", "own").unwrap();
         settings.set_for(Scope::Transaction, "a.b", "local").unwrap();
         assert_eq!(settings.get("a.b"), Some("local"));
         settings.end_transaction(true);
         assert_eq!(settings.get("a.b"), Some("own"));
-        settings.begin_transaction(None);
+        settings.begin_transaction(None, None);
         settings.set("a.b", "lost").unwrap();
         settings.end_transaction(false);
         assert_eq!(settings.get("a.b"), Some("own"));
@@ -414,15 +417,15 @@ mod tests {
     fn what_may_not_be_written_to() {
         let mut settings = Settings::default();
         assert!(!settings.is_read_only());
-        settings.begin_transaction(Some(true));
+        settings.begin_transaction(Some(true), None);
         assert!(settings.is_read_only());
         // Within a transaction it may be said again.
-        settings.begin_transaction(Some(false));
+        settings.begin_transaction(Some(false), None);
         assert!(!settings.is_read_only());
         settings.end_transaction(true);
         settings.set("default_transaction_read_only", "T").unwrap();
         assert!(settings.is_read_only());
-        settings.begin_transaction(None);
+        settings.begin_transaction(None, None);
         assert!(settings.is_read_only());
         settings.set_for(Scope::Transaction, "transaction_read_only", "off").unwrap();
         assert!(!settings.is_read_only());
