@@ -178,7 +178,9 @@ pub fn check_read_as(inner: &Expr, to: &str, schema: &DFSchema) -> Result<()> {
     use Category::{Boolean, Bytea, Date, Interval, Number, Special, Time};
     match known_type(inner, schema) {
         Some((Bytea, _)) if to == "bytea" => Ok(()),
-        Some((Special, name)) if (name == JSONB || name == JSON) && to != JSONB => {
+        Some((Special, name))
+            if (name == JSONB || name == JSON) && ![JSONB, JSON].contains(&to) =>
+        {
             Err(no_cast(&name, to))
         }
         Some((Number | Boolean | Date | Interval | Time | Bytea, name)) => Err(no_cast(&name, to)),

@@ -113,7 +113,7 @@ fn answers_are_those_of_postgresql() {
     let all = all.chain(cases::operator_types::ALL).chain(cases::joined_rows::ALL);
     let all = all.chain(cases::plain_values::ALL);
     let all = all.chain(cases::special_types::ALL).chain(cases::literal_values::ALL);
-    let all = all.chain(cases::counterexamples::ALL);
+    let all = all.chain(cases::counterexamples::ALL).chain(cases::client_queries::ALL);
     let all = all.chain(cases::function_calls::ALL);
     for (statement, expected) in all {
         if only.as_ref().is_some_and(|only| !statement.contains(only.as_str())) {

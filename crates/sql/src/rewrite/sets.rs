@@ -247,9 +247,10 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
         }
         _ => return Ok(()),
     };
-    let is_value = VALUES_AS_TABLES.iter().any(|one| is_named(name, one))
-        || is_scalar_function(&name_of_last(name));
     let set = Set::of(name);
+    let is_value = set.is_none()
+        && (VALUES_AS_TABLES.iter().any(|one| is_named(name, one))
+            || is_scalar_function(&name_of_last(name)));
     if set.is_none() && !is_value {
         return Ok(());
     }
@@ -353,13 +354,15 @@ pub fn numbered_array(table: &mut TableFactor) -> Result<(), SqlError> {
 fn numbered_arrays(table: &mut TableFactor) -> Result<(), SqlError> {
     let TableFactor::UNNEST { array_exprs, alias, .. } = &*table else { return Ok(()) };
     let name = || Ident::new("unnest");
+    // All have one name; what is behind the NUL is not shown.
+    let named = |at| Ident::with_quote('"', format!("unnest\0{at}"));
     let mut alias = alias.clone().unwrap_or_else(|| TableAlias {
         explicit: true,
         name: name(),
         columns: Vec::new(),
         at: None,
     });
-    let names = array_exprs.iter().map(|_| name()).chain([Ident::new(ORDINALITY)]);
+    let names = (0..array_exprs.len()).map(named).chain([Ident::new(ORDINALITY)]);
     name_columns(&mut alias, names.collect::<Vec<_>>().into_iter());
     let lengths = array_exprs.iter().map(|one| call("cardinality", vec![one.clone()]));
     let longest = call("greatest", lengths.collect());

@@ -3,6 +3,7 @@
 pub mod array_functions;
 pub mod array_literals;
 pub mod bits;
+pub mod client_queries;
 pub mod counterexamples;
 pub mod function_calls;
 pub mod implicit_casts;
