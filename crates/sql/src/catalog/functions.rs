@@ -174,6 +174,10 @@ fn constants() -> Vec<ScalarUDF> {
     all.push(constant("pg_my_temp_schema", ScalarValue::Int32(Some(0))));
     all.push(constant("pg_tablespace_location", text("")));
     all.push(constant("pg_char_to_encoding", ScalarValue::Int32(Some(UTF8_ENCODING))));
+    // No object has a list of privileges.
+    let privileges = ScalarValue::new_list_nullable(&[], &DataType::Utf8View);
+    let none = ScalarValue::try_new_null(privileges.data_type()).unwrap_or(ScalarValue::Null);
+    all.push(constant("acldefault", none));
     // Statements wait for no locks of others.
     let nobody = ScalarValue::new_list_nullable(&[], &DataType::Int32);
     all.push(constant("pg_blocking_pids", ScalarValue::List(nobody.clone())));
@@ -440,7 +444,26 @@ fn about_types() -> Vec<ScalarUDF> {
         }
         Ok(Arc::new(out.finish()))
     });
-    vec![format_type, typeof_, regtype, to_regtype, to_regnamespace()]
+    vec![format_type, typeof_, regtype, to_regtype, to_regnamespace(), names_of_types()]
+}
+
+/// `oidvectortypes`: the names of the types whose numbers a list has.
+fn names_of_types() -> ScalarUDF {
+    function("oidvectortypes", DataType::Utf8View, |args, rows| {
+        let Some(first) = args.first() else { return Err(no_arguments("oidvectortypes")) };
+        let lists = first.as_list_opt::<i32>();
+        let mut out = StringViewBuilder::with_capacity(rows);
+        for row in 0..first.len() {
+            let names = lists.filter(|lists| lists.is_valid(row)).map(|lists| {
+                let numbers = whole(&lists.value(row))?;
+                let numbers = numbers.as_primitive::<Int32Type>().iter().flatten();
+                let names = numbers.map(|oid| type_name(oid).unwrap_or_else(|| "???".into()));
+                Ok::<_, DataFusionError>(names.collect::<Vec<_>>().join(", "))
+            });
+            out.append_option(names.transpose()?);
+        }
+        Ok(Arc::new(out.finish()))
+    })
 }
 
 /// The number of a schema by its name, the name by the number.

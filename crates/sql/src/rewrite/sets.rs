@@ -2,7 +2,9 @@
 //! in the select list and as tables. DataFusion makes rows of lists, so each becomes the list of what it makes.
 
 use super::CATALOG_SCHEMA;
-use super::expressions::{arguments, call, is_named, is_placeholder, only_argument};
+use super::expressions::{
+    arguments, array_type, call, cast, is_named, is_placeholder, only_argument,
+};
 use super::phrases::rows;
 use super::types::name_of_last;
 use super::vectors::places;
@@ -16,8 +18,9 @@ use crate::names::folded;
 use crate::regexps::{MATCHES, SPLIT};
 use crate::signatures::is_scalar_function;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, Ident, ObjectName, Query, Select,
-    SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor, Value, Visit, Visitor,
+    AccessExpr, Array, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr, Ident,
+    ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
+    Value, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -32,6 +35,8 @@ enum Set {
     /// Of texts and patterns: the function that makes the list.
     Texts(&'static str),
     Places,
+    /// The entries of a list of privileges: none, as no object has such a list.
+    Privileges,
 }
 
 const SETS: &[(&str, Set)] = &[
@@ -45,6 +50,7 @@ const SETS: &[(&str, Set)] = &[
     ("json_array_elements", Set::Elements),
     ("jsonb_array_elements_text", Set::ElementTexts),
     ("json_array_elements_text", Set::ElementTexts),
+    ("aclexplode", Set::Privileges),
     ("generate_subscripts", Set::Places),
     ("regexp_matches", Set::Texts(MATCHES)),
     ("regexp_split_to_table", Set::Texts(SPLIT)),
@@ -89,6 +95,20 @@ impl Set {
             Set::Elements => named("value", jsonb(ELEMENTS)),
             Set::ElementTexts => named("value", rows(ELEMENT_TEXTS, args)),
             Set::Texts(list) => named(only, rows(list, args)),
+            Set::Privileges => {
+                let oid = || SqlType::Custom(ObjectName::from(vec![Ident::new("oid")]), Vec::new());
+                let columns = [
+                    ("grantor", oid()),
+                    ("grantee", oid()),
+                    ("privilege_type", SqlType::Text),
+                    ("is_grantable", SqlType::Boolean),
+                ];
+                let empty = |of: SqlType| {
+                    let none = Expr::Array(Array { elem: Vec::new(), named: true });
+                    call("unnest", vec![cast(none, array_type(of))])
+                };
+                columns.into_iter().map(|(name, of)| (name.to_string(), empty(of))).collect()
+            }
             Set::Places => named(only, args.first().map_or_else(none, |list| places(list))),
         }
     }
