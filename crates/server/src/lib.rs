@@ -39,6 +39,7 @@ pub mod memory;
 pub mod metrics_page;
 pub mod process;
 pub mod quantity;
+mod secrets;
 pub mod selector;
 pub mod self_scrape;
 pub mod series_rules;
