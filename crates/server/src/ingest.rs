@@ -212,15 +212,29 @@ impl Outcome {
         ];
         for (kind, count) in lossy.into_iter().filter(|(_, count)| *count != 0) {
             if app.telemetry.lossy(kind, count) && kind == Lossy::Strings {
-                // Once: senders such as Telegraf have some in every batch, and are not told.
-                tracing::info!(
-                    "{}: string fields came, which are no samples: they are left out, their lines' \
-                     numbers are stored; quipu_insert_lossy_total counts them",
-                    protocol.as_str()
-                );
+                // Once: senders such as Telegraf have some in every batch, and ignore the answer.
+                self.log_dropped_strings(app, protocol);
             }
         }
         self.postponed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Logs that string fields are dropped: with the first field and its limit, or with the flag that
+    /// turns strings off.
+    fn log_dropped_strings(&self, app: &App, protocol: Protocol) {
+        let name = protocol.as_str();
+        if !app.texts.is_on() {
+            tracing::info!("{name}: string fields are dropped, as --influx.max-strings is 0");
+            return;
+        }
+        let dropped = self.errors.kept().iter().find_map(|error| dropped_string(&error.reason));
+        let dropped =
+            dropped.unwrap_or("some are beyond influx.max-strings or influx.max-string-size");
+        tracing::warn!(
+            "{name}: string fields are dropped, the numbers of their lines are stored: {dropped}. \
+             Raise --influx.max-strings or --influx.max-string-size; quipu_insert_lossy_total \
+             counts dropped strings"
+        );
     }
 
     /// What was refused, for answers that are plain text; `unit` is `line` or `series`.
@@ -241,4 +255,11 @@ impl Outcome {
         }
         text
     }
+}
+
+/// The part of a decoder's error that names a dropped string field and its limit.
+fn dropped_string(reason: &str) -> Option<&str> {
+    // The line of the client stands before it. Quotes in a field's name are escaped.
+    let fault = reason.rfind("field \"").and_then(|at| reason.get(at..)).unwrap_or(reason);
+    fault.contains("influx.max-string").then_some(fault)
 }
