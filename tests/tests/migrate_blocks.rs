@@ -379,7 +379,7 @@ fn a_copy_that_is_killed_goes_on_within_its_block() -> Result<()> {
     let sent: u64 = said
         .lines()
         .find_map(|line| {
-            line.strip_suffix(" of 1 windows sent; 0 requests had some that were refused")
+            line.strip_suffix(" of 1 window sent; 0 requests had some that were refused")
         })
         .and_then(|line| line.strip_suffix(" samples"))
         .context("no summary")?

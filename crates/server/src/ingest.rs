@@ -11,6 +11,7 @@
 
 use crate::app::App;
 use crate::failure::Failure;
+use crate::quantity::count_of;
 use crate::telemetry::{Lossy, Protocol};
 use crate::write_conflicts::{drop_replaced_histograms, take_stale_markers};
 use model::{Rejection, Timestamp};
@@ -241,8 +242,9 @@ impl Outcome {
     pub fn report(&self, unit: &str) -> String {
         let refused = self.errors.refused() + self.rejected;
         let stored = self.samples + self.histograms;
-        let units = if unit.ends_with('s') { unit.to_string() } else { format!("{unit}s") };
-        let mut text = format!("{stored} samples stored, {refused} {units} or samples refused:");
+        let or_sample = if refused == 1 { "sample" } else { "samples" };
+        let (stored, units) = (count_of(stored, "sample"), count_of(refused, unit));
+        let mut text = format!("{stored} stored, {units} or {or_sample} refused:");
         let errors = self.errors.kept().iter().map(|error| (error.position, &error.reason));
         let rejections = self.rejections.iter().map(|row| (row.position, &row.reason));
         let mut all: Vec<(u32, &String)> = errors.chain(rejections).collect();

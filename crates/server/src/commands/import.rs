@@ -13,7 +13,7 @@ use super::client::{Client, arguments};
 #[cfg(feature = "sql")]
 use super::import_parquet::{is_parquet, run as send_parquet};
 use super::target_store::{self, IS_ANOTHER, is_same};
-use crate::quantity::format_size;
+use crate::quantity::{count_of, format_size};
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clap::{Arg, ArgMatches, Command};
@@ -160,7 +160,8 @@ fn send_lines(
     }
     bar.finish_and_clear();
     let Sent { size, refused } = sent;
-    print_line!("{} sent; {refused} requests had lines that were refused", format_size(size));
+    let requests = count_of(refused, "request");
+    print_line!("{} sent; {requests} had lines that were refused", format_size(size));
     Ok(refused)
 }
 

@@ -133,7 +133,15 @@ impl Lines<'_, '_> {
         let value_count = self.grown.values.len() - values_start;
         if value_count != self.timestamps.len() {
             let count = self.timestamps.len();
-            return Err(format!("{value_count} values but {count} timestamps").into());
+            return Err(match (value_count, count) {
+                (0, _) if !has_member(text, "values") => {
+                    "missing \"values\", the list of samples beside \"timestamps\"".into()
+                }
+                (_, 0) if !has_member(text, "timestamps") => {
+                    "missing \"timestamps\", the list of milliseconds beside \"values\"".into()
+                }
+                _ => format!("{value_count} values but {count} timestamps").into(),
+            });
         }
         let histogram_count = self.histograms.len();
         if histogram_count != self.histogram_timestamps.len() {
@@ -314,6 +322,13 @@ impl Lines<'_, '_> {
         })?;
         if scan.peek().is_some() { scan.fault("the line's end") } else { Ok(key) }
     }
+}
+
+/// Whether a line seems to have a member of that name.
+#[cold]
+fn has_member(text: &[u8], name: &str) -> bool {
+    let quoted = format!("\"{name}\"");
+    text.windows(quoted.len()).any(|window| window == quoted.as_bytes())
 }
 
 #[cold]
