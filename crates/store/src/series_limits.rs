@@ -366,7 +366,12 @@ impl Window {
             Some((have, max, what)) => {
                 let of = if metric.is_empty() { String::new() } else { format!(" of {metric}") };
                 let name = &limit.name;
-                Err(format!("new series refused: {have} {what}{of}, the limit is {max} ({name})"))
+                // Names of rules have their scope behind a colon.
+                let flag = name.split(':').next().unwrap_or(name);
+                Err(format!(
+                    "new series refused: {have} {what}{of}, the limit is {max} ({name}); leave out \
+                     labels that vary, or raise --{flag}"
+                ))
             }
         }
     }

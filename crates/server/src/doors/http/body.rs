@@ -101,7 +101,10 @@ async fn next_data(
 }
 
 fn too_large(size: u64, max: usize) -> Failure {
-    let message = format!("request body of {size} bytes, the limit is {max} (max-body-size)");
+    let message = format!(
+        "request body of {size} bytes, the limit is {max} (max-body-size); send less at once, or \
+         raise --max-body-size (128MiB at most)"
+    );
     Failure::too_large(Limit::BodySize, message)
 }
 
