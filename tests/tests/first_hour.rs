@@ -190,3 +190,29 @@ fn misspelled_commands_have_a_suggestion() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn strings_of_refused_lines_take_no_entry() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let launch = Launch::new(directory.path()).flag("influx.max-strings", "3");
+    let server = launch.clone().flag("max-active-series", "1").start()?;
+    server.write("/write", "a v=1\n")?;
+    for text in ["a", "b", "c", "d", "e"] {
+        let answer = server.post("/write", format!("st s=\"{text}\"\n"))?;
+        let told = answer.text();
+        ensure!(answer.status == 400 && told.contains("new series refused"), "{told}");
+    }
+    let answer = server.post("/api/v2/write?bucket=b", "bad line\nst s=\"f\"\n")?;
+    ensure!(answer.status == 400, "{}", answer.excerpt());
+    server.stop()?;
+    let server = launch.start()?;
+    for text in ["g", "h", "i", "j"] {
+        let answer = server.post("/write", format!("st s=\"{text}\" 4102444800000000000\n"))?;
+        let told = answer.text();
+        ensure!(answer.status == 400 && told.contains("future-retention"), "{told}");
+    }
+    server.write("/write", "st s=\"k\"\nst s=\"l\"\nst s=\"m\"\n")?;
+    let answer = server.post("/write", "st s=\"n\"\n")?;
+    ensure!(answer.text().contains("3 different strings already"), "{}", answer.excerpt());
+    server.stop()
+}

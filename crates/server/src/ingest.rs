@@ -64,6 +64,12 @@ impl Outcome {
         self.postponed = self.postponed.take().or(part.postponed);
     }
 
+    /// Adds rows that the store refuses.
+    pub fn reject(&mut self, rejections: Vec<Rejection>) {
+        self.rejected += rejections.len() as u64;
+        self.rejections.extend(rejections);
+    }
+
     /// Renames the lines that were refused.
     pub fn rename_positions(&mut self, name: impl Fn(u32) -> u32) {
         self.errors.rename_positions(&name);

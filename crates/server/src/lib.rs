@@ -12,6 +12,7 @@ pub mod admission;
 pub mod allocator;
 pub mod app;
 pub mod auth;
+mod block_strings;
 mod borrowed_texts;
 pub mod buffers;
 pub mod calendar;
