@@ -360,7 +360,7 @@ fn has_reset_hint(point: &Option<Point>) -> bool {
 #[test]
 fn scripts() -> Result<()> {
     let uncompared = check("promql", Dialect::PromQl, "")?;
-    assert_eq!(uncompared, Uncompared { reset_hints: 21, dialect_hints: 4 });
+    assert_eq!(uncompared, Uncompared { reset_hints: 21, dialect_hints: 2 });
     Ok(())
 }
 

@@ -77,14 +77,14 @@ mod tests {
     fn empty_secrets_are_refused() {
         for name in NEVER_EMPTY {
             let settings = Settings::from_pairs(&[(name, "")]).expect("settings");
-            let error = Config::new(settings).err().expect("a refusal").to_string();
+            let error = Config::new(settings).expect_err("a refusal").to_string();
             let expected = format!("--{name} (command line): is empty: give a value");
             assert!(error.contains(&expected), "{error}");
         }
         let variable = environment_name("bearer-token");
         let environment = |name: &str| (name == variable).then(String::new);
         let settings = Settings::collect(&|_| None, &environment).expect("settings");
-        let error = Config::new(settings).err().expect("a refusal").to_string();
+        let error = Config::new(settings).expect_err("a refusal").to_string();
         assert!(error.contains("QUIPU_BEARER_TOKEN (environment): is empty"), "{error}");
     }
 
@@ -95,7 +95,7 @@ mod tests {
         std::fs::write(&path, "bearer-token = \"\"\n").expect("written");
         let path = path.display().to_string();
         let settings = Settings::from_pairs(&[("config", &path)]).expect("settings");
-        let error = Config::new(settings).err().expect("a refusal").to_string();
+        let error = Config::new(settings).expect_err("a refusal").to_string();
         assert!(error.contains("bearer-token (") && error.contains("is empty"), "{error}");
     }
 }

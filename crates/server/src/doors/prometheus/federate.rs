@@ -94,8 +94,8 @@ fn newest(
             let message = format!(
                 "the answer holds {}, the limit is {} ({flag}). Select fewer series, or raise \
                      --{flag}",
-                format_size(size as u64),
-                format_size(size_max as u64)
+                format_size(size),
+                format_size(size_max)
             );
             return Err(Failure::limited(limit.into(), message));
         }
