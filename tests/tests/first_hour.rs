@@ -216,3 +216,68 @@ fn strings_of_refused_lines_take_no_entry() -> Result<()> {
     ensure!(answer.text().contains("3 different strings already"), "{}", answer.excerpt());
     server.stop()
 }
+
+#[test]
+fn export_and_import_end_with_counts() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(&directory.path().join("data"))?;
+    let lines =
+        "m{a=\"1\"} 1 1700000000000\nm{a=\"1\"} 2 1700000001000\nm{a=\"2\"} 1 1700000000000\n";
+    server.write("/api/v1/import/prometheus", lines)?;
+    let file = directory.path().join("out.jsonl").display().to_string();
+    let (code, output, error) = run(&["export", "--url", server.url(), "--output", &file])?;
+    ensure!(code == 0 && output.contains("3 samples of 2 series"), "{code}: {output} {error}");
+    let (code, output, error) = run(&["import", "--url", server.url(), &file])?;
+    ensure!(code == 0 && output.contains("3 samples of 2 series"), "{code}: {output} {error}");
+    ensure!(output.contains("0 requests had lines that were refused"), "{output}");
+    server.stop()
+}
+
+#[test]
+fn members_of_json_lines_are_named() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    for (line, words) in [
+        (r#"{"metric":{"__name__":"a"},"value":[1],"timestamps":[1]}"#, "missing \"values\""),
+        (
+            r#"{"metric":{"name":"a"},"values":[1],"timestamps":[1700000000000]}"#,
+            "missing metric name (label __name__)",
+        ),
+    ] {
+        let answer = server.post("/api/v1/import", line)?;
+        let text = answer.text();
+        ensure!(answer.status == 400 && text.contains(words), "{text}");
+        ensure!(text.starts_with("0 samples stored, 1 line or sample refused:"), "{text}");
+    }
+    server.stop()
+}
+
+#[test]
+fn other_products_paths_have_an_answer() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let server = start(directory.path())?;
+    for (path, words) in [
+        ("/opentelemetry/v1/metrics", "OTLP"),
+        ("/loki/api/v1/push", "Loki"),
+        ("/datadog/api/v1/series", "Datadog"),
+        ("/graph", "the web UI is at /"),
+        ("/vmui/", "the web UI is at /"),
+    ] {
+        let answer = server.get(path)?;
+        ensure!(answer.status == 404 && answer.text().contains(words), "{}", answer.excerpt());
+    }
+    server.stop()
+}
+
+#[test]
+fn limits_name_their_remedy() -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let launch = Launch::new(directory.path()).flag("query.max-series", "1");
+    let server = launch.flag("max-active-series", "2").start()?;
+    server.write("/write", "m,a=1 v=1\nm,a=2 v=1\n")?;
+    let text = server.get("/api/v1/query?query=m_v")?.text();
+    ensure!(text.contains("(query.max-series). Select fewer series, or raise"), "{text}");
+    let text = server.post("/write", "m,a=3 v=1\n")?.text();
+    ensure!(text.contains("or raise --max-active-series"), "{text}");
+    server.stop()
+}

@@ -22,6 +22,7 @@ pub mod import;
 #[cfg(feature = "sql")]
 mod import_parquet;
 pub mod kv;
+mod line_counter;
 pub mod migrate;
 mod peer_flags;
 mod redis;
