@@ -102,3 +102,17 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .adaptive_window(true);
     builder
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_of_a_connection_is_a_whole_answer() {
+        let text = std::str::from_utf8(Http::NO_ROOM).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        let length = format!("content-length: {}", body.len());
+        assert!(head.lines().any(|line| line == length), "{head}: {length}");
+        assert!(body.contains("--http.max-connections"), "{body}");
+    }
+}
