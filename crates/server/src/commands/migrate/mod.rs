@@ -381,8 +381,8 @@ fn finish(copier: &Copier<'_>) -> ExitCode {
     let named: Vec<&str> = undone.keys().take(10).map(String::as_str).collect();
     let more = if named.len() < undone.len() { ", .." } else { "" };
     eprintln!(
-        "{} windows are not done: {}{more}; mend the cause that was said and run it again, which copies these alone",
-        undone.len(),
+        "not done: {}: {}{more}; mend the cause that was said and run it again, which copies these alone",
+        count_of(undone.len(), "window"),
         named.join(", ")
     );
     ExitCode::FAILURE
