@@ -16,6 +16,7 @@ mod exemplars;
 mod experimental;
 mod export;
 mod file_rights;
+mod first_hour;
 mod first_use;
 mod flux;
 mod foreign_protocols;

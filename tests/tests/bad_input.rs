@@ -198,7 +198,7 @@ fn bodies_beyond_the_limit_and_bombs() -> Result<()> {
     let mut victim = Victim::start(&[])?;
     let max = 128 << 20;
     let answer = victim.server.post("/write", vec![b'x'; max + 1])?;
-    refused(&answer, 413, &["max-body-size", "134217728"]);
+    refused(&answer, 413, &["max-body-size", "more than 128.0 MiB"]);
     assert_eq!(victim.limit_hits("max-body-size")?, 1.0);
     victim.is_well("a body of 128 MiB and a byte")?;
 
@@ -208,7 +208,7 @@ fn bodies_beyond_the_limit_and_bombs() -> Result<()> {
         [(2.0, "/write"), (3.0, "/api/v1/import"), (4.0, "/api/v1/import/prometheus")]
     {
         let answer = victim.server.post_with(path, &[("Content-Encoding", "gzip")], &bomb)?;
-        refused(&answer, 413, &["max-body-size", "134217728"]);
+        refused(&answer, 413, &["max-body-size", "more than 128.0 MiB"]);
         assert_eq!(victim.limit_hits("max-body-size")?, hits);
         victim.is_well("a gzip bomb")?;
     }
@@ -309,7 +309,7 @@ fn protobuf_that_lies() -> Result<()> {
         &[label(b"__name__", b"h"), label(b"l", &vec![b'x'; 1 << 20]), sample.clone()].concat(),
     );
     let answer = remote_write(&victim.server, &[huge, series(b"c")].concat())?;
-    refused(&answer, 400, &["1 samples stored", "series 0: "]);
+    refused(&answer, 400, &["1 sample stored", "series 0: "]);
     victim.is_well("bad series")?;
     // Random bytes: whatever they are, the answer is an error of the client.
     let mut random = random::Random::seeded(3);

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Runs the binary; returns its exit code, standard output and standard error.
-fn run(arguments: &[&str]) -> Result<(i32, String, String)> {
+pub(super) fn run(arguments: &[&str]) -> Result<(i32, String, String)> {
     let output = quipu(arguments)?.output()?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let code = output.status.code().context("ended by a signal")?;

@@ -565,7 +565,7 @@ fn check_import_limits(server: &Server) -> Result<()> {
     let path = file.path().display().to_string();
     let (is_ok, said) = run(server, &["import", &path])?;
     let words = "1 of 1 strings are left out";
-    ensure!(!is_ok && said.contains(words) && said.contains("1 requests had lines"), "{said}");
+    ensure!(!is_ok && said.contains(words) && said.contains("1 request had lines"), "{said}");
     Ok(())
 }
 

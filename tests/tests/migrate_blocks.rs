@@ -243,7 +243,7 @@ fn check_elsewhere(server: &Server, s3: &S3, expected: &[String], block: &str) -
     let alone = Launch::new(&s3.root().join("alone")).start()?;
     let place = format!("{PLACE}/{block}");
     let said = must_copy(&alone, s3, &["prometheus-blocks", &place, "--drop-label", "cluster"])?;
-    ensure!(said.contains("4320 samples of 1 windows"), "{said}");
+    ensure!(said.contains("4320 samples of 1 window"), "{said}");
     Ok(())
 }
 
@@ -290,7 +290,7 @@ fn check_refusals(server: &Server, s3: &S3, block: &Path) -> Result<()> {
     {
         s3.put(&format!("{key}/index"), bytes)?;
         let said = refusal("s3://bucket/lies")?;
-        ensure!(said.contains(words) && said.contains("1 windows are not done"), "{said}");
+        ensure!(said.contains(words) && said.contains("not done: 1 window"), "{said}");
     }
     s3.send("DELETE", &format!("/bucket/{key}/index"), b"")?;
     let said = refusal("s3://bucket/lies")?;
@@ -379,7 +379,7 @@ fn a_copy_that_is_killed_goes_on_within_its_block() -> Result<()> {
     let sent: u64 = said
         .lines()
         .find_map(|line| {
-            line.strip_suffix(" of 1 windows sent; 0 requests had some that were refused")
+            line.strip_suffix(" of 1 window sent; 0 requests had some that were refused")
         })
         .and_then(|line| line.strip_suffix(" samples"))
         .context("no summary")?
@@ -438,11 +438,7 @@ fn what_a_rotten_block_was_made_of_is_read_instead() -> Result<()> {
     let half = Launch::new(&directory.path().join("half")).start()?;
     let said = migrate(&half, directory.path(), &["prometheus-blocks", &shown])?;
     ensure!(said.code == 1 && said.text.contains("others are gone"), "{}", said.text);
-    ensure!(
-        said.text.contains("1 windows are not done: 01ARZ3NDEKTSV4RRFFQ69G5FAV"),
-        "{}",
-        said.text
-    );
+    ensure!(said.text.contains("not done: 1 window: 01ARZ3NDEKTSV4RRFFQ69G5FAV"), "{}", said.text);
     ensure!(!lines(&half)?.is_empty(), "what is there came");
     Ok(())
 }
@@ -460,7 +456,7 @@ fn objects_and_prefixes_with_odd_names_stop_nothing() -> Result<()> {
     s3.put_all(&format!("odd~*%2541/{}", name_of(block)), block)?;
     let tilde = Launch::new(&s3.root().join("tilde")).start()?;
     let said = must_copy(&tilde, &s3, &["prometheus-blocks", "s3://bucket/odd~*%41"])?;
-    ensure!(said.contains("of 1 windows sent"), "{said}");
+    ensure!(said.contains("of 1 window sent"), "{said}");
     ensure!(lines(&tilde)? == lines(&old)?, "of a prefix with signs");
 
     s3.put_all(&format!("slash/{}", name_of(block)), block)?;
@@ -477,7 +473,7 @@ fn objects_and_prefixes_with_odd_names_stop_nothing() -> Result<()> {
     s3.put(&format!("slash/{other}//b"), b"x")?;
     let said = from_bucket(&slash, &s3, &["prometheus-blocks", "s3://bucket/slash"])?;
     ensure!(said.code == 1 && said.text.contains("remove that object"), "{}", said.text);
-    ensure!(said.text.contains(&format!("1 windows are not done: {other}")), "{}", said.text);
+    ensure!(said.text.contains(&format!("not done: 1 window: {other}")), "{}", said.text);
     let endpoint = s3.endpoint.replace("//", "//who:hunter2hunter2@");
     let mut command = quipu(&["migrate", "prometheus-blocks", PLACE, "--url", slash.url()])?;
     command.args(["--endpoint", &endpoint]).envs(ENVIRONMENT).current_dir(s3.root());
@@ -540,7 +536,7 @@ fn downsampled_blocks_stand_in_for_what_is_gone() -> Result<()> {
     let fine = Launch::new(&directory.join("fine")).start()?;
     let said = must(&fine, directory, &copy)?;
     let words = format!("{} (a sample in 3600000 ms)", name_of(&blocks[&3_600_000]));
-    ensure!(said.contains(&words) && said.contains("of 1 windows sent"), "{said}");
+    ensure!(said.contains(&words) && said.contains("of 1 window sent"), "{said}");
     ensure!(said.contains("chunks of native histograms that were downsampled"), "{said}");
     check_downsampled(&fine, "cluster=\"eu\",replica=\"r1\"", 300_000)?;
     let said = must(&fine, directory, &[&["verify"], &copy[..]].concat())?;
@@ -560,7 +556,7 @@ fn downsampled_blocks_stand_in_for_what_is_gone() -> Result<()> {
     std::fs::remove_dir_all(&blocks[&300_000])?;
     let coarse = Launch::new(&directory.join("coarse")).start()?;
     let said = migrate(&coarse, directory, &copy)?;
-    ensure!(said.code == 0 && said.text.contains("of 1 windows sent"), "{}", said.text);
+    ensure!(said.code == 0 && said.text.contains("of 1 window sent"), "{}", said.text);
     check_downsampled(&coarse, "cluster=\"eu\"", 3_600_000)?;
     // Beside blocks with all samples of its time nothing of it comes.
     let mut raw = meta_of(&blocks[&3_600_000])?;

@@ -61,7 +61,7 @@ fn an_empty_answer_is_asked_for_again() -> Result<()> {
     };
     let url = victoria(2)?;
     let said = copy("victoriametrics", &url)?;
-    ensure!(said.code == 0 && said.text.contains("1 samples of 1 windows"), "{}", said.text);
+    ensure!(said.code == 0 && said.text.contains("1 sample of 1 window"), "{}", said.text);
     ensure!(said.text.matches("reading it again").count() == 2, "{}", said.text);
     for (kind, url) in
         [("victoriametrics", victoria(usize::MAX)?), ("prometheus", prometheus(false)?)]

@@ -44,7 +44,7 @@ fn exports_of_a_victoriametrics_are_copied_from_files() -> Result<()> {
         for file in [name, &packed] {
             let server = Launch::new(&directory.join(format!("quipu-{file}"))).start()?;
             let said = must(&server, directory, &["victoriametrics-files", file])?;
-            ensure!(said.contains("27000 samples of 1 windows sent"), "{said}");
+            ensure!(said.contains("27000 samples of 1 window sent"), "{said}");
             ensure!(lines(&server)? == truth, "{file}");
             let said = must(&server, directory, &["verify", "victoriametrics-files", file])?;
             ensure!(said.contains("with 27000 samples compared; 0 differ"), "{said}");
@@ -68,7 +68,7 @@ fn series_without_a_name_are_counted_and_named() -> Result<()> {
     let server = Launch::new(&directory.join("quipu")).start()?;
     let said = must(&server, directory, &["victoriametrics-files", "lines"])?;
     let words = "1 series without a metric's name, with 2 samples: {job=\"b\"}";
-    ensure!(said.contains("2 samples of 1 windows sent") && said.contains(words), "{said}");
+    ensure!(said.contains("2 samples of 1 window sent") && said.contains(words), "{said}");
     let said = must(&server, directory, &["verify", "victoriametrics-files", "lines"])?;
     ensure!(said.contains("with 2 samples compared; 0 differ"), "{said}");
     let named = ["--match", "{job=\"b\"}", "--set-label", "__name__=given"];
@@ -188,7 +188,7 @@ fn check_lies(tree: &Path, directory: &Path) -> Result<()> {
         "{}",
         said.text
     );
-    ensure!(said.text.contains("1 windows are not done: ./servers"), "{}", said.text);
+    ensure!(said.text.contains("not done: 1 window: ./servers"), "{}", said.text);
     ensure!(lines(&server)?.len() == 3, "the others came");
     for name in ["cut", "little", "empty"] {
         std::fs::remove_file(tree.join(format!("servers/{name}.wsp")))?;

@@ -219,7 +219,7 @@ fn an_answer_that_ends_too_early_is_no_copy() -> Result<()> {
     ensure!(said.code == 2, "{}", said.text);
     whole.store(1, Ordering::SeqCst);
     let said = must(&server, directory.path(), &["influxdb", &url])?;
-    ensure!(said.contains("12000 samples of 1 windows"), "{said}");
+    ensure!(said.contains("12000 samples of 1 window"), "{said}");
     must(&server, directory.path(), &["verify", "influxdb", &url])?;
     server.stop()
 }
@@ -241,7 +241,7 @@ fn lists_are_asked_for_again() -> Result<()> {
             }
         })?;
         let said = must(&server, directory.path(), &["influxdb", &url])?;
-        ensure!(said.contains("3 samples of 1 windows"), "{bad:?}: {said}");
+        ensure!(said.contains("3 samples of 1 window"), "{bad:?}: {said}");
         ensure!(said.matches("asking again").count() == 4, "{bad:?}: {said}");
         ensure!(bad.0 == 200 || said.contains("/query: 500"), "{bad:?}: {said}");
     }

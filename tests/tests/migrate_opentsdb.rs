@@ -184,7 +184,7 @@ fn lines_of_a_scan_are_copied() -> Result<()> {
         let told = must(&server, directory, &["opentsdb-lines", file, "--dry-run"])?;
         ensure!(told.contains("8.7k samples"), "{told}");
         let said = must(&server, directory, &["opentsdb-lines", file])?;
-        ensure!(said.contains("8720 samples of 1 windows sent"), "{said}");
+        ensure!(said.contains("8720 samples of 1 window sent"), "{said}");
         ensure!(lines(&server)? == lines(&truth)?, "{file}");
         let said = must(&server, directory, &["verify", "opentsdb-lines", file])?;
         ensure!(said.contains("with 8720 samples compared; 0 differ"), "{said}");
@@ -206,7 +206,7 @@ fn check_bad_lines(directory: &Path) -> Result<()> {
         "{}",
         said.text
     );
-    ensure!(said.text.contains("1 windows are not done: old.txt@0"), "{}", said.text);
+    ensure!(said.text.contains("not done: 1 window: old.txt@0"), "{}", said.text);
     ensure!(server.export("m")?.len() == 4, "the others came");
     let told = must(&server, directory, &["opentsdb-lines", "old.txt", "new.txt", "--dry-run"])?;
     let place = |name: &str| told.find(name).context("a window");

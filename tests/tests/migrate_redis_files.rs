@@ -55,7 +55,7 @@ fn a_dump_of_a_redis_with_time_series_is_copied() -> Result<()> {
     let said =
         must(&server, directory, &["redistimeseries-files", &file, "--keys-url", &keys_url])?;
     for words in [
-        "2647 samples of 1 windows sent",
+        "2647 samples of 1 window sent",
         "the compaction rules of room:1",
         "8 keys of other types",
         "1 keys of databases other than 0",

@@ -193,7 +193,7 @@ fn labels_that_a_query_makes_count_against_its_memory() -> Result<()> {
     ] {
         let text = answer.text();
         ensure!(answer.status == 422, "{name}: {}", answer.excerpt());
-        ensure!(text.contains("bytes, the limit is"), "{name}: {}", answer.excerpt());
+        ensure!(text.contains("MiB, the limit is"), "{name}: {}", answer.excerpt());
         is_small(&server, name)?;
     }
     let alias = "a".repeat(500_000);

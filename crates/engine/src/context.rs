@@ -10,6 +10,7 @@ use crate::result::{QueryResult, QueryStats, Timings, Value};
 use crate::source::{SelectLimits, Source, SourceError};
 use crate::step_samples::{CountingScope, Scope, StepSamples, Tally};
 use crate::time::Grid;
+use model::size::format_size;
 use promql::Dialect;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -97,7 +98,12 @@ impl<'a> Context<'a> {
         if limits.memory_bytes_max < bytes {
             let (max, limit) = (limits.memory_bytes_max, limits.memory_limit);
             let flag = limit.flag();
-            let message = format!("the query holds {bytes} bytes, the limit is {max} ({flag})");
+            let message = format!(
+                "the query holds {}, the limit is {} ({flag}). Select fewer series, a shorter range \
+                 or a longer step, or raise --{flag}",
+                format_size(bytes),
+                format_size(max)
+            );
             return Err(QueryError::Limit { limit, message });
         }
         Ok(())

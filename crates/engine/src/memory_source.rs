@@ -112,7 +112,10 @@ fn select_of<'m>(
         .collect();
     if limits.series_max < series.len() {
         let (count, max) = (series.len(), limits.series_max);
-        let message = format!("{count} series, the limit is {max} (query.max-series)");
+        let message = format!(
+            "{count} series, the limit is {max} (query.max-series). Select fewer series, or raise \
+             --query.max-series"
+        );
         return Err(SourceError::LimitExceeded { limit: Limit::Series, message });
     }
     Ok(MemorySet { series, range })

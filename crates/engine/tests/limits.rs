@@ -41,7 +41,7 @@ fn samples_and_memory_are_bounded() {
     let limits = QueryLimits { memory_bytes_max: 100_000, ..QueryLimits::default() };
     let options = QueryOptions { limits, ..QueryOptions::default() };
     let message = error(&source, "m", &options).to_string();
-    assert!(message.contains("the limit is 100000 (query.max-memory)"), "{message}");
+    assert!(message.contains("the limit is 97.7 KiB (query.max-memory)"), "{message}");
 }
 
 /// `left op right` of as many selectors as 2 to the `depth`th.
@@ -64,7 +64,7 @@ fn operands_of_one_expression_share_its_memory() {
     let metricsql = QueryOptions { dialect: Dialect::MetricsQl, ..promql.clone() };
     let check = |text: &str, options: &QueryOptions| {
         let message = error(&source, text, options).to_string();
-        assert!(message.contains("the limit is 10000000 (query.max-memory)"), "{message}");
+        assert!(message.contains("the limit is 9.5 MiB (query.max-memory)"), "{message}");
     };
     let union = |argument: &str| format!("union({})", vec![argument; 10_000].join(","));
     for argument in
@@ -107,7 +107,7 @@ fn histograms_count_for_their_size() {
     assert!(at_once("sum(h)", &bounded(3 * size, 1 << 30)).is_ok());
     assert!(at_once("histogram_count(h)", &bounded(10 * 12, 1 << 30)).is_ok());
     let message = at_once("h", &bounded(1 << 30, 16_000)).expect_err("too much").to_string();
-    assert!(message.contains("the limit is 16000 (query.max-memory)"), "{message}");
+    assert!(message.contains("the limit is 15.6 KiB (query.max-memory)"), "{message}");
 }
 
 #[test]
@@ -115,7 +115,9 @@ fn series_are_bounded() {
     let limits = QueryLimits { series_max: 99, ..QueryLimits::default() };
     let options = QueryOptions { limits, ..QueryOptions::default() };
     let message = error(&many_series(), "count(m)", &options).to_string();
-    assert_eq!(message, "100 series, the limit is 99 (query.max-series)");
+    let expected = "100 series, the limit is 99 (query.max-series). Select fewer series, or raise \
+                    --query.max-series";
+    assert_eq!(message, expected);
 }
 
 #[test]

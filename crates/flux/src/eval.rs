@@ -7,6 +7,7 @@ use crate::scan::Sink;
 use crate::stream::{Budget, Collector, Outcome, Stream, Tables};
 use crate::value::{Closure, Dictionary, NAME_SIZE, Names, Record, Value, binary, joined};
 use influxql::Source;
+use model::similar_name::similar_name;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -395,7 +396,7 @@ impl<'a> Evaluation<'a> {
             "inf" => Ok(Value::Duration(crate::time::INFINITE)),
             name => match builtins::find("", name) {
                 Some(builtin) => Ok(Value::Builtin(builtin)),
-                None => Err(Error::name(format!("undefined identifier {name:?}"))),
+                None => Err(builtins::unknown(name, names.iter())),
             },
         }
     }
@@ -536,7 +537,9 @@ impl<'a> Evaluation<'a> {
         if let Some((name, _)) =
             args.iter().find(|(name, _)| params.iter().all(|p| p.name != *name))
         {
-            return Err(Error::name(format!("found unexpected argument {name}")));
+            let known = params.iter().map(|param| &*param.name);
+            let advice = builtins::did_you_mean(similar_name(name, known));
+            return Err(Error::name(format!("found unexpected argument {name}{advice}")));
         }
         let mut names = closure.names.clone();
         let mut piped = piped;

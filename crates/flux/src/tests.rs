@@ -290,7 +290,7 @@ fn schemas() {
 fn errors_name_the_function_and_its_place() {
     check(
         "from(bucket: \"db\")\n  |> rnge(start: -1h)",
-        "error @2:6-2:10: undefined identifier \"rnge\"",
+        "error @2:6-2:10: undefined identifier \"rnge\"; did you mean range?",
     );
     check(
         "from(bucket: \"db\") |> ",
@@ -301,6 +301,10 @@ fn errors_name_the_function_and_its_place() {
         "runtime error @1:1-1:21: failed to initialize execute state: could not find bucket \"none\". buckets() lists those that exist",
     );
     check("RANGE |> mean(foo: 1)", "error @1:52-1:64: mean: found unexpected argument foo");
+    check(
+        "RANGE |> limit(n: 1, ofset: 1)",
+        "error @1:52-1:73: limit: found unexpected argument ofset; did you mean offset?",
+    );
     check("RANGE |> limit()", "error @1:52-1:59: limit: missing required argument n");
     check(
         "from(bucket: \"db\") |> last()",

@@ -177,6 +177,12 @@ impl Names {
         }
         None
     }
+
+    /// The names, the newest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        let bounds = std::iter::successors(self.0.as_deref(), |bound| bound.older.0.as_deref());
+        bounds.map(|bound| &*bound.name)
+    }
 }
 
 impl Drop for Names {

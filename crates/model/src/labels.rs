@@ -23,7 +23,7 @@ pub enum LabelError {
     #[error("empty label name")]
     EmptyName,
     /// No metric name.
-    #[error("missing metric name")]
+    #[error("missing metric name (label __name__)")]
     MissingMetricName,
     /// Name or value is not UTF-8.
     #[error("invalid UTF-8 in {0}")]

@@ -15,6 +15,8 @@ pub mod batch;
 pub mod exemplar;
 pub mod go_number;
 pub mod limits;
+pub mod similar_name;
+pub mod size;
 
 pub use batch::{KeyDecoder, KeyHasher, Rejection, Row, Shape, WriteBatch};
 pub use exemplar::{Exemplar, ExemplarRow};

@@ -16,6 +16,7 @@ use crate::legacy::{self, LegacyConfig, TakenLimits};
 use crate::listeners::table::{Asking, Listener, Row};
 use crate::memory::{self, parse_limit};
 use crate::quantity::{parse_duration, parse_size};
+use crate::secrets;
 use crate::series_rules;
 use crate::texts::TextLimits;
 use engine::StartTimestamps;
@@ -49,6 +50,18 @@ pub enum ConfigError {
         /// The key.
         key: String,
         /// A key that there is.
+        nearest: &'static str,
+    },
+    /// A key of the file that stands in a section and belongs before the first one.
+    #[error(
+        "{path}: unknown key {key:?}: move {nearest:?} to the top level, before the first [section]"
+    )]
+    MisplacedKey {
+        /// The file.
+        path: String,
+        /// The key.
+        key: String,
+        /// The key at the top level.
         nearest: &'static str,
     },
     /// The file cannot be read or is no TOML.
@@ -143,7 +156,7 @@ impl Settings {
         self.values.get(name).expect("a flag of the table").1 == SetBy::Default
     }
 
-    fn refuse(&self, name: &str, reason: impl Into<String>) -> ConfigError {
+    pub(crate) fn refuse(&self, name: &str, reason: impl Into<String>) -> ConfigError {
         let (flag, source_name) = match self.values[name].1 {
             SetBy::Default => (format!("--{name}"), "default".to_string()),
             SetBy::File => (name.to_string(), self.text("config").to_string()),
@@ -217,24 +230,8 @@ impl Settings {
         }
     }
 
-    fn path(&self, name: &str) -> Option<PathBuf> {
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.text(name)).filter(|text| !text.is_empty()).map(PathBuf::from)
-    }
-
-    /// A secret given as such or in a file.
-    fn secret(&self, name: &'static str, file: &'static str) -> Result<String, ConfigError> {
-        let Some(path) = self.path(file) else {
-            return Ok(self.text(name).to_string());
-        };
-        if !self.text(name).is_empty() {
-            return Err(ConfigError::Together(format!("give --{name} or --{file}, not both")));
-        }
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| self.refuse(file, format!("{}: {error}", path.display())))?;
-        match text.trim_end_matches(['\r', '\n']) {
-            "" => Err(self.refuse(file, format!("{} is empty", path.display()))),
-            secret => Ok(secret.to_string()),
-        }
     }
 }
 
@@ -435,7 +432,7 @@ impl Config {
             kv: kv_config(&settings, memory_limit)?,
             redis_command_timeout: settings.timeout("redis.command-timeout")?,
             redis_debug: settings.choice("redis.enable-debug-command")?.to_owned(),
-            credentials: credentials(&settings)?,
+            credentials: secrets::credentials(&settings)?,
             login_delay_max: settings.duration("login-delay-max")?,
             allows_cleartext: cfg!(feature = "sql")
                 && settings.switch("postgres.allow-cleartext")?,
@@ -672,7 +669,7 @@ fn hosts(settings: &Settings) -> Result<Hosts, ConfigError> {
         );
         return Err(settings.refuse("http-allowed-hosts", reason));
     }
-    let is_trusting = address.ip().is_loopback() && !credentials(settings)?.are_required();
+    let is_trusting = address.ip().is_loopback() && !secrets::credentials(settings)?.are_required();
     if !is_trusting || names.iter().any(|name| name == "*") {
         return Ok(Hosts::Any);
     }
@@ -711,19 +708,6 @@ fn parse_address(text: &str) -> Result<SocketAddr, String> {
         .ok()
         .and_then(|mut addresses| addresses.next())
         .ok_or_else(|| format!("{text:?} is no address; write it like 127.0.0.1:8428"))
-}
-
-fn credentials(settings: &Settings) -> Result<Credentials, ConfigError> {
-    let user = settings.text("http-user").to_string();
-    let password = settings.secret("http-password", "http-password-file")?;
-    if user.is_empty() != password.is_empty() {
-        return Err(ConfigError::Together("--http-user and a password belong together".into()));
-    }
-    let token = settings.secret("bearer-token", "bearer-token-file")?;
-    Ok(Credentials::new(
-        Some((user, password)).filter(|(user, _)| !user.is_empty()),
-        Some(token).filter(|t| !t.is_empty()),
-    ))
 }
 
 fn insert_config(settings: &Settings) -> Result<InsertConfig, ConfigError> {
@@ -848,6 +832,9 @@ mod tests {
         let error =
             config_file::parse("quipu.toml", "[query]\ntimout = \"1s\"").expect_err("unknown");
         assert!(error.to_string().contains("did you mean \"query.timeout\""), "{error}");
+        let misplaced = config_file::parse("quipu.toml", "[storage]\nretention = \"1d\"");
+        let error = misplaced.expect_err("unknown").to_string();
+        assert!(error.contains("\"storage.retention\": move \"retention\" to the top"), "{error}");
         let error = config_file::parse("quipu.toml", "retention = ").expect_err("broken");
         assert!(error.to_string().contains("line 1"), "{error}");
         let names = ["PATH", "QUIPU_RETENTOIN"].map(str::to_string);

@@ -12,8 +12,10 @@ use std::path::Path;
 /// As [`parse`], and when the file cannot be read.
 pub fn read(path: &Path) -> Result<BTreeMap<String, String>, ConfigError> {
     let shown = path.display().to_string();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ConfigError::File { path: shown.clone(), reason: error.to_string() })?;
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        let reason = format!("cannot read the file of --config: {error}");
+        ConfigError::File { path: shown.clone(), reason }
+    })?;
     parse(&shown, &text)
 }
 
@@ -63,6 +65,12 @@ fn flatten(
             }
         };
         if flags::find(&key).is_none() || key == "config" {
+            // A key of the top level in a section of its own making.
+            let at_top = flags::find(name).filter(|_| !prefix.is_empty() && name != "config");
+            if let Some(flag) = at_top {
+                let (path, nearest) = (path.to_string(), flag.name);
+                return Err(ConfigError::MisplacedKey { path, key, nearest });
+            }
             let nearest = flags::nearest(&key);
             return Err(ConfigError::UnknownKey { path: path.to_string(), key, nearest });
         }

@@ -11,6 +11,7 @@
 use crate::flag::{Flag, Group, Kind, flag};
 use crate::listeners::table::Listener;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use model::similar_name::edit_distance;
 
 /// Every flag of `quipu serve` but those that listeners bring, in the order of `--help`.
 #[rustfmt::skip] // one flag, one line
@@ -124,22 +125,6 @@ pub fn nearest(name: &str) -> &'static str {
 /// The flag whose name is most like that one, if no more than a third of it is different.
 pub fn similar(name: &str) -> Option<&'static str> {
     Some(nearest(name)).filter(|known| 3 * edit_distance(name, known) <= name.chars().count())
-}
-
-/// Levenshtein's distance in characters.
-pub(crate) fn edit_distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, from) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, to) in b.iter().enumerate() {
-            let substitute = diagonal + usize::from(from != *to);
-            diagonal = row[j + 1];
-            row[j + 1] = substitute.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 /// The subcommand `serve` with every flag of the table.

@@ -11,6 +11,7 @@
 
 use crate::app::App;
 use crate::failure::Failure;
+use crate::quantity::count_of;
 use crate::telemetry::{Lossy, Protocol};
 use crate::write_conflicts::{drop_replaced_histograms, take_stale_markers};
 use model::{Rejection, Timestamp};
@@ -61,6 +62,12 @@ impl Outcome {
         self.has_other_year |= part.has_other_year;
         self.postponed_rows += part.postponed_rows;
         self.postponed = self.postponed.take().or(part.postponed);
+    }
+
+    /// Adds rows that the store refuses.
+    pub fn reject(&mut self, rejections: Vec<Rejection>) {
+        self.rejected += rejections.len() as u64;
+        self.rejections.extend(rejections);
     }
 
     /// Renames the lines that were refused.
@@ -212,23 +219,38 @@ impl Outcome {
         ];
         for (kind, count) in lossy.into_iter().filter(|(_, count)| *count != 0) {
             if app.telemetry.lossy(kind, count) && kind == Lossy::Strings {
-                // Once: senders such as Telegraf have some in every batch, and are not told.
-                tracing::info!(
-                    "{}: string fields came, which are no samples: they are left out, their lines' \
-                     numbers are stored; quipu_insert_lossy_total counts them",
-                    protocol.as_str()
-                );
+                // Once: senders such as Telegraf have some in every batch, and ignore the answer.
+                self.log_dropped_strings(app, protocol);
             }
         }
         self.postponed.clone().map_or(Ok(()), Err)
+    }
+
+    /// Logs that string fields are dropped: with the first field and its limit, or with the flag that
+    /// turns strings off.
+    fn log_dropped_strings(&self, app: &App, protocol: Protocol) {
+        let name = protocol.as_str();
+        if !app.texts.is_on() {
+            tracing::info!("{name}: string fields are dropped, as --influx.max-strings is 0");
+            return;
+        }
+        let dropped = self.errors.kept().iter().find_map(|error| dropped_string(&error.reason));
+        let dropped =
+            dropped.unwrap_or("some are beyond influx.max-strings or influx.max-string-size");
+        tracing::warn!(
+            "{name}: string fields are dropped, the numbers of their lines are stored: {dropped}. \
+             Raise --influx.max-strings or --influx.max-string-size; quipu_insert_lossy_total \
+             counts dropped strings"
+        );
     }
 
     /// What was refused, for answers that are plain text; `unit` is `line` or `series`.
     pub fn report(&self, unit: &str) -> String {
         let refused = self.errors.refused() + self.rejected;
         let stored = self.samples + self.histograms;
-        let units = if unit.ends_with('s') { unit.to_string() } else { format!("{unit}s") };
-        let mut text = format!("{stored} samples stored, {refused} {units} or samples refused:");
+        let or_sample = if refused == 1 { "sample" } else { "samples" };
+        let (stored, units) = (count_of(stored, "sample"), count_of(refused, unit));
+        let mut text = format!("{stored} stored, {units} or {or_sample} refused:");
         let errors = self.errors.kept().iter().map(|error| (error.position, &error.reason));
         let rejections = self.rejections.iter().map(|row| (row.position, &row.reason));
         let mut all: Vec<(u32, &String)> = errors.chain(rejections).collect();
@@ -241,4 +263,11 @@ impl Outcome {
         }
         text
     }
+}
+
+/// The part of a decoder's error that names a dropped string field and its limit.
+fn dropped_string(reason: &str) -> Option<&str> {
+    // The line of the client stands before it. Quotes in a field's name are escaped.
+    let fault = reason.rfind("field \"").and_then(|at| reason.get(at..)).unwrap_or(reason);
+    fault.contains("influx.max-string").then_some(fault)
 }

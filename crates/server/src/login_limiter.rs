@@ -28,6 +28,12 @@ const WAITING_MAX: usize = 8;
 const FORGET_AFTER: Duration = Duration::from_secs(10);
 /// Failures that are remembered of an address.
 const FAILURES_MAX: f64 = 30.0;
+/// Error of an attempt that comes while too many of its address wait.
+pub const REFUSAL: &str = "too many failed attempts to authenticate from this address: stop the \
+                           client that sends wrong credentials, and try again in a minute \
+                           (login-delay-max)";
+/// Time between two lines in the log about the failures of one address.
+const LOG_PAUSE: Duration = Duration::from_secs(60);
 /// Addresses that are remembered: some 200 bytes each.
 const SOURCES_MAX: usize = 4096;
 
@@ -56,9 +62,28 @@ struct Failures {
     at: Instant,
     /// When the answers that wait are given.
     waiting: Vec<Instant>,
+    /// Failures since the last line in the log.
+    unlogged: u64,
+    /// When that line was written.
+    logged_at: Option<Instant>,
 }
 
 impl Failures {
+    fn new(now: Instant) -> Failures {
+        Failures { count: 0.0, at: now, waiting: Vec::new(), unlogged: 0, logged_at: None }
+    }
+
+    /// Counts a failure for the log; returns how many a line is due for.
+    fn count_for_log(&mut self, now: Instant) -> Option<u64> {
+        self.unlogged += 1;
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < LOG_PAUSE;
+        if self.logged_at.is_some_and(is_recent) {
+            return None;
+        }
+        self.logged_at = Some(now);
+        Some(std::mem::take(&mut self.unlogged))
+    }
+
     /// Forgets what is old.
     fn forget(&mut self, now: Instant) {
         let passed = now.saturating_duration_since(self.at);
@@ -67,8 +92,10 @@ impl Failures {
         self.waiting.retain(|until| now < *until);
     }
 
-    fn is_forgotten(&self) -> bool {
-        self.count == 0.0 && self.waiting.is_empty()
+    /// Whether nothing is left of it: its failures are forgotten, and counted in the log.
+    fn is_forgotten(&self, now: Instant) -> bool {
+        let is_recent = |at: Instant| now.saturating_duration_since(at) < LOG_PAUSE;
+        self.count == 0.0 && self.waiting.is_empty() && !self.logged_at.is_some_and(is_recent)
     }
 }
 
@@ -92,9 +119,22 @@ impl LoginLimiter {
         self.may_try_at(peer, Instant::now())
     }
 
-    /// Notes wrong credentials; returns how long the answer has to wait.
-    pub fn fail(&self, peer: Option<SocketAddr>) -> Duration {
-        self.fail_at(peer, Instant::now())
+    /// Notes wrong credentials, and logs them at most once a minute for each address; returns how
+    /// long the answer has to wait.
+    pub fn fail(&self, protocol: &str, peer: Option<SocketAddr>) -> Duration {
+        let (delay, due) = self.fail_at(peer, Instant::now());
+        if let Some(count) = due {
+            let address = peer.map_or("an unknown address".to_string(), |peer| {
+                peer.ip().to_canonical().to_string()
+            });
+            match count {
+                1 => tracing::warn!("{protocol}: failed login from {address}"),
+                _ => tracing::warn!(
+                    "{protocol}: {count} failed logins from {address} since the last such line"
+                ),
+            }
+        }
+        delay
     }
 
     fn may_try_at(&self, peer: Option<SocketAddr>, now: Instant) -> bool {
@@ -107,29 +147,28 @@ impl LoginLimiter {
         failures.waiting.len() < WAITING_MAX
     }
 
-    fn fail_at(&self, peer: Option<SocketAddr>, now: Instant) -> Duration {
-        if self.delay_max.is_zero() {
-            return Duration::ZERO;
-        }
+    /// Counts a failure; returns the delay of its answer, and how many failures a line in the log is
+    /// due for.
+    fn fail_at(&self, peer: Option<SocketAddr>, now: Instant) -> (Duration, Option<u64>) {
         let mut sources = self.sources();
         let source = Source::of(peer);
         if SOURCES_MAX <= sources.len() && !sources.contains_key(&source) {
             make_room(&mut sources, now);
         }
-        let new = || Failures { count: 0.0, at: now, waiting: Vec::new() };
-        let failures = sources.entry(source).or_insert_with(new);
+        let failures = sources.entry(source).or_insert_with(|| Failures::new(now));
         failures.forget(now);
         failures.count = (failures.count + 1.0).min(FAILURES_MAX);
         let delay = self.delay_after(failures.count);
         if !delay.is_zero() {
             failures.waiting.push(now + delay);
         }
+        let due = failures.count_for_log(now);
         self.source_count.store(sources.len(), Relaxed);
-        delay
+        (delay, due)
     }
 
     fn delay_after(&self, failures: f64) -> Duration {
-        if failures <= FREE_FAILURES {
+        if failures <= FREE_FAILURES || self.delay_max.is_zero() {
             return Duration::ZERO;
         }
         // No more than `FAILURES_MAX` times doubled.
@@ -146,7 +185,7 @@ impl LoginLimiter {
 fn make_room(sources: &mut HashMap<Source, Failures>, now: Instant) {
     sources.retain(|_, failures| {
         failures.forget(now);
-        !failures.is_forgotten()
+        !failures.is_forgotten(now)
     });
     if sources.len() < SOURCES_MAX {
         return;
@@ -173,10 +212,10 @@ mod tests {
     #[test]
     fn delays_grow_and_are_forgotten() {
         let (limiter, now) = (limiter(), Instant::now());
-        let millis = |at| limiter.fail_at(peer(1), at).as_millis();
+        let millis = |at| limiter.fail_at(peer(1), at).0.as_millis();
         let delays: Vec<u128> = (0..11).map(|_| millis(now)).collect();
         assert_eq!(delays, [0, 0, 0, 0, 0, 100, 200, 400, 800, 1000, 1000]);
-        assert_eq!(limiter.fail_at(peer(2), now), Duration::ZERO, "another address");
+        assert_eq!(limiter.fail_at(peer(2), now).0, Duration::ZERO, "another address");
         assert_eq!(millis(now + 9 * FORGET_AFTER), 0);
     }
 
@@ -221,10 +260,21 @@ mod tests {
     }
 
     #[test]
+    fn failures_of_an_address_are_logged_once_a_minute() {
+        let (limiter, now) = (LoginLimiter::new(Duration::ZERO), Instant::now());
+        let due = |number, at| limiter.fail_at(peer(number), at).1;
+        assert_eq!(due(1, now), Some(1));
+        assert_eq!([due(1, now), due(1, now + LOG_PAUSE / 2)], [None, None]);
+        assert_eq!(due(2, now), Some(1), "another address");
+        assert_eq!(due(1, now + LOG_PAUSE), Some(3));
+        assert_eq!(due(1, now + LOG_PAUSE), None);
+    }
+
+    #[test]
     fn no_delay_limits_nothing() {
         let limiter = LoginLimiter::new(Duration::ZERO);
         for _ in 0..100 {
-            assert_eq!(limiter.fail(peer(1)), Duration::ZERO);
+            assert_eq!(limiter.fail("HTTP", peer(1)), Duration::ZERO);
             assert!(limiter.may_try(peer(1)));
         }
     }

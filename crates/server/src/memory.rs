@@ -87,7 +87,8 @@ impl Memory {
     pub fn refusal(&self) -> String {
         let (used, limit) = (self.used.load(Relaxed), self.limit);
         format!(
-            "new series refused: {} of memory are in use and the limit is {} (memory-limit)",
+            "new series refused: {} of memory are in use and the limit is {} (memory-limit); send \
+             fewer series, or raise --memory-limit",
             format_size(used),
             format_size(limit)
         )

@@ -2,6 +2,8 @@
 //!
 //! Pure text to number and back; [`crate::config`] calls it for every flag of such a kind.
 
+pub use model::size::format_size;
+
 /// Units of size, longest names first so that `MiB` is not read as `M`.
 const SIZE_UNITS: [(&str, u64); 14] = [
     ("KiB", 1 << 10),
@@ -84,15 +86,13 @@ fn split_number(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// A size for people, in the largest unit that leaves at least 1.
-pub fn format_size(size: u64) -> String {
-    for (unit, name) in [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")]
-    {
-        if unit <= size {
-            return format!("{:.1} {name}", size as f64 / unit as f64);
-        }
+/// A number with its noun: `1 table`, `2 tables`.
+pub fn count_of(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    match (count, noun.ends_with('s')) {
+        (1, _) | (_, true) => format!("{count} {noun}"),
+        _ => format!("{count} {noun}s"),
     }
-    format!("{size} B")
 }
 
 /// A number for people: `999`, `1.5k`, `2.0M`.
@@ -124,6 +124,8 @@ mod tests {
         for bad in ["", "MiB", "1XB", "-1", "1e3", "99999999TB"] {
             assert!(parse_size(bad).is_err(), "{bad}");
         }
+        assert_eq!([0, 1, 2].map(|n: u64| count_of(n, "row")), ["0 rows", "1 row", "2 rows"]);
+        assert_eq!([1, 2].map(|n: usize| count_of(n, "series")), ["1 series", "2 series"]);
         assert_eq!(format_size(1536), "1.5 KiB");
         assert_eq!(format_size(12), "12 B");
     }

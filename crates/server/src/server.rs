@@ -20,7 +20,8 @@ use crate::listeners::tls;
 use crate::opening::open;
 use crate::shutdown::StopGuard;
 use crate::{process, self_scrape};
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -159,14 +160,37 @@ fn bind_all(config: &Config) -> anyhow::Result<Vec<(Bound, Option<TlsAcceptor>)>
     for ListenerConfig { listener, address, .. } in &config.listeners {
         let row = listener.row();
         let tls = match &config.tls {
-            Some((cert, key)) => Some(tls::acceptor(cert, key, row.alpn)?),
+            Some((cert, key)) => Some(
+                tls::acceptor(cert, key, row.alpn)
+                    .context("cannot use --tls-cert and --tls-key")?,
+            ),
             None => None,
         };
-        let one = bind(*listener, *address)
-            .with_context(|| format!("cannot listen on {address} (--{}-listen)", row.name))?;
+        let one = bind(*listener, *address).map_err(|error| {
+            let flag = format!("--{}-listen", row.name);
+            let remedy = remedy_for(&error, &flag);
+            anyhow!("cannot listen on {address} ({flag}): {error}{remedy}")
+        })?;
         bound.push((one, tls));
     }
     Ok(bound)
+}
+
+/// Advice for an address that cannot be bound.
+fn remedy_for(error: &io::Error, flag: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "; another program, perhaps another Quipu, has this port: stop it, or choose another \
+             port by {flag}"
+        ),
+        io::ErrorKind::PermissionDenied => {
+            format!("; ports below 1024 need a privilege: choose a higher one by {flag}")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            format!("; this machine does not have the address: choose one of its own by {flag}")
+        }
+        _ => String::new(),
+    }
 }
 
 /// What a listener accepts with.

@@ -2,16 +2,16 @@
 //! number of it (decision 46).
 //!
 //! Entries are notes among the metadata of the store, `\0text\0NUMBER` with the text as help. They
-//! are durable before any sample that names them is appended: [`TextTable::settle`].
+//! are durable before any sample that names them is appended: [`crate::block_strings`].
 
 use crate::borrowed_texts::{BorrowedTexts, Lent, Loan};
 use crate::config::{ConfigError, Settings};
 use crate::failure::Failure;
 use model::Metadata;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Need, Store};
-use wire::influx::{STRING_SIZE_MAX, TEXT_SUFFIX, Texts};
+use wire::influx::{STRING_SIZE_MAX, TEXT_SUFFIX};
 
 /// What the names of notes begin with, behind their zero byte.
 const START: &str = "text\0";
@@ -47,24 +47,20 @@ struct State {
     numbers: HashMap<Arc<str>, u32>,
     /// By number, which begins with 1; none for numbers that nobody has.
     texts: Vec<Option<Arc<str>>>,
-    /// Numbers that were given out and are not durable yet, in order.
-    pending: Vec<u32>,
+    /// Numbers that were given out and are not durable yet, each with how many blocks hold it.
+    pending: HashMap<u32, u32>,
+    /// Numbers that no block holds any more and that were never durable.
+    free: Vec<u32>,
     /// Whether the store's table of metadata has no room for more.
     is_full: bool,
-    /// How often numbers were taken back.
-    withdrawals: u64,
 }
-
-/// A moment: whether numbers that were given out since then are still good is known of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark(u64);
 
 /// All texts.
 #[derive(Debug)]
 pub struct TextTable {
     limits: TextLimits,
     state: RwLock<State>,
-    /// Held while entries are made durable: whoever comes meanwhile must wait for them.
+    /// Held while entries are made durable: another block that needs them waits.
     settling: Mutex<()>,
     /// Those of legacy backends.
     borrowed: BorrowedTexts,
@@ -114,11 +110,6 @@ impl TextTable {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The dictionary for who decodes lines, unless strings are left out.
-    pub fn for_lines(self: &Arc<TextTable>) -> Option<Arc<dyn Texts>> {
-        (self.limits.count_max != 0).then(|| self.clone() as Arc<dyn Texts>)
-    }
-
     /// Whether strings are kept.
     pub fn is_on(&self) -> bool {
         self.limits.count_max != 0
@@ -141,8 +132,8 @@ impl TextTable {
     /// # Errors
     /// Why there is none, in words that name the limit.
     pub fn borrow(&self, loan: &mut Loan, text: &str) -> Result<f64, String> {
-        if let Some(number) = self.shared().numbers.get(text) {
-            return Ok(f64::from(*number));
+        if let Some(number) = self.shared().durable_number(text) {
+            return Ok(f64::from(number));
         }
         let TextLimits { count_max, size_max } = self.limits;
         if size_max < text.len() {
@@ -163,58 +154,84 @@ impl TextTable {
         self.borrowed.numbers(loan.texts(), count_max).map(Lent).ok_or_else(|| too_many(count_max))
     }
 
-    /// To be asked before lines are decoded whose numbers are then settled.
-    pub fn mark(&self) -> Mark {
-        Mark(self.shared().withdrawals)
-    }
-
-    /// Makes all numbers that were given out so far durable. To be called before samples with them
-    /// are appended, with the mark from before the first of them was given out.
+    /// The number of a text, which may be new; a number that is not durable yet is added to `held`,
+    /// whose owner must [`TextTable::release`] it.
     ///
     /// # Errors
-    /// When the store takes no notes; the numbers are then tried again with the next ones. When
-    /// numbers were taken back meanwhile, for whomever: samples that were decoded may name them.
-    pub fn settle(&self, store: &Store, since: Mark) -> Result<(), Failure> {
-        self.make_durable(store)?;
-        match self.mark() == since {
+    /// In words that name the limit.
+    pub(crate) fn hold(&self, text: &str, held: &mut BTreeSet<u32>) -> Result<u32, String> {
+        if let Some(number) = self.shared().durable_number(text) {
+            return Ok(number);
+        }
+        let TextLimits { count_max, size_max } = self.limits;
+        if size_max < text.len() {
+            return Err(format!(
+                "a string of {} bytes, the limit is {size_max} (influx.max-string-size)",
+                text.len()
+            ));
+        }
+        let mut state = self.exclusive();
+        let number = match state.numbers.get(text) {
+            Some(number) => *number,
+            None => state.add(text, count_max)?,
+        };
+        if let Some(holders) = state.pending.get_mut(&number)
+            && held.insert(number)
+        {
+            *holders += 1;
+        }
+        Ok(number)
+    }
+
+    /// Gives numbers back. Those that are not durable and that no other block holds become free.
+    pub(crate) fn release(&self, held: &BTreeSet<u32>) {
+        if !held.is_empty() {
+            let mut state = self.exclusive();
+            held.iter().for_each(|number| state.release(*number));
+        }
+    }
+
+    /// Those of some held numbers that are not durable yet.
+    pub(crate) fn pending_of(&self, held: &BTreeSet<u32>) -> BTreeSet<u32> {
+        let state = self.shared();
+        held.iter().copied().filter(|number| state.pending.contains_key(number)).collect()
+    }
+
+    /// Makes some held numbers durable; to be called before samples with them are appended.
+    ///
+    /// # Errors
+    /// When the store takes no notes, or has no room for one of them.
+    pub(crate) fn make_durable(
+        &self,
+        store: &Store,
+        needed: &BTreeSet<u32>,
+    ) -> Result<(), Failure> {
+        let _one_at_a_time = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending: Vec<u32> = self.pending_of(needed).into_iter().collect();
+        let (notes, newest): (Vec<Metadata>, u32) = {
+            let state = self.shared();
+            (pending.iter().map(|number| state.note(*number)).collect(), state.texts.len() as u32)
+        };
+        if !notes.is_empty() {
+            store.need(Need::Strings).map_err(Failure::of_write)?;
+            store.reserve_string_numbers(newest).map_err(Failure::of_write)?;
+            store.hide_names(TEXT_SUFFIX);
+            store.put_metadata(&notes).map_err(Failure::of_write)?;
+            let mut state = self.exclusive();
+            for number in pending {
+                state.pending.remove(&number);
+                // The table of metadata leaves out what it has no room for.
+                if !store.has_note(&note_name(number)) {
+                    state.take_back(number);
+                }
+            }
+        }
+        match self.shared().has_all(needed) {
             true => Ok(()),
             false => {
                 Err(Failure::busy("strings came for which there is no room among the metadata"))
             }
         }
-    }
-
-    fn make_durable(&self, store: &Store) -> Result<(), Failure> {
-        if self.shared().pending.is_empty() {
-            return Ok(());
-        }
-        let _one_at_a_time = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
-        let notes: Vec<Metadata> = {
-            let state = self.shared();
-            let note = |number: &u32| Metadata {
-                metric: format!("\0{}", note_name(*number)),
-                help: state.texts[*number as usize - 1].as_deref().unwrap_or("").to_string(),
-                ..Metadata::default()
-            };
-            state.pending.iter().map(note).collect()
-        };
-        if notes.is_empty() {
-            return Ok(());
-        }
-        store.need(Need::Strings).map_err(Failure::of_write)?;
-        let newest = self.shared().texts.len() as u32;
-        store.reserve_string_numbers(newest).map_err(Failure::of_write)?;
-        store.hide_names(TEXT_SUFFIX);
-        store.put_metadata(&notes).map_err(Failure::of_write)?;
-        // The table of metadata leaves out what it has no room for.
-        let mut state = self.exclusive();
-        let settled: Vec<u32> = state.pending.drain(..notes.len()).collect();
-        let left_out: Vec<u32> =
-            settled.into_iter().filter(|number| !store.has_note(&note_name(*number))).collect();
-        if !left_out.is_empty() {
-            state.take_back(&left_out);
-        }
-        Ok(())
     }
 }
 
@@ -233,14 +250,69 @@ impl State {
         }
     }
 
-    /// Forgets numbers for which the store has no room.
-    fn take_back(&mut self, numbers: &[u32]) {
-        for number in numbers {
-            let text = self.texts.get_mut(*number as usize - 1).and_then(Option::take);
-            text.and_then(|text| self.numbers.remove(&text));
+    fn durable_number(&self, text: &str) -> Option<u32> {
+        self.numbers.get(text).copied().filter(|number| !self.pending.contains_key(number))
+    }
+
+    /// Gives a text a number that no block holds.
+    fn add(&mut self, text: &str, count_max: usize) -> Result<u32, String> {
+        if self.is_full {
+            return Err("there is no room among the metadata for another string".to_string());
         }
+        if count_max <= self.numbers.len() {
+            return Err(format!(
+                "there are {count_max} different strings already (influx.max-strings)"
+            ));
+        }
+        let text: Arc<str> = text.into();
+        let number = match self.free.pop() {
+            Some(number) => number,
+            None => {
+                let next = self.texts.len() + 1;
+                let number = u32::try_from(next).map_err(|_| "no number left".to_string())?;
+                self.texts.push(None);
+                number
+            }
+        };
+        self.texts[number as usize - 1] = Some(text.clone());
+        self.numbers.insert(text, number);
+        self.pending.insert(number, 0);
+        Ok(number)
+    }
+
+    fn release(&mut self, number: u32) {
+        let Some(holders) = self.pending.get_mut(&number) else { return };
+        *holders = holders.saturating_sub(1);
+        if *holders == 0 {
+            self.pending.remove(&number);
+            self.forget(number);
+            self.free.push(number);
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        let text = self.texts.get_mut(number as usize - 1).and_then(Option::take);
+        text.and_then(|text| self.numbers.remove(&text));
+    }
+
+    /// Forgets a number for which the store has no room. It is not used again.
+    fn take_back(&mut self, number: u32) {
+        self.forget(number);
         self.is_full = true;
-        self.withdrawals += 1;
+    }
+
+    fn has_all(&self, numbers: &BTreeSet<u32>) -> bool {
+        let has = |number: &u32| self.texts.get(*number as usize - 1).is_some_and(Option::is_some);
+        numbers.iter().all(has)
+    }
+
+    fn note(&self, number: u32) -> Metadata {
+        let text = self.texts.get(number as usize - 1).cloned().flatten();
+        Metadata {
+            metric: format!("\0{}", note_name(number)),
+            help: text.as_deref().unwrap_or("").to_string(),
+            ..Metadata::default()
+        }
     }
 }
 
@@ -250,39 +322,6 @@ fn too_many(count_max: usize) -> String {
 
 fn note_name(number: u32) -> String {
     format!("{START}{number:08x}")
-}
-
-impl Texts for TextTable {
-    fn number(&self, text: &str) -> Result<u32, String> {
-        if let Some(number) = self.shared().numbers.get(text) {
-            return Ok(*number);
-        }
-        let TextLimits { count_max, size_max } = self.limits;
-        if size_max < text.len() {
-            return Err(format!(
-                "a string of {} bytes, the limit is {size_max} (influx.max-string-size)",
-                text.len()
-            ));
-        }
-        let mut state = self.exclusive();
-        if let Some(number) = state.numbers.get(text) {
-            return Ok(*number);
-        }
-        if state.is_full {
-            return Err("there is no room among the metadata for another string".to_string());
-        }
-        if count_max <= state.numbers.len() {
-            return Err(format!(
-                "there are {count_max} different strings already (influx.max-strings)"
-            ));
-        }
-        let text: Arc<str> = text.into();
-        state.texts.push(Some(text.clone()));
-        let number = u32::try_from(state.texts.len()).map_err(|_| "no number left".to_string())?;
-        state.numbers.insert(text, number);
-        state.pending.push(number);
-        Ok(number)
-    }
 }
 
 #[cfg(test)]
@@ -298,8 +337,9 @@ mod tests {
         let store =
             Store::open(disk, Path::new("/data"), StoreConfig::standard()).expect("a store");
         let table = TextTable::read(&store, TextLimits { count_max: 9, size_max: 9 });
+        let mut held = BTreeSet::new();
         for text in ["a", "b"] {
-            table.number(text).expect("a number");
+            table.hold(text, &mut held).expect("a number");
         }
         let mut loan = Loan::default();
         table.borrow(&mut loan, "theirs").expect("room");
@@ -327,9 +367,9 @@ mod tests {
             for text in ["OPEN", "CLOSED"] {
                 let store = open();
                 let table = TextTable::read(&store, limits);
-                let mark = table.mark();
-                used.push(table.number(text).expect("a number"));
-                table.settle(&store, mark).expect("durable");
+                let mut held = BTreeSet::new();
+                used.push(table.hold(text, &mut held).expect("a number"));
+                table.make_durable(&store, &held).expect("durable");
                 store.flush().expect("a flush");
                 store.close().expect("closed");
                 if text == "OPEN" {
@@ -347,26 +387,47 @@ mod tests {
             }
             let store = open();
             let table = TextTable::read(&store, limits);
-            let number = table.number("AUTO").expect("a number");
+            let number = table.hold("AUTO", &mut BTreeSet::new()).expect("a number");
             assert!(used.iter().all(|used| *used < number), "{lost}: {number} of {used:?}");
             assert_eq!(table.text(f64::from(used[1])), None, "{lost}: the string is lost");
         }
     }
 
     #[test]
-    fn who_has_a_number_that_was_taken_back_is_refused_whoever_asked_for_it() {
+    fn number_without_room_is_refused_to_each_block_that_holds_it() {
         let disk = Arc::new(SimVfs::new(1));
         let store =
             Store::open(disk, Path::new("/data"), StoreConfig::standard()).expect("a store");
         let table = TextTable::read(&store, TextLimits { count_max: 9, size_max: 9 });
-        let (first, second) = (table.mark(), table.mark());
-        let number = table.number("a").expect("a number");
-        assert_eq!(table.number("a"), Ok(number), "both lines have it");
-        table.exclusive().take_back(&[number]);
-        for mark in [first, second] {
-            assert!(table.settle(&store, mark).is_err(), "their samples would name nothing");
+        let (mut first, mut second) = (BTreeSet::new(), BTreeSet::new());
+        let number = table.hold("a", &mut first).expect("a number");
+        assert_eq!(table.hold("a", &mut second), Ok(number), "both blocks have it");
+        table.exclusive().pending.remove(&number);
+        table.exclusive().take_back(number);
+        for held in [&first, &second] {
+            assert!(table.make_durable(&store, held).is_err(), "their samples would name nothing");
         }
         assert_eq!(table.text(f64::from(number)), None);
-        table.settle(&store, table.mark()).expect("who decodes anew has other numbers");
+    }
+
+    #[test]
+    fn released_number_takes_no_entry_unless_another_block_holds_it() {
+        let disk = Arc::new(SimVfs::new(1));
+        let store =
+            Store::open(disk, Path::new("/data"), StoreConfig::standard()).expect("a store");
+        let table = TextTable::read(&store, TextLimits { count_max: 1, size_max: 9 });
+        let (mut first, mut second) = (BTreeSet::new(), BTreeSet::new());
+        let number = table.hold("a", &mut first).expect("a number");
+        table.hold("a", &mut second).expect("the same number");
+        assert!(table.hold("b", &mut BTreeSet::new()).is_err(), "one string at most");
+        table.release(&first);
+        assert_eq!(table.text(f64::from(number)).as_deref(), Some("a"), "the other block holds it");
+        table.release(&second);
+        assert_eq!(table.text(f64::from(number)), None);
+        let mut held = BTreeSet::new();
+        assert_eq!(table.hold("b", &mut held), Ok(number), "its number was never durable");
+        table.make_durable(&store, &held).expect("durable");
+        table.release(&held);
+        assert_eq!(table.text(f64::from(number)).as_deref(), Some("b"), "it is durable");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::period::PartitionLength;
 use index::Interruption;
+use model::size::format_size;
 use std::path::PathBuf;
 
 /// An error of the store.
@@ -14,7 +15,11 @@ pub enum Error {
         reason: String,
     },
     /// The head is full because flushing cannot keep up. Nothing of the batch was taken: try again.
-    #[error("the head holds {size} bytes, the limit is {max} (head-size); try again shortly")]
+    #[error(
+        "the head holds {}, the limit is {} (head-size); try again shortly, or raise --head-size",
+        format_size(*size as u64),
+        format_size(*max as u64)
+    )]
     HeadFull {
         /// Bytes in use.
         size: usize,
@@ -31,7 +36,7 @@ pub enum Error {
         reason: String,
     },
     /// A limit was reached.
-    #[error("{value} {what}, the limit is {max} ({limit})")]
+    #[error("{value} {what}, the limit is {max} ({limit}){}", limit.remedy())]
     LimitExceeded {
         /// Which.
         limit: Limit,
@@ -133,7 +138,10 @@ pub enum Error {
     },
     /// The disk has no room for what was asked for. Nothing has changed.
     #[error(
-        "a merge takes {size} bytes of disk, {free} are free and {min} must stay (free-disk-min)"
+        "a merge takes {} of disk, {} are free and {} must stay (free-disk-min); free some",
+        format_size(*size),
+        format_size(*free),
+        format_size(*min)
     )]
     NoRoom {
         /// Bytes that it takes at most.
@@ -190,6 +198,28 @@ impl std::fmt::Display for Limit {
             Limit::ElsewhereSamples => "legacy-max-samples",
             Limit::ElsewhereSize => "legacy-max-size",
         })
+    }
+}
+
+impl Limit {
+    /// Advice behind the message; none for a limit of Quipu's own.
+    fn remedy(self) -> &'static str {
+        match self {
+            Limit::Series => ". Select fewer series, or raise --query.max-series",
+            Limit::RequestPartitions => {
+                ". Send a shorter time range at once, or raise --max-partitions-per-request"
+            }
+            Limit::ListSize => {
+                ". Ask with a selector, a shorter range or a limit, or raise --query.max-memory"
+            }
+            Limit::ElsewhereSamples => {
+                ". Select fewer series or a shorter range, or raise --legacy-max-samples"
+            }
+            Limit::ElsewhereSize => {
+                ". Select fewer series or a shorter range, or raise --legacy-max-size"
+            }
+            Limit::SelectionCost | Limit::Partitions => "",
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use crate::locks::lock;
 use crate::{Error, Result};
+use model::size::format_size;
 use std::sync::Mutex;
 
 /// The health of an open store.
@@ -68,7 +69,10 @@ impl Health {
         *lock(&self.low_disk) = (free < min).then(|| {
             let held = held.map_or(String::new(), |held| format!(". {held}"));
             format!(
-                "{free} bytes are free on the disk, {min} must be (free-disk-min); free some{held}"
+                "{} are free on the disk, {} must be (free-disk-min); free some, or lower \
+                 --free-disk-min{held}",
+                format_size(free),
+                format_size(min)
             )
         });
     }

@@ -37,6 +37,7 @@ mod retention_clock;
 mod appender;
 mod append;
 mod refusal;
+mod refused_rows;
 mod row_labels;
 mod append_hidden;
 mod append_exemplars;

@@ -135,7 +135,13 @@ impl Appended {
 /// Why a time is not accepted that is not.
 pub(crate) fn refused_time(timestamp: i64, accepted: &TimeRange) -> String {
     match timestamp < accepted.start {
-        true => format!("timestamp {timestamp} ns is older than the retention keeps"),
-        false => format!("timestamp {timestamp} ns is too far in the future (future-retention)"),
+        true => format!(
+            "timestamp {timestamp} ns is older than the retention keeps (retention); raise \
+             --retention to store it"
+        ),
+        false => format!(
+            "timestamp {timestamp} ns is too far in the future (future-retention); check the \
+             sender's clock and unit of time, or raise --future-retention"
+        ),
     }
 }

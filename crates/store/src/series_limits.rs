@@ -168,6 +168,21 @@ impl SeriesGate {
         self.admit_weighted(now_ns, &[metric], tags, 1, 0)
     }
 
+    /// Whether new series of these names and labels would be let in now. Only a refusal is counted.
+    pub fn check(&self, now_ns: i64, names: &[&str], tags: &[(&str, &str)]) -> Told<()> {
+        let mut counts = lock(&self.counts);
+        for (limit, metric, count) in self.shares(names, tags) {
+            let settings = &self.limits[limit].settings;
+            let window = counts.window(limit, metric, now_ns);
+            if let Err(reason) = window.check(count, settings, metric) {
+                counts.refused.note(names, tags, &reason);
+                self.refused_total.fetch_add(names.len() as u64, Ordering::Relaxed);
+                return Err(Refusal::Row(reason));
+            }
+        }
+        Ok(())
+    }
+
     /// Lets in what counts `weight` series a name to the limits, `counted` in all to people.
     fn admit_weighted(
         &self,
@@ -366,7 +381,12 @@ impl Window {
             Some((have, max, what)) => {
                 let of = if metric.is_empty() { String::new() } else { format!(" of {metric}") };
                 let name = &limit.name;
-                Err(format!("new series refused: {have} {what}{of}, the limit is {max} ({name})"))
+                // Names of rules have their scope behind a colon.
+                let flag = name.split(':').next().unwrap_or(name);
+                Err(format!(
+                    "new series refused: {have} {what}{of}, the limit is {max} ({name}); leave out \
+                     labels that vary, or raise --{flag}"
+                ))
             }
         }
     }

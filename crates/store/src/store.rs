@@ -62,7 +62,9 @@ use crate::unfinished_deletion::UnfinishedDeletion;
 use crate::{Durability, Elsewhere, Result, SelectLimits, Selection};
 use crate::{cardinality, histograms, starts};
 use histogram::HistogramBatch;
-use model::{ExemplarRow, KeyHasher, Labels, Matcher, Metadata, TimeRange, Timestamp, WriteBatch};
+use model::{
+    ExemplarRow, KeyHasher, Labels, Matcher, Metadata, Rejection, TimeRange, Timestamp, WriteBatch,
+};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::path::PathBuf;
@@ -199,6 +201,16 @@ impl Store {
     /// again. Other [`crate::Error::Wal`] when the log fails: what was taken may then be lost.
     pub fn append(&self, batch: &WriteBatch<'_>, durability: Durability) -> Result<Appended> {
         self.appender.append(batch, durability)
+    }
+
+    /// Takes rows out of a batch that [`Store::append`] would refuse now, and says why: those of
+    /// which `is_checked` says so by their values. Others may be refused yet when they are appended.
+    pub fn take_refused(
+        &self,
+        batch: &mut WriteBatch<'_>,
+        is_checked: &dyn Fn(&[f64]) -> bool,
+    ) -> Vec<Rejection> {
+        self.appender.take_refused(batch, is_checked)
     }
 
     /// Appends histograms as [`Store::append`] does rows; each counts as one sample.

@@ -57,7 +57,11 @@ fn active_series_stay_within_their_limit_and_make_room_when_they_end() {
     let first = append(&store, 0..60, &["a", "b"]);
     assert_eq!((first.samples, first.rejected), (100, 10));
     let reason = &first.rejections[0].reason;
-    assert_eq!(reason, "new series refused: 100 active series, the limit is 100 (test)");
+    assert_eq!(
+        reason,
+        "new series refused: 100 active series, the limit is 100 (test); leave out labels that vary, \
+         or raise --test"
+    );
     assert_eq!(append(&store, 0..50, &["a", "b"]).rejected, 0, "known series go on");
     assert_eq!(append(&store, 50..60, &["a", "b"]).rejected, 10);
     assert_eq!(store.stats().series_active, 100);
@@ -124,7 +128,7 @@ fn limits_hold_for_each_metric_and_for_what_matches() {
     // h1 and h10 to h19 match: five of their eleven may come.
     let first = append(&store, 0..20, &["a"]);
     assert_eq!((first.samples, first.rejected), (14, 6));
-    assert!(first.rejections[0].reason.ends_with("5 active series, the limit is 5 (test)"));
+    assert!(first.rejections[0].reason.contains("5 active series, the limit is 5 (test)"));
     let second = append(&store, 20..30, &["a"]);
     assert_eq!((second.samples, second.rejected), (6, 4));
     let reason = &second.rejections[0].reason;

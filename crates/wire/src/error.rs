@@ -1,11 +1,13 @@
 //! What can be wrong with a whole request; what is wrong with one line of it is a
 //! [`crate::decoded::LineError`].
 
+use model::size::format_size;
+
 /// The request cannot be served; nothing of it was decoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The client must send less: HTTP 413, or 400 where the protocol has no other word.
-    #[error("{limit} is {value}, the limit is {max}")]
+    #[error("{}", exceeded(*limit, *value, *max))]
     LimitExceeded {
         /// Which.
         limit: Limit,
@@ -72,6 +74,38 @@ impl std::fmt::Display for Limit {
             Limit::Queries => "queries per request",
             Limit::Matchers => "matchers per query",
         })
+    }
+}
+
+impl Limit {
+    /// Whether it counts bytes.
+    fn is_size(self) -> bool {
+        matches!(self, Limit::BodySize | Limit::DecompressedSize | Limit::LabelsSize)
+    }
+
+    /// Advice behind the message.
+    fn remedy(self) -> &'static str {
+        match self {
+            Limit::DecompressedSize => {
+                "send less at once, or raise --max-body-size (128MiB at most)"
+            }
+            Limit::ExtraLabels => "give fewer labels",
+            Limit::Queries | Limit::Matchers => "ask for less at once",
+            _ => "send less at once",
+        }
+    }
+}
+
+/// A value that is one above its limit stands for any larger one.
+fn exceeded(limit: Limit, value: u64, max: u64) -> String {
+    let shown = |number: u64| match limit.is_size() {
+        true => format_size(number),
+        false => number.to_string(),
+    };
+    let remedy = limit.remedy();
+    match value == max + 1 || shown(value) == shown(max) {
+        true => format!("{limit}: more than {}; {remedy}", shown(max)),
+        false => format!("{limit}: {}, the limit is {}; {remedy}", shown(value), shown(max)),
     }
 }
 

@@ -106,7 +106,7 @@ fn floats<const N: usize>(record: &Record, names: [&str; N]) -> Option<[f64; N]>
     (record.fields.len() == N && !found.iter().any(|value| value.is_nan())).then_some(found)
 }
 
-fn geometry(call: &Call<'_>, name: &str, radius: f64) -> Result<Geometry> {
+fn geometry(call: &Call<'_>, name: &'static str, radius: f64) -> Result<Geometry> {
     let value = call.required(name)?;
     let Value::Record(record) = &value else { return Err(call.wrong(name, "record", &value)) };
     if let Some([lat, lon]) = floats(record, ["lat", "lon"]) {

@@ -15,7 +15,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
 /// Bins of one histogram.
 const BINS_MAX: usize = 10_000;
 
-fn required_float(call: &Call<'_>, name: &str) -> Result<f64> {
+fn required_float(call: &Call<'_>, name: &'static str) -> Result<f64> {
     let missing = || Error::name(format!("{}: missing required argument {name}", call.name));
     call.float(name)?.ok_or_else(missing)
 }

@@ -57,7 +57,7 @@ pub(super) fn constant(name: &str) -> Option<Value> {
 }
 
 /// A float argument; null passes through.
-fn float(call: &Call<'_>, name: &str) -> Result<Option<f64>> {
+fn float(call: &Call<'_>, name: &'static str) -> Result<Option<f64>> {
     match call.required(name)? {
         Value::Float(value) => Ok(Some(value)),
         Value::Null => Ok(None),

@@ -33,6 +33,7 @@ use crate::eval::Evaluation;
 use crate::stream::Stream;
 use crate::time::Duration;
 use crate::value::{Closure, Kind, Value};
+use model::similar_name::similar_name;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -177,7 +178,11 @@ pub(crate) fn member(path: &str, name: &str) -> Result<Value> {
     if is_of_everyday && let Some(builtin) = find("", name) {
         return Ok(Value::Builtin(builtin));
     }
-    Err(Error::name(format!("package {path:?} has no member {name:?} here")))
+    let wanted = canonical(path);
+    let builtins = TABLES.iter().flat_map(|table| table.iter());
+    let known = builtins.filter(|builtin| builtin.package == wanted).map(|one| one.name);
+    let advice = did_you_mean(similar_name(name, known));
+    Err(Error::name(format!("package {path:?} has no member {name:?} here{advice}")))
 }
 
 /// A call of a function.
@@ -187,6 +192,8 @@ pub(crate) struct Call<'c> {
     pub(crate) span: Span,
     args: RefCell<Vec<(Arc<str>, Value)>>,
     piped: RefCell<Option<Value>>,
+    /// Names of arguments that the function takes and the call lacks.
+    lacking: RefCell<Vec<&'static str>>,
 }
 
 impl<'c> Call<'c> {
@@ -197,20 +204,31 @@ impl<'c> Call<'c> {
         piped: Option<Value>,
         span: Span,
     ) -> Call<'c> {
-        Call { evaluation, name, span, args: RefCell::new(args), piped: RefCell::new(piped) }
+        let (args, piped) = (RefCell::new(args), RefCell::new(piped));
+        Call { evaluation, name, span, args, piped, lacking: RefCell::default() }
     }
 
     /// An argument, if it is there; it is not there any more.
-    pub(crate) fn optional(&self, name: &str) -> Option<Value> {
+    pub(crate) fn optional(&self, name: &'static str) -> Option<Value> {
         let mut args = self.args.borrow_mut();
-        let at = args.iter().position(|(other, _)| &**other == name)?;
-        Some(args.swap_remove(at).1)
+        match args.iter().position(|(other, _)| &**other == name) {
+            Some(at) => Some(args.swap_remove(at).1),
+            None => {
+                self.lacking.borrow_mut().push(name);
+                None
+            }
+        }
     }
 
     /// An argument that must be there.
-    pub(crate) fn required(&self, name: &str) -> Result<Value> {
-        let missing = || Error::name(format!("{}: missing required argument {name}", self.name));
-        self.optional(name).ok_or_else(missing)
+    pub(crate) fn required(&self, name: &'static str) -> Result<Value> {
+        self.optional(name).ok_or_else(|| {
+            let args = self.args.borrow();
+            let similar = args.iter().find(|(given, _)| similar_name(given, [name]).is_some());
+            let advice = similar.map(|(given, _)| format!("; did you mean {name} by {given}?"));
+            let advice = advice.unwrap_or_default();
+            Error::name(format!("{}: missing required argument {name}{advice}", self.name))
+        })
     }
 
     /// All arguments were asked for; what is left is unknown.
@@ -218,13 +236,15 @@ impl<'c> Call<'c> {
         match self.args.borrow().first() {
             None => Ok(()),
             Some((name, _)) => {
-                Err(Error::name(format!("{}: found unexpected argument {name}", self.name)))
+                let similar = similar_name(name, self.lacking.borrow().iter().copied());
+                let advice = did_you_mean(similar);
+                Err(Error::name(format!("{}: found unexpected argument {name}{advice}", self.name)))
             }
         }
     }
 
     /// What was piped in, or came as that argument.
-    pub(crate) fn input(&self, name: &str) -> Result<Value> {
+    pub(crate) fn input(&self, name: &'static str) -> Result<Value> {
         match self.piped.borrow_mut().take() {
             Some(value) => Ok(value),
             None => self.required(name),
@@ -247,7 +267,7 @@ impl<'c> Call<'c> {
         ))
     }
 
-    pub(crate) fn text(&self, name: &str) -> Result<Option<Arc<str>>> {
+    pub(crate) fn text(&self, name: &'static str) -> Result<Option<Arc<str>>> {
         match self.optional(name) {
             None => Ok(None),
             Some(Value::Text(text)) => Ok(Some(text)),
@@ -255,18 +275,18 @@ impl<'c> Call<'c> {
         }
     }
 
-    pub(crate) fn text_or(&self, name: &str, default: &str) -> Result<Arc<str>> {
+    pub(crate) fn text_or(&self, name: &'static str, default: &str) -> Result<Arc<str>> {
         Ok(self.text(name)?.unwrap_or_else(|| default.into()))
     }
 
-    pub(crate) fn required_text(&self, name: &str) -> Result<Arc<str>> {
+    pub(crate) fn required_text(&self, name: &'static str) -> Result<Arc<str>> {
         match self.required(name)? {
             Value::Text(text) => Ok(text),
             other => Err(self.wrong(name, "string", &other)),
         }
     }
 
-    pub(crate) fn integer(&self, name: &str) -> Result<Option<i64>> {
+    pub(crate) fn integer(&self, name: &'static str) -> Result<Option<i64>> {
         match self.optional(name) {
             None => Ok(None),
             Some(Value::Integer(value)) => Ok(Some(value)),
@@ -275,13 +295,13 @@ impl<'c> Call<'c> {
     }
 
     /// A number of rows.
-    pub(crate) fn count(&self, name: &str) -> Result<Option<usize>> {
+    pub(crate) fn count(&self, name: &'static str) -> Result<Option<usize>> {
         let Some(value) = self.integer(name)? else { return Ok(None) };
         let message = format!("{}: argument {name} must not be negative, found {value}", self.name);
         usize::try_from(value).map(Some).map_err(|_| Error::runtime(message))
     }
 
-    pub(crate) fn float(&self, name: &str) -> Result<Option<f64>> {
+    pub(crate) fn float(&self, name: &'static str) -> Result<Option<f64>> {
         match self.optional(name) {
             None => Ok(None),
             Some(Value::Float(value)) => Ok(Some(value)),
@@ -289,7 +309,7 @@ impl<'c> Call<'c> {
         }
     }
 
-    pub(crate) fn switch(&self, name: &str) -> Result<Option<bool>> {
+    pub(crate) fn switch(&self, name: &'static str) -> Result<Option<bool>> {
         match self.optional(name) {
             None => Ok(None),
             Some(Value::Boolean(value)) => Ok(Some(value)),
@@ -297,7 +317,7 @@ impl<'c> Call<'c> {
         }
     }
 
-    pub(crate) fn duration(&self, name: &str) -> Result<Option<Duration>> {
+    pub(crate) fn duration(&self, name: &'static str) -> Result<Option<Duration>> {
         match self.optional(name) {
             None => Ok(None),
             Some(Value::Duration(value)) => Ok(Some(value)),
@@ -306,14 +326,14 @@ impl<'c> Call<'c> {
     }
 
     /// A time, said as such, as a distance from now, or in seconds since the epoch.
-    pub(crate) fn time(&self, name: &str) -> Result<Option<i64>> {
+    pub(crate) fn time(&self, name: &'static str) -> Result<Option<i64>> {
         match self.optional(name) {
             None => Ok(None),
             Some(value) => self.as_time(name, &value).map(Some),
         }
     }
 
-    pub(crate) fn as_time(&self, name: &str, value: &Value) -> Result<i64> {
+    pub(crate) fn as_time(&self, name: &'static str, value: &Value) -> Result<i64> {
         match value {
             Value::Time(time) => Ok(*time),
             Value::Duration(distance) => Ok(distance.after(self.evaluation.now())),
@@ -322,7 +342,7 @@ impl<'c> Call<'c> {
         }
     }
 
-    pub(crate) fn texts(&self, name: &str) -> Result<Option<Vec<Arc<str>>>> {
+    pub(crate) fn texts(&self, name: &'static str) -> Result<Option<Vec<Arc<str>>>> {
         let Some(value) = self.optional(name) else { return Ok(None) };
         let Value::Array(items) = &value else {
             return Err(self.wrong(name, "array of strings", &value));
@@ -338,7 +358,7 @@ impl<'c> Call<'c> {
     }
 
     /// Argument that is a function, which will be called with `given`.
-    pub(crate) fn function(&self, name: &str, given: &[&str]) -> Result<Option<Value>> {
+    pub(crate) fn function(&self, name: &'static str, given: &[&str]) -> Result<Option<Value>> {
         match self.optional(name) {
             None => Ok(None),
             Some(Value::Closure(closure)) => {
@@ -383,14 +403,20 @@ impl<'c> Call<'c> {
     }
 
     /// Pipes a value into a function that needs no import.
-    pub(crate) fn pipe(&self, name: &str, input: Value, args: &[(&str, Value)]) -> Result<Value> {
-        let function = find("", name).map(Value::Builtin).ok_or_else(|| unknown(name))?;
+    pub(crate) fn pipe(
+        &self,
+        name: &'static str,
+        input: Value,
+        args: &[(&str, Value)],
+    ) -> Result<Value> {
+        let function =
+            find("", name).map(Value::Builtin).ok_or_else(|| unknown(name, std::iter::empty()))?;
         let args = args.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
         self.evaluation.apply(&function, args, Some(input), self.span)
     }
 
     /// A stream that is an argument.
-    pub(crate) fn stream(&self, name: &str) -> Result<Arc<Stream>> {
+    pub(crate) fn stream(&self, name: &'static str) -> Result<Arc<Stream>> {
         match self.required(name)? {
             Value::Stream(stream) => Ok(stream),
             other => Err(self.wrong(name, "stream of tables", &other)),
@@ -398,7 +424,7 @@ impl<'c> Call<'c> {
     }
 
     /// An argument that must be there and be a function, called with `given`.
-    pub(crate) fn required_function(&self, name: &str, given: &[&str]) -> Result<Value> {
+    pub(crate) fn required_function(&self, name: &'static str, given: &[&str]) -> Result<Value> {
         let missing = || Error::name(format!("{}: missing required argument {name}", self.name));
         self.function(name, given)?.ok_or_else(missing)
     }
@@ -431,8 +457,16 @@ pub(crate) fn collision((one, other): (Kind, Kind)) -> Error {
     ))
 }
 
-fn unknown(name: &str) -> Error {
-    Error::name(format!("undefined identifier {name:?}"))
+/// The error for a name that stands for nothing. `others` are the names in sight.
+pub(crate) fn unknown<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> Error {
+    let builtins = TABLES.iter().flat_map(|table| table.iter());
+    let known = builtins.filter(|builtin| builtin.package.is_empty()).map(|one| one.name);
+    let advice = did_you_mean(similar_name(name, others.chain(known)));
+    Error::name(format!("undefined identifier {name:?}{advice}"))
+}
+
+pub(crate) fn did_you_mean(similar: Option<&str>) -> String {
+    similar.map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
 /// A column that is not there.

@@ -20,7 +20,8 @@ fn rate(call: Call<'_>) -> Result<Value> {
     call.done()?;
     let args = [("nonNegative", Value::Boolean(true)), ("unit", unit)];
     let derived = call.pipe("derivative", tables, &args)?;
-    let mean = find("", "mean").map(Value::Builtin).ok_or_else(|| unknown("mean"))?;
+    let mean =
+        find("", "mean").map(Value::Builtin).ok_or_else(|| unknown("mean", std::iter::empty()))?;
     let means = call.pipe("aggregateWindow", derived, &[("every", every), ("fn", mean)])?;
     let columns = |more: &[&str]| {
         let own = ["_start", "_stop"].iter().chain(more).map(|name| Value::text(name));

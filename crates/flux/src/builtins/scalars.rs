@@ -435,7 +435,7 @@ fn replaced(
 }
 
 /// The time that a function of `date` is of.
-fn moment(call: &Call<'_>, name: &str) -> Result<Option<i64>> {
+fn moment(call: &Call<'_>, name: &'static str) -> Result<Option<i64>> {
     match call.required(name)? {
         Value::Null => Ok(None),
         value => call.as_time(name, &value).map(Some),

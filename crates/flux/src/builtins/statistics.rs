@@ -128,7 +128,7 @@ fn time_weighted_average(call: Call<'_>) -> Result<Value> {
 }
 
 /// An hour of a day.
-fn hour(call: &Call<'_>, name: &str) -> Result<i8> {
+fn hour(call: &Call<'_>, name: &'static str) -> Result<i8> {
     let missing = || Error::name(format!("hourSelection: missing required argument {name}"));
     let hour = call.integer(name)?.ok_or_else(missing)?;
     let range = || Error::runtime(format!("{name} must be between 0 and 23, found {hour}"));

@@ -4,8 +4,8 @@
 //! Plain calls for plain code: a runtime of its own waits inside.
 
 use super::arguments::option;
+use super::server_trust::{TlsRefusal, connector, handshake_error};
 use crate::doors::http::partial;
-use crate::listeners::tls::read_certificates;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use bytes::Bytes;
@@ -18,23 +18,20 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Where distributions keep the certificates that they trust.
-const SYSTEM_CERTIFICATES: [&str; 3] =
-    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 /// Tries of one request while the server is away or asks to wait.
 const TRIES_MAX: u32 = 10;
+/// How long to try to reach a server that this process has never reached: its address may be wrong.
+const FIRST_CONTACT_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest pause between two tries.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Who says nothing for so long, to a request or in the middle of an answer, is not there any more.
@@ -43,6 +40,9 @@ const SILENCE_MAX: Duration = Duration::from_secs(600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of an error's text that are kept.
 const ERROR_SIZE_MAX: usize = 16 << 10;
+
+/// Servers that this process has reached. A server that was there comes back.
+static REACHED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// What stands before a token.
 pub const BEARER: &str = "Bearer";
@@ -82,6 +82,7 @@ pub struct Client {
     tls: Option<TlsConnector>,
     authorization: Option<String>,
     login_flags: &'static str,
+    ca_flag: &'static str,
     connection: Option<SendRequest<Full<Bytes>>>,
     /// When the answer has to be there.
     deadline: Option<Instant>,
@@ -196,12 +197,17 @@ pub struct Access<'a> {
     pub token_word: &'a str,
     /// PEM file with certificates to trust besides the system's.
     pub tls_ca: Option<&'a str>,
+    /// Name of the flag that gives that file, for errors.
+    pub ca_flag: &'static str,
     /// Names of the flags that give credentials, for errors.
     pub login_flags: &'static str,
 }
 
 /// The flags for credentials that every client command has.
 const LOGIN_FLAGS: &str = "--user with --password-file, or --bearer-token-file";
+
+/// The flag for certificates that every client command has.
+const CA_FLAG: &str = "--tls-ca FILE";
 
 #[cfg(test)]
 impl Access<'_> {
@@ -213,6 +219,7 @@ impl Access<'_> {
             bearer_token_file: None,
             token_word: BEARER,
             tls_ca: None,
+            ca_flag: CA_FLAG,
             login_flags: LOGIN_FLAGS,
         }
     }
@@ -232,6 +239,7 @@ impl Client {
             bearer_token_file: text("bearer-token-file"),
             token_word: BEARER,
             tls_ca: text("tls-ca"),
+            ca_flag: CA_FLAG,
             login_flags: LOGIN_FLAGS,
         };
         let shown = without_logins(url);
@@ -266,6 +274,7 @@ impl Client {
             tls,
             authorization: authorization(access)?,
             login_flags: access.login_flags,
+            ca_flag: access.ca_flag,
             connection: None,
             deadline: None,
             refuses_partial: false,
@@ -289,7 +298,8 @@ impl Client {
     /// come again.
     ///
     /// # Errors
-    /// After many tries; at once when `on_bytes` fails or an answer breaks off midway.
+    /// After many tries, or when a server that was never reached stays away; at once when TLS is
+    /// refused, `on_bytes` fails or an answer breaks off midway.
     pub fn send(
         &mut self,
         method: Method,
@@ -306,6 +316,7 @@ impl Client {
     /// As [`Client::send`].
     pub fn ask(&mut self, asked: &Asked<'_>, on_bytes: OnBytes<'_>) -> anyhow::Result<Reply> {
         let mut pause = Duration::from_millis(250);
+        let begun = Instant::now();
         for tried in 1.. {
             let outcome = self.try_once(asked, on_bytes);
             let is_last = tried == TRIES_MAX;
@@ -318,6 +329,18 @@ impl Client {
                     self.wait(pause.max(asked).min(PAUSE_MAX));
                 }
                 Ok(Attempt::Away(error)) if is_last => return Err(error),
+                Ok(Attempt::Away(error)) if !self.was_reached() => {
+                    if FIRST_CONTACT_PATIENCE < begun.elapsed() + pause {
+                        let seconds = FIRST_CONTACT_PATIENCE.as_secs();
+                        return Err(error.context(format!(
+                            "{} was not there within {seconds} s: is the server running, and is the \
+                             URL right?",
+                            self.authority
+                        )));
+                    }
+                    self.say_first_wait(&error, tried);
+                    self.wait(pause);
+                }
                 Ok(Attempt::Away(error)) => {
                     self.say_why_it_waits(&format!("{error:#}"), tried);
                     self.wait(pause);
@@ -365,6 +388,18 @@ impl Client {
         self.deadline.map_or(SILENCE_MAX, |at| left(at).min(SILENCE_MAX))
     }
 
+    fn was_reached(&self) -> bool {
+        REACHED.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.authority)
+    }
+
+    /// Says once that it waits for a server to start.
+    fn say_first_wait(&self, error: &anyhow::Error, tried: u32) {
+        if tried == 1 {
+            let seconds = FIRST_CONTACT_PATIENCE.as_secs();
+            eprintln!("quipu: {error:#}; waiting up to {seconds} s for {}", self.authority);
+        }
+    }
+
     /// Tells why nothing happens: a server that is away looks like a long answer.
     fn say_why_it_waits(&self, reason: &str, tried: u32) {
         let left = TRIES_MAX - tried;
@@ -395,6 +430,7 @@ impl Client {
             Some(connection) => connection,
             None => match self.connect() {
                 Ok(connection) => connection,
+                Err(error) if error.is::<TlsRefusal>() => return Err(error),
                 Err(error) => return Ok(Attempt::Away(error)),
             },
         };
@@ -495,7 +531,10 @@ impl Client {
         let connecting = async { timeout(patience, self.connecting()).await };
         let silent =
             || format!("{} does not accept a connection within {patience:?}", self.authority);
-        self.runtime.block_on(connecting).with_context(silent)?
+        let connection = self.runtime.block_on(connecting).with_context(silent)??;
+        let mut reached = REACHED.lock().unwrap_or_else(PoisonError::into_inner);
+        reached.insert(self.authority.clone());
+        Ok(connection)
     }
 
     async fn connecting(&self) -> anyhow::Result<SendRequest<Full<Bytes>>> {
@@ -507,12 +546,10 @@ impl Client {
             None => shake_hands(socket).await,
             Some(connector) => {
                 let name = ServerName::try_from(self.host.clone())?;
-                let stream = connector.connect(name, socket).await.with_context(|| {
-                    format!(
-                        "no TLS with {}: does it want http:// instead of https://?",
-                        self.authority
-                    )
-                })?;
+                let stream = connector
+                    .connect(name, socket)
+                    .await
+                    .map_err(|error| handshake_error(error, &self.authority, self.ca_flag))?;
                 shake_hands(stream).await
             }
         }
@@ -548,26 +585,13 @@ where
     Ok(sender)
 }
 
-fn connector(extra: Option<&str>) -> anyhow::Result<TlsConnector> {
-    let mut roots = RootCertStore::empty();
-    let system = SYSTEM_CERTIFICATES.iter().map(Path::new).find(|path| path.exists());
-    for path in extra.map(Path::new).into_iter().chain(system) {
-        for certificate in read_certificates(path)? {
-            // Bundles hold old certificates that rustls refuses; the others serve.
-            let _ = roots.add(certificate);
-        }
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
-}
-
 fn authorization(access: &Access<'_>) -> anyhow::Result<Option<String>> {
     let read = |path: &str| -> anyhow::Result<String> {
         let secret = std::fs::read_to_string(path).with_context(|| path.to_string())?;
-        Ok(secret.trim_end().to_string())
+        match secret.trim_end() {
+            "" => bail!("{path} is empty: write the password or the token into it"),
+            secret => Ok(secret.to_string()),
+        }
     };
     match (access.user, access.password_file, access.bearer_token_file) {
         (None, None, None) => Ok(None),

@@ -81,6 +81,7 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     let days = (end.div_euclid(DAY) - start.div_euclid(DAY) + 1).unsigned_abs();
     let bar = ProgressBar::new(days);
     bar.set_style(ProgressStyle::with_template("{bar:30} {pos} of {len} days, {msg}, {eta} left")?);
+    bar.set_message(format_size(progress.size));
     bar.set_position((progress.next.div_euclid(DAY) - start.div_euclid(DAY)).unsigned_abs());
     bar.reset_eta();
     let mut export = Export { client, output: &output, checkpoint, progress, bar };

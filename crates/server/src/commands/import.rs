@@ -12,8 +12,9 @@ use super::checkpoint::Checkpoint;
 use super::client::{Client, arguments};
 #[cfg(feature = "sql")]
 use super::import_parquet::{is_parquet, run as send_parquet};
+use super::line_counter::LineCounter;
 use super::target_store::{self, IS_ANOTHER, is_same};
-use crate::quantity::format_size;
+use crate::quantity::{count_of, format_size};
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clap::{Arg, ArgMatches, Command};
@@ -147,12 +148,13 @@ fn send_lines(
     bar: &ProgressBar,
     save: &mut dyn FnMut(u64) -> anyhow::Result<()>,
 ) -> anyhow::Result<u64> {
-    let mut sent = Sent::default();
+    let (mut sent, mut counter) = (Sent::default(), LineCounter::default());
     loop {
         let lines = next_lines(&mut reader)?;
         if lines.is_empty() {
             break;
         }
+        counter.push(&lines);
         let before = sent.size;
         send(client, path, lines, bar, &mut sent)?;
         bar.inc(sent.size - before);
@@ -160,7 +162,12 @@ fn send_lines(
     }
     bar.finish_and_clear();
     let Sent { size, refused } = sent;
-    print_line!("{} sent; {refused} requests had lines that were refused", format_size(size));
+    let requests = count_of(refused, "request");
+    print_line!(
+        "{} sent, {}; {requests} had lines that were refused",
+        format_size(size),
+        counter.finish()
+    );
     Ok(refused)
 }
 

@@ -10,6 +10,7 @@
 use super::checkpoint::Checkpoint;
 use super::client::Client;
 use super::import::{Sent, send};
+use crate::quantity::count_of;
 use anyhow::{Context as _, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -60,6 +61,7 @@ pub fn run(client: &mut Client, path: &str, name: &Path) -> anyhow::Result<u64> 
     let bar = ProgressBar::new(files.len() as u64);
     let template = "{bar:30} {pos} of {len} files, {msg} rows, {eta} left";
     bar.set_style(ProgressStyle::with_template(template)?);
+    bar.set_message("0");
     let mut import = Import { client, path, bar, rows: 0, sent: Sent::default() };
     let count = files.len();
     for file in files {
@@ -72,7 +74,10 @@ pub fn run(client: &mut Client, path: &str, name: &Path) -> anyhow::Result<u64> 
     let Import { bar, rows, sent: Sent { refused, .. }, .. } = import;
     bar.finish_and_clear();
     print_line!(
-        "{rows} rows of {count} files sent; {refused} requests had lines that were refused"
+        "{} of {} sent; {} had lines that were refused",
+        count_of(rows, "row"),
+        count_of(count, "file"),
+        count_of(refused, "request")
     );
     checkpoint.remove();
     Ok(refused)

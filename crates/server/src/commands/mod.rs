@@ -22,10 +22,13 @@ pub mod import;
 #[cfg(feature = "sql")]
 mod import_parquet;
 pub mod kv;
+mod line_counter;
 pub mod migrate;
 mod peer_flags;
 mod redis;
 pub mod serve;
+mod server_trust;
+mod suggestions;
 mod target_store;
 pub mod verify;
 
@@ -36,6 +39,7 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
+use suggestions::suggestion;
 
 /// What went wrong in a command, and the exit code that tells scripts.
 const FAILED: u8 = 1;
@@ -69,12 +73,11 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
         eprintln!("quipu: {error}");
         return ExitCode::from(FAILED);
     }
-    let is_serve = arguments.get(1).is_some_and(|command| command == "serve");
     let go_flag = arguments.iter().skip(2).find_map(go_flag);
-    let matches = match command().try_get_matches_from(arguments) {
+    let matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
         Err(error) => {
-            return fail_to_parse(&error, is_serve, go_flag.as_deref());
+            return fail_to_parse(&error, &arguments, go_flag.as_deref());
         }
     };
     match dispatch(&matches) {
@@ -108,7 +111,8 @@ fn output_error(error: io::Error) -> anyhow::Error {
 }
 
 /// Prints the parser's error or the help that was asked for, with a hint where a flag is unknown.
-fn fail_to_parse(error: &clap::Error, is_serve: bool, go_flag: Option<&str>) -> ExitCode {
+fn fail_to_parse(error: &clap::Error, arguments: &[OsString], go_flag: Option<&str>) -> ExitCode {
+    let is_serve = arguments.get(1).is_some_and(|command| command == "serve");
     // clap takes the h of -httpListenAddr for -h and prints the help.
     if let Some(hint) = go_flag.filter(|_| is_serve).and_then(peer_flags::hint) {
         eprintln!("quipu serve: flags begin with two dashes; {hint}");
@@ -116,6 +120,8 @@ fn fail_to_parse(error: &clap::Error, is_serve: bool, go_flag: Option<&str>) -> 
     }
     let _ = error.print();
     if let Some(hint) = unknown_flag_hint(error).filter(|_| is_serve) {
+        eprintln!("\n{hint}");
+    } else if let Some(hint) = suggestion(error, &command(), arguments) {
         eprintln!("\n{hint}");
     }
     ExitCode::from(error.exit_code() as u8)

@@ -3,7 +3,7 @@
 
 use super::arguments::{option, switch};
 use crate::doors::redis::saved_files;
-use crate::quantity::format_size;
+use crate::quantity::{count_of, format_size};
 use clap::{ArgMatches, Command};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kv::repair::KvRepair;
@@ -285,17 +285,18 @@ fn print_report(report: &VerifyReport, form: Form) -> std::io::Result<()> {
     }
     writeln!(
         out,
-        "{} files, {}, {} series, {} samples",
-        report.files,
+        "{}, {}, {}, {}",
+        count_of(report.files, "file"),
         format_size(report.bytes),
-        report.series,
-        report.samples
+        count_of(report.series, "series"),
+        count_of(report.samples, "sample")
     )?;
     if 0 < report.keys {
-        writeln!(out, "{} keys", report.keys)?;
+        writeln!(out, "{}", count_of(report.keys, "key"))?;
     }
     if 0 < report.tables {
-        writeln!(out, "{} tables, {} rows", report.tables, report.table_rows)?;
+        let (tables, rows) = (report.tables, report.table_rows);
+        writeln!(out, "{}, {}", count_of(tables, "table"), count_of(rows, "row"))?;
     }
     if let Some(length) = report.partition_length {
         writeln!(out, "partitions of a {length} each")?;

@@ -300,13 +300,30 @@ mod tests {
             ("/api/v1/querys", Some("/api/v1/query")),
             ("/api/v1/query-range", Some("/api/v1/query_range")),
             ("/api/v1/lables", Some("/api/v1/labels")),
-            ("/vmui/", None),
             ("/x", None),
             ("//", None),
         ] {
             let failure = find(ROUTES, &Method::GET, path).err();
             let remedy = failure.and_then(|failure| failure.remedy);
             assert_eq!(remedy, similar.map(|path| format!("did you mean {path}?")), "{path}");
+        }
+        for (path, words) in [
+            ("/opentelemetry/v1/metrics", "OpenTelemetry"),
+            ("/api/v1/otlp/v1/metrics", "OpenTelemetry"),
+            ("/v1/metrics", "OpenTelemetry"),
+            ("/loki/api/v1/push", "Loki"),
+            ("/datadog/api/v1/series", "Datadog"),
+            ("/datadog/api/v2/series", "Datadog"),
+            ("/newrelic/infra/v2/metrics/events/bulk", "New Relic"),
+            ("/elasticsearch/_bulk", "Elasticsearch"),
+            ("/graph", "the web UI is at /"),
+            ("/vmui/", "the web UI is at /"),
+            ("/select/0/vmui/", "the web UI is at /"),
+            ("/targets", "the web UI is at /"),
+        ] {
+            let failure = find(ROUTES, &Method::GET, path).expect_err(path);
+            let remedy = failure.remedy.unwrap_or_default();
+            assert!(remedy.contains(words) && !remedy.contains("did you mean"), "{path}: {remedy}");
         }
         let long = "/a".repeat(5000);
         assert!(find(ROUTES, &Method::GET, &long).is_err());

@@ -220,6 +220,7 @@ impl Backend {
             bearer_token_file: bearer_token_file.as_deref(),
             token_word: if self.rule.kind == Kind::InfluxDb { TOKEN } else { BEARER },
             tls_ca: ca.as_deref(),
+            ca_flag: "ca=FILE of --legacy",
             login_flags: "user= with password-file=, or bearer-token-file= of --legacy",
         };
         let client = Client::open(url, &access).map_err(|error| error.context(url.clone()))?;

@@ -4,10 +4,10 @@ use anyhow::{Context as _, anyhow, bail};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::pem::{Error as PemError, PemObject as _};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{self, ServerConfig};
 
 /// An acceptor that shows the certificates of `cert_path`, proves them with the key of `key_path`
 /// and chooses among the protocols of `alpn`.
@@ -21,7 +21,15 @@ pub fn acceptor(cert_path: &Path, key_path: &Path, alpn: &[&[u8]]) -> anyhow::Re
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(certificates, key)
-        .with_context(|| format!("{} and {}", cert_path.display(), key_path.display()))?;
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => anyhow!(
+                "the key {} does not belong to the certificate {}: give the key that the \
+                 certificate was made with",
+                key_path.display(),
+                cert_path.display()
+            ),
+            error => anyhow!("{} and {}: {error}", cert_path.display(), key_path.display()),
+        })?;
     config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

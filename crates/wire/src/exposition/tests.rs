@@ -99,7 +99,7 @@ fn faults_of_keys_are_found_when_the_store_asks() {
     check("a{b=\"1\",b=\"2\"} 1", &["refused: duplicate label name \"b\""]);
     check("9a 1", &["refused: invalid metric name \"9a\""]);
     check("<html> 1", &["refused: invalid metric name \"<html>\""]);
-    check("{a=\"b\"} 1", &["refused: missing metric name"]);
+    check("{a=\"b\"} 1", &["refused: missing metric name (label __name__)"]);
     check("a{\"b\"} 1", &["refused: duplicate label name \"__name__\""]);
 }
 

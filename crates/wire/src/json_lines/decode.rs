@@ -132,8 +132,7 @@ impl Lines<'_, '_> {
         }
         let value_count = self.grown.values.len() - values_start;
         if value_count != self.timestamps.len() {
-            let count = self.timestamps.len();
-            return Err(format!("{value_count} values but {count} timestamps").into());
+            return Err(unlike_counts(text, value_count, self.timestamps.len()));
         }
         let histogram_count = self.histograms.len();
         if histogram_count != self.histogram_timestamps.len() {
@@ -314,6 +313,27 @@ impl Lines<'_, '_> {
         })?;
         if scan.peek().is_some() { scan.fault("the line's end") } else { Ok(key) }
     }
+}
+
+/// The error of a line whose values and timestamps are not equally many.
+#[cold]
+fn unlike_counts(text: &[u8], values: usize, timestamps: usize) -> Cow<'static, str> {
+    match (values, timestamps) {
+        (0, _) if !has_member(text, "values") => {
+            "missing \"values\", the list of samples beside \"timestamps\"".into()
+        }
+        (_, 0) if !has_member(text, "timestamps") => {
+            "missing \"timestamps\", the list of milliseconds beside \"values\"".into()
+        }
+        _ => format!("{values} values but {timestamps} timestamps").into(),
+    }
+}
+
+/// Whether a line seems to have a member of that name.
+#[cold]
+fn has_member(text: &[u8], name: &str) -> bool {
+    let quoted = format!("\"{name}\"");
+    text.windows(quoted.len()).any(|window| window == quoted.as_bytes())
 }
 
 #[cold]

@@ -71,7 +71,7 @@ fn lines_become_samples() {
     check("\n \r\n", &[]);
     check(
         r#"{"metric":{"a":"b"},"values":[0],"timestamps":[0]}"#,
-        &["refused: missing metric name"],
+        &["refused: missing metric name (label __name__)"],
     );
     check(
         r#"{"metric":{"a":1},"values":[0],"timestamps":[0]}"#,
@@ -97,6 +97,18 @@ fn faults_name_the_line() {
     check_error(
         r#"{"metric":{"__name__":"a"},"values":[1,2],"timestamps":[1]}"#,
         "2 values but 1 timestamps",
+    );
+    check_error(
+        r#"{"metric":{"__name__":"a"},"value":[1],"timestamps":[1]}"#,
+        "missing \"values\", the list of samples beside \"timestamps\"",
+    );
+    check_error(
+        r#"{"metric":{"__name__":"a"},"values":[1]}"#,
+        "missing \"timestamps\", the list of milliseconds beside \"values\"",
+    );
+    check_error(
+        r#"{"metric":{"__name__":"a"},"values":[],"timestamps":[1]}"#,
+        "0 values but 1 timestamps",
     );
     check_error(r#"{"metric":{"__name__":"a"},"values":[],"timestamps":[]}"#, "no values");
     check_error(r#"{"values":[1],"timestamps":[1]}"#, "missing \"metric\"");

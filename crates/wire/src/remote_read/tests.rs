@@ -213,10 +213,10 @@ fn answers_are_negotiated() {
 fn requests_have_limits() {
     let error = |bytes: &[u8]| ReadRequest::decode(bytes).unwrap_err().to_string();
     let many = query_message(0, 1, &[]).repeat(QUERIES_MAX + 1);
-    assert_eq!(error(&many), "queries per request is 101, the limit is 100");
+    assert_eq!(error(&many), "queries per request: more than 100; ask for less at once");
     let matchers = vec![matcher_message(0, "a", "b"); MATCHERS_MAX + 1];
     let many = query_message(0, 1, &matchers);
-    assert_eq!(error(&many), "matchers per query is 1001, the limit is 1000");
+    assert_eq!(error(&many), "matchers per query: more than 1000; ask for less at once");
     let unknown = query_message(0, 1, &[matcher_message(4, "a", "b")]);
     assert_eq!(error(&unknown), "matcher type 4 is not known");
     assert!(matches!(ReadRequest::decode(&[0x0a, 5]), Err(Error::Malformed { .. })));

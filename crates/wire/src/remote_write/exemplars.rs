@@ -378,7 +378,7 @@ mod tests {
         assert_eq!(decoded.errors.count(), 1, "the labels are too large");
         let request = [4u8 << 3 | 2, 0].repeat(v2::SYMBOLS_MAX + 1);
         let error = v2::decode(&request, &KeyHasher::new(1), keys()).err().unwrap();
-        assert_eq!(error.to_string(), "symbols per request is 4194305, the limit is 4194304");
+        assert_eq!(error.to_string(), "symbols per request: more than 4194304; send less at once");
     }
 
     #[test]
@@ -398,6 +398,6 @@ mod tests {
         }
         let many = vec![exemplar_v2(&[], 1.0, 1); model::limits::BATCH_EXEMPLARS_MAX + 1];
         let error = v2::decode(&request_v2(&[], &many), &KeyHasher::new(1), keys()).err().unwrap();
-        assert_eq!(error.to_string(), "exemplars per request is 65537, the limit is 65536");
+        assert_eq!(error.to_string(), "exemplars per request: more than 65536; send less at once");
     }
 }

@@ -126,9 +126,9 @@ fn defaults_unknown_fields_and_extra_labels() {
 #[test]
 fn bad_labels_are_refused_when_the_store_asks() {
     for (pairs, want) in [
-        (&[("a", "1")][..], "missing metric name"),
-        (&[], "missing metric name"),
-        (&[("__name__", "")], "missing metric name"),
+        (&[("a", "1")][..], "missing metric name (label __name__)"),
+        (&[], "missing metric name (label __name__)"),
+        (&[("__name__", "")], "missing metric name (label __name__)"),
         (&[("__name__", "a"), ("b", "1"), ("b", "2")], "duplicate label name \"b\""),
         (&[("__name__", "a"), ("__name__", "b")], "duplicate label name \"__name__\""),
         (&[("__name__", "a"), ("", "b")], "empty label name"),
@@ -321,7 +321,7 @@ fn references_to_a_large_symbol_do_not_multiply_it() {
         put_bytes(&mut request, 5, &series);
     }
     let error = second(&request).err().unwrap().to_string();
-    assert!(error.starts_with("bytes of all series' labels is"), "{error}");
+    assert!(error.starts_with("bytes of all series' labels: "), "{error}");
     let mut series = Vec::new();
     put_bytes(&mut series, 1, &refs.repeat(2));
     let mut long = request[..request.len() - 1000 * 6].to_vec();

@@ -6,7 +6,7 @@ use super::place::{self, Place};
 use super::{bar, shelf, text};
 use crate::commands::arguments::switch;
 use crate::commands::sentence;
-use crate::quantity::format_size;
+use crate::quantity::{count_of, format_size};
 use clap::{Arg, ArgMatches, Command};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -80,8 +80,13 @@ fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     });
     let size: u64 = blobs.values().map(|uses| uses.size).sum();
     problems.iter().for_each(|problem| print_line!("{problem}"));
-    let (ids, count, size) = (ids.len(), blobs.len(), format_size(size));
-    print_line!("{ids} backups, {count} blobs of {size}; {} problems", problems.len());
+    print_line!(
+        "{}, {} of {}; {}",
+        count_of(ids.len(), "backup"),
+        count_of(blobs.len(), "blob"),
+        format_size(size),
+        count_of(problems.len(), "problem")
+    );
     Ok(ExitCode::from(if problems.is_empty() { 0 } else { PROBLEMS }))
 }
 

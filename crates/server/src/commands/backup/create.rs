@@ -13,7 +13,7 @@ use super::{bar, damage, directory::of_file, shelf, text};
 use crate::commands::arguments::{option, switch};
 use crate::commands::client::{self, Client, encode};
 use crate::commands::sentence;
-use crate::quantity::format_size;
+use crate::quantity::{count_of, format_size};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use clap::{ArgMatches, Command};
@@ -113,10 +113,10 @@ fn refuse_inside(place: &Path, data_dir: &Path) -> anyhow::Result<()> {
 
 fn summary(backup: &BackupManifest) -> String {
     format!(
-        "{} files of {}; {} blobs of {} were sent",
-        backup.files.len(),
+        "{} of {}; sent: {} of {}",
+        count_of(backup.files.len(), "file"),
         format_size(backup.size()),
-        backup.sent_blobs,
+        count_of(backup.sent_blobs, "blob"),
         format_size(backup.sent_bytes)
     )
 }

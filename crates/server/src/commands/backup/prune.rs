@@ -11,7 +11,7 @@ use super::pieces::{BLOBS, all_of, hash_in};
 use super::place::{self, Entry, Place};
 use super::shelf;
 use crate::commands::arguments::switch;
-use crate::quantity::format_size;
+use crate::quantity::{count_of, format_size};
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::collections::HashSet;
@@ -142,11 +142,11 @@ impl Plan {
     fn sentence(&self) -> String {
         let size: u64 = self.blobs.iter().map(|blob| blob.size).sum();
         format!(
-            "{} backups and {} blobs of {}; {} backups stay",
-            self.backups.len(),
-            self.blobs.len(),
+            "{} and {} of {}; left: {}",
+            count_of(self.backups.len(), "backup"),
+            count_of(self.blobs.len(), "blob"),
             format_size(size),
-            self.kept
+            count_of(self.kept, "backup")
         )
     }
 

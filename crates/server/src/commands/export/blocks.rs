@@ -17,7 +17,7 @@ use super::told::{Shown, Told};
 use super::{Asked, asked, reply_of};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
-use crate::quantity::parse_duration;
+use crate::quantity::{count_of, parse_duration};
 use anyhow::{Context as _, anyhow, bail, ensure};
 use bytes::Bytes;
 use clap::ArgMatches;
@@ -113,7 +113,11 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     bar.clear();
     checkpoint.remove();
     progress.told.say();
-    print_line!("{} samples, {} blocks in {shown}", progress.told.samples, progress.blocks);
+    print_line!(
+        "{}, {} in {shown}",
+        count_of(progress.told.samples, "sample"),
+        count_of(progress.blocks, "block")
+    );
     Ok(())
 }
 

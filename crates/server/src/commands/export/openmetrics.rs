@@ -11,7 +11,7 @@ use super::{Asked, asked, reply_of};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
 use crate::commands::output_error;
-use crate::quantity::format_size;
+use crate::quantity::{count_of, format_size};
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use clap::ArgMatches;
@@ -103,7 +103,11 @@ pub fn run(matches: &ArgMatches, client: &mut Client, output: &str) -> anyhow::R
     file.into_inner().finish()?;
     checkpoint.remove();
     progress.told.say();
-    print_line!("{} samples, {} in {shown}", progress.told.samples, format_size(progress.size));
+    print_line!(
+        "{}, {} in {shown}",
+        count_of(progress.told.samples, "sample"),
+        format_size(progress.size)
+    );
     Ok(())
 }
 

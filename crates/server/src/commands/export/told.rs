@@ -53,6 +53,7 @@ impl Shown {
         bar.set_style(ProgressStyle::with_template(&template)?);
         bar.set_position(done);
         bar.reset_eta();
+        bar.set_message("0 samples");
         Ok(Shown { bar, start: Instant::now(), before })
     }
 

@@ -14,8 +14,9 @@ use super::told::{Shown, Told};
 use super::{Asked, asked, naming, reply_of};
 use crate::commands::checkpoint::Checkpoint;
 use crate::commands::client::Client;
+use crate::commands::line_counter::LineCounter;
 use crate::commands::output_error;
-use crate::quantity::{format_size, parse_duration};
+use crate::quantity::{count_of, format_size, parse_duration};
 use anyhow::bail;
 use bytes::Bytes;
 use clap::ArgMatches;
@@ -134,6 +135,7 @@ fn to_file(
         None => begin(matches, client, &format)?,
     };
     file.cut_to(progress.size)?;
+    let is_resumed = 0 < progress.size;
     let file = std::cell::RefCell::new(file);
     let mut export = Export::new(client, progress, format)?;
     let mut write = |bytes: &[u8]| file.borrow_mut().write(bytes);
@@ -142,11 +144,18 @@ fn to_file(
         checkpoint.write(progress)
     };
     export.run(&mut write, &mut save)?;
-    let progress = export.progress;
+    let Export { progress, format, mut lines, .. } = export;
     file.into_inner().finish()?;
     checkpoint.remove();
     progress.told.say();
-    print_line!("{} in {shown}", format_size(progress.size));
+    let (size, samples) = (format_size(progress.size), progress.told.samples);
+    match format {
+        Format::JsonLines if is_resumed => {
+            print_line!("{size} in {shown}; in this run: {}", lines.finish());
+        }
+        Format::JsonLines => print_line!("{size} in {shown}: {}", lines.finish()),
+        _ => print_line!("{size} in {shown}: {}", count_of(samples, "sample")),
+    }
     Ok(())
 }
 
@@ -177,6 +186,8 @@ struct Export<'a> {
     progress: Progress,
     format: Format,
     shown: Shown,
+    /// Of this run, for JSON lines.
+    lines: LineCounter,
 }
 
 impl<'a> Export<'a> {
@@ -189,7 +200,7 @@ impl<'a> Export<'a> {
         let windows = (end.saturating_sub(start) / progress.window + 1).unsigned_abs();
         let done = (progress.next.saturating_sub(start) / progress.window).unsigned_abs();
         let shown = Shown::new("windows", windows, done, progress.told.samples)?;
-        Ok(Export { client, progress, format, shown })
+        Ok(Export { client, progress, format, shown, lines: LineCounter::default() })
     }
 
     /// Copies window after window.
@@ -231,6 +242,11 @@ impl<'a> Export<'a> {
             Ok(())
         };
         if self.format == Format::JsonLines {
+            let lines = &mut self.lines;
+            let mut count = |bytes: &[u8]| {
+                lines.push(bytes);
+                count(bytes)
+            };
             reply_of(self.client.send(Method::GET, &path, Bytes::new(), &mut count))?;
             self.shown.size(*size);
             return Ok(());

@@ -7,6 +7,7 @@
 
 use super::bar;
 use crate::commands::redis::{Connection, arguments};
+use crate::quantity::{count_of, format_size};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Arg, ArgMatches, Command};
 use indicatif::ProgressBar;
@@ -54,10 +55,15 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let size = receive(&mut connection, file).with_context(|| part.display().to_string())?;
     let contents = check(&part)?;
     std::fs::rename(&part, name).with_context(|| name.display().to_string())?;
+    let libraries = match contents.functions {
+        1 => "1 library".to_string(),
+        count => format!("{count} libraries"),
+    };
     print_line!(
-        "{} keys and {} libraries of functions, {size} bytes in {}",
-        contents.keys,
-        contents.functions,
+        "{} and {} of functions, {} in {}",
+        count_of(contents.keys, "key"),
+        libraries,
+        format_size(size),
         name.display()
     );
     let left_out = &contents.left_out;

@@ -367,6 +367,7 @@ impl Shown {
         };
         let bar = ProgressBar::new(length);
         bar.set_style(ProgressStyle::with_template(template)?);
+        bar.set_message(rate(0, Instant::now()));
         Ok(Shown { bar, start: Instant::now(), read, over: Cell::default() })
     }
 

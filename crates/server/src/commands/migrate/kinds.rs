@@ -250,6 +250,7 @@ pub fn client(matches: &ArgMatches, place: &str, token_word: &str) -> anyhow::Re
         bearer_token_file: said("from-bearer-token-file"),
         token_word,
         tls_ca: said("from-tls-ca"),
+        ca_flag: "--from-tls-ca FILE",
         login_flags: "--from-user with --from-password-file, or --from-bearer-token-file",
     };
     let client = Client::open(place, &access).with_context(|| without_logins(place))?;

@@ -46,7 +46,7 @@ use super::client::{Client, arguments, without_logins};
 use super::sentence;
 use super::target_store;
 use crate::calendar::rfc3339;
-use crate::quantity::{format_count, format_size};
+use crate::quantity::{count_of, format_count, format_size};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use copy::{Copied, Copier, Progress, begin};
@@ -303,9 +303,10 @@ fn say_copied(source: &dyn Source, copier: &Copier<'_>, copied: &Copied, windows
     overlap::say(&copier.progress);
     let count = windows.len();
     print_line!(
-        "{} samples of {count} windows sent; {} requests had some that were refused",
-        copied.samples,
-        copied.refused
+        "{} of {} sent; {} had some that were refused",
+        count_of(copied.samples, "sample"),
+        count_of(count, "window"),
+        count_of(copied.refused, "request")
     );
     if let Some(read) = source.bytes_read() {
         print_line!("{} read", format_size(read.load(Ordering::Relaxed)));
@@ -380,8 +381,8 @@ fn finish(copier: &Copier<'_>) -> ExitCode {
     let named: Vec<&str> = undone.keys().take(10).map(String::as_str).collect();
     let more = if named.len() < undone.len() { ", .." } else { "" };
     eprintln!(
-        "{} windows are not done: {}{more}; mend the cause that was said and run it again, which copies these alone",
-        undone.len(),
+        "not done: {}: {}{more}; mend the cause that was said and run it again, which copies these alone",
+        count_of(undone.len(), "window"),
         named.join(", ")
     );
     ExitCode::FAILURE
@@ -396,7 +397,7 @@ fn tell(source: &dyn Source, windows: &[Window], progress: &Progress) {
         let (samples, size) = (samples.unwrap_or_default(), size.unwrap_or_default());
         print_line!("{window}: {start} to {end}{samples}{size}{state}");
     }
-    print_line!("{} windows; nothing was copied", windows.len());
+    print_line!("{}; nothing was copied", count_of(windows.len(), "window"));
 }
 
 /// Says of which times nothing came between others of which something did: somebody may have expected

@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn lines_are_shown() {
-        let said = "1 samples stored, 1 lines or samples refused:\nline 2: timestamp 1 ns is older";
+        let said = "1 sample stored, 1 line or sample refused:\nline 2: timestamp 1 ns is older";
         let door = Door::Lines(LinesPlace::default());
         let found = words(&door, b"cpu v=1 2\ncpu,host=a v=1 1\n", said);
         assert!(

@@ -184,6 +184,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let bar = ProgressBar::new(groups.len() as u64);
     let template = "{bar:30} {pos} of {len} windows, {msg}, {eta} left";
     bar.set_style(ProgressStyle::with_template(template)?);
+    bar.set_message("0 samples, 0 differences");
     let mut found = Found::default();
     for group in &groups {
         let parts = match group.len() == 1 && !there.is_scattered() {

@@ -5,6 +5,7 @@ use crate::admission::{BYTES_PER_SECOND_MIN, BodyMemory, Pace};
 use crate::buffers::Buffers;
 use crate::config::HttpConfig;
 use crate::failure::{Failure, Kind};
+use crate::quantity::format_size;
 use crate::telemetry::Limit;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
@@ -46,7 +47,7 @@ pub async fn receive(
 ) -> Result<Received, Failure> {
     let announced = incoming.size_hint().upper().unwrap_or(0);
     if (size_max as u64) < announced {
-        return Err(too_large(announced, size_max));
+        return Err(too_large(size_max));
     }
     let mut share = memory.share();
     let mut bytes = buffers.take();
@@ -63,7 +64,7 @@ pub async fn receive(
         let Some(data) = data else { break };
         let size = bytes.len() + data.len();
         if size_max < size {
-            return Err(too_large(size as u64, size_max));
+            return Err(too_large(size_max));
         }
         share.grow(size).await?;
         bytes.extend_from_slice(&data);
@@ -100,8 +101,12 @@ async fn next_data(
     }
 }
 
-fn too_large(size: u64, max: usize) -> Failure {
-    let message = format!("request body of {size} bytes, the limit is {max} (max-body-size)");
+fn too_large(max: usize) -> Failure {
+    let message = format!(
+        "request body of more than {} (max-body-size); send less at once, or raise --max-body-size \
+         (128MiB at most)",
+        format_size(max as u64)
+    );
     Failure::too_large(Limit::BodySize, message)
 }
 

@@ -8,6 +8,7 @@ use super::connection::HttpConnection;
 use super::router::Access;
 use crate::auth::Credentials;
 use crate::failure::{Failure, Kind};
+use crate::login_limiter;
 use crate::telemetry::Limit;
 use base64::Engine as _;
 use hyper::header::{AUTHORIZATION, HeaderMap};
@@ -33,8 +34,7 @@ pub(super) async fn check_credentials(
     let has_some = arrived.headers.contains_key(AUTHORIZATION) || parameter("p").is_some();
     let logins = &http.app.logins;
     if has_some && !connection.is_authenticated() && !logins.may_try(arrived.peer) {
-        let message = "too many failed attempts to authenticate from this address";
-        return Err(Failure::busy(message).hit(Limit::FailedLogins));
+        return Err(Failure::busy(login_limiter::REFUSAL).hit(Limit::FailedLogins));
     }
     if allow(credentials, &arrived.headers, parameter("u"), parameter("p")) {
         connection.set_authenticated(true);
@@ -43,7 +43,7 @@ pub(super) async fn check_credentials(
     http.counters.unauthorized.add(1);
     if has_some {
         connection.set_authenticated(false);
-        sleep(logins.fail(arrived.peer)).await;
+        sleep(logins.fail("HTTP", arrived.peer)).await;
     }
     Err(Failure::new(Kind::Unauthorized, refusal(arrived.route.wording, has_some)))
 }

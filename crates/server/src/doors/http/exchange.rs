@@ -19,6 +19,7 @@ use super::label_filters::label_filters;
 use super::parameters::check_parameters;
 use super::request::{Params, Request};
 use super::router::{self, BriefDoor, Class, Route};
+use super::selection;
 use super::site::{check_host, check_site};
 use super::stream::{Encoding, Framing, Sending, Sent, failure_response};
 use crate::admission::Permit;
@@ -264,6 +265,7 @@ fn work(http: &Http, route: &'static Route, request: &Request, sending: &mut Opt
     let answer = match (route.door)(&http.app, request) {
         Ok(answer) => answer,
         Err(failure) => {
+            let failure = selection::name_timeout(http.app.config.query.timeout, request, failure);
             if let Some(limit) = failure.limit {
                 http.app.telemetry.limit_hit(limit);
             }

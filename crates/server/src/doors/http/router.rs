@@ -4,8 +4,8 @@ use super::answer::{Answer, Wording};
 use super::request::Request;
 use crate::app::App;
 use crate::failure::{Failure, Kind};
-use crate::flags::edit_distance;
 use hyper::Method;
+use model::similar_name::edit_distance;
 use std::sync::Arc;
 
 /// What bounds a request.
@@ -101,6 +101,7 @@ pub fn find<'a>(
     }
     Err(match similar_path(routes, path) {
         Some(known) => failure.advised(format!("did you mean {known}?")),
+        None if is_web_page(path) => failure.advised("the web UI is at /"),
         None => failure,
     })
 }
@@ -132,9 +133,73 @@ fn similar_path<'a>(routes: &[Route], path: &'a str) -> Option<&'a str> {
     (edit_distance(path, nearest) <= 2 && 6 < path.len()).then_some(nearest)
 }
 
-/// Remedy for a client of InfluxDB that asks for a path which Quipu does not have.
+/// Whether a path is one of the web UIs of Prometheus, VictoriaMetrics, InfluxDB or Grafana.
+fn is_web_page(path: &str) -> bool {
+    const PAGES: [&str; 17] = [
+        "agent",
+        "alerts",
+        "classic",
+        "config",
+        "consoles",
+        "dashboard",
+        "explore",
+        "flags",
+        "graph",
+        "orgs",
+        "query",
+        "rules",
+        "service-discovery",
+        "status",
+        "targets",
+        "tsdb-status",
+        "ui",
+    ];
+    let mut words = path.split('/').filter(|word| !word.is_empty());
+    let is_vmui = path.split('/').any(|word| word == "vmui");
+    is_vmui || words.next().is_some_and(|word| PAGES.contains(&word) && words.next().is_none())
+}
+
+const NO_OTLP: &str = "OpenTelemetry's protocol (OTLP) is not spoken: let an OpenTelemetry collector \
+                       send with its exporter prometheusremotewrite to /api/v1/write";
+
+/// Paths of protocols that are not spoken, by a part of them, and advice.
+const FOREIGN_PATHS: &[(&str, &str)] = &[
+    ("/v1/traces", "traces of OpenTelemetry (OTLP) are not stored: Quipu stores metrics"),
+    ("/v1/logs", "logs of OpenTelemetry (OTLP) are not stored: Quipu stores metrics"),
+    ("/opentelemetry/", NO_OTLP),
+    ("/otlp/", NO_OTLP),
+    ("/loki/", "Loki's protocol is not spoken: Quipu stores metrics, and no logs"),
+    ("/insert/loki", "Loki's protocol is not spoken: Quipu stores metrics, and no logs"),
+    (
+        "/datadog/",
+        "Datadog's protocol is not spoken: let Telegraf or an OpenTelemetry collector send to \
+         /api/v1/write, or line protocol to /api/v2/write",
+    ),
+    (
+        "/newrelic/",
+        "New Relic's protocol is not spoken: send remote write to /api/v1/write, or line protocol to \
+         /api/v2/write",
+    ),
+    (
+        "/zabbixconnector/",
+        "Zabbix's protocol is not spoken: send remote write to /api/v1/write, or line protocol to \
+         /api/v2/write",
+    ),
+    (
+        "/elasticsearch/",
+        "Elasticsearch's protocol is not spoken: Quipu stores metrics, and no logs",
+    ),
+    ("/_bulk", "Elasticsearch's protocol is not spoken: Quipu stores metrics, and no logs"),
+];
+
+/// Remedy for a client of another product that asks for a path which Quipu does not have.
 fn remedy_for(path: &str) -> Option<&'static str> {
+    let foreign = FOREIGN_PATHS.iter().find(|(part, _)| path.contains(part));
+    if let Some((_, remedy)) = foreign {
+        return Some(remedy);
+    }
     let paths = [
+        ("/v1/metrics", NO_OTLP),
         (
             "/api/v2/",
             "of InfluxDB 2 there are /api/v2/write, query, buckets, delete and orgs; tasks and checks \

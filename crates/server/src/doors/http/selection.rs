@@ -2,7 +2,7 @@
 
 use super::request::Request;
 use crate::app::App;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::selector::matchers_of;
 use model::{Matcher, TimeRange, Timestamp};
 use promql::{Dialect, Expr, ParseError, PatternChecker};
@@ -184,14 +184,26 @@ pub fn count(request: &Request, name: &str) -> Result<Option<usize>, Failure> {
 /// 400 for text that is no duration.
 pub fn deadline(app: &App, request: &Request) -> Result<Instant, Failure> {
     let longest = app.config.query.timeout;
-    let timeout = match request.params.filled("timeout") {
-        None => longest,
-        Some(text) => {
-            let nanos = params::parse_duration(text).map_err(|error| invalid("timeout", &error))?;
-            Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)).min(longest)
-        }
-    };
+    let timeout = requested_timeout(request)?.map_or(longest, |timeout| timeout.min(longest));
     Ok(request.started + timeout)
+}
+
+fn requested_timeout(request: &Request) -> Result<Option<Duration>, Failure> {
+    let Some(text) = request.params.filled("timeout") else { return Ok(None) };
+    let nanos = params::parse_duration(text).map_err(|error| invalid("timeout", &error))?;
+    Ok(Some(Duration::from_nanos(u64::try_from(nanos).unwrap_or(0))))
+}
+
+/// Names the parameter `timeout` in the failure of a request whose own time limit passed, not that of
+/// the server.
+pub fn name_timeout(longest: Duration, request: &Request, mut failure: Failure) -> Failure {
+    let requested = requested_timeout(request).ok().flatten();
+    if failure.kind == Kind::Timeout && requested.is_some_and(|timeout| timeout < longest) {
+        let message = failure.message.replace("(query.timeout)", "(parameter timeout)");
+        failure.message =
+            message.replace("raise --query.timeout", "ask with a longer timeout=DURATION");
+    }
+    failure
 }
 
 /// Bounds on a selection that may take as long as its client reads, and ends when the client has closed

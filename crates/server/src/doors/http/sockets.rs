@@ -28,8 +28,9 @@ const HEAD_SIZE_MAX: usize = 256 << 10;
 impl Door for Http {
     /// The only answer that is not made by hyper.
     const NO_ROOM: &'static [u8] =
-        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 37\r\n\
-connection: close\r\n\r\ntoo many open connections, all busy\r\n";
+        b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 105\r\n\
+connection: close\r\n\r\ntoo many open connections, all busy (http.max-connections): \
+close some, or raise --http.max-connections\r\n";
 
     fn refuse_clear_text(first: u8) -> Option<Vec<u8>> {
         let message = "this port speaks TLS";
@@ -100,4 +101,18 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .max_concurrent_streams(64)
         .adaptive_window(true);
     builder
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_of_a_connection_is_a_whole_answer() {
+        let text = std::str::from_utf8(Http::NO_ROOM).expect("text");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head");
+        let length = format!("content-length: {}", body.len());
+        assert!(head.lines().any(|line| line == length), "{head}: {length}");
+        assert!(body.contains("--http.max-connections"), "{body}");
+    }
 }

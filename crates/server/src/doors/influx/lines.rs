@@ -2,6 +2,7 @@
 //! most once a minute.
 
 use crate::app::App;
+use crate::block_strings::BlockStrings;
 use crate::doors::http::insert::unit_advice;
 use crate::failure::Failure;
 use crate::ingest::Outcome;
@@ -99,7 +100,6 @@ impl Lines {
         app.telemetry.register(counters.clone());
         let keys = InfluxKeys::new(ExtraLabels::default())
             .with_names(app.measurements.names_of(""))
-            .with_texts(app.texts.for_lines())
             .with_long_integers();
         Lines {
             app,
@@ -141,10 +141,11 @@ impl Lines {
         let precision = self.app.config.insert.default_precision;
         let options = Options { precision, now: block.now };
         let hasher = self.app.store.hasher();
+        let strings = BlockStrings::new(&self.app.texts);
+        let keys = self.keys.clone().with_texts(strings.for_decoder());
         loop {
             let Block { bytes, ends, start, outcome, .. } = &mut *block;
-            let mark = self.app.texts.mark();
-            let decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &self.keys)?;
+            let mut decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &keys)?;
             let rest = decoded.rest;
             let (table, store) = (&self.app.measurements, &self.app.store);
             let batch = &decoded.batch;
@@ -153,7 +154,7 @@ impl Lines {
             let has_valid_row = |kind: usize| has_valid_row(batch, places[kind]);
             let learned = table.learn(store, "", kinds, &has_valid_row);
             let learned = learned.map_err(Failure::of_write)?;
-            self.app.texts.settle(&self.app.store, mark)?;
+            strings.settle(&self.app, &mut decoded, outcome)?;
             outcome.append(&self.app, decoded, durability)?;
             table.confirm(store, "", &learned).map_err(Failure::of_write)?;
             match rest {

@@ -6,6 +6,7 @@
 use super::policies::{database_and_policy, name_of_policy, stored_name};
 use super::query::table_name;
 use crate::app::App;
+use crate::block_strings::BlockStrings;
 use crate::doors::http::answer::{Answer, JSON};
 use crate::doors::http::insert::{durability, extra_labels, with_unit_warning};
 use crate::doors::http::request::Request;
@@ -187,7 +188,8 @@ fn store_lines(
     let table = table_name(app, labelled.as_deref().or(database).unwrap_or(""));
     let keys = InfluxKeys::new(extra).with_escapes(escapes);
     let keys = keys.with_names(app.measurements.names_of(table));
-    let keys = keys.with_texts(app.texts.for_lines()).with_long_integers();
+    let strings = BlockStrings::new(&app.texts);
+    let keys = keys.with_texts(strings.for_decoder()).with_long_integers();
     let options = Options { precision, now: request.now };
     let hasher = app.store.hasher();
     let mut outcome = Outcome::default();
@@ -202,8 +204,7 @@ fn store_lines(
     // Nothing more is read of what is refused.
     let mut next = outcome.errors.is_empty().then(Start::default);
     while let Some(start) = next {
-        let mark = app.texts.mark();
-        let decoded = decode(body, start, &options, &hasher, &keys)?;
+        let mut decoded = decode(body, start, &options, &hasher, &keys)?;
         next = decoded.rest;
         let batch = &decoded.batch;
         let kinds = kinds_by_shape(body, batch).into_iter();
@@ -212,7 +213,7 @@ fn store_lines(
         let has_valid_row = |kind: usize| has_valid_row(batch, places[kind]);
         let learned = app.measurements.learn(&app.store, table, lines, &has_valid_row);
         let learned = learned.map_err(Failure::of_write)?;
-        app.texts.settle(&app.store, mark)?;
+        strings.settle(app, &mut decoded, &mut outcome)?;
         outcome.append(app, decoded, durability)?;
         app.measurements.confirm(&app.store, table, &learned).map_err(Failure::of_write)?;
     }

@@ -8,6 +8,7 @@ use super::prepared::Parser;
 use super::session::{Client, Session};
 use super::settings::Settings;
 use super::startup::Parameters;
+use crate::login_limiter;
 use crate::telemetry::Limit;
 use async_trait::async_trait;
 use futures::Sink;
@@ -163,13 +164,12 @@ impl Welcome {
             return Ok(());
         }
         app.telemetry.limit_hit(Limit::FailedLogins);
-        let words = "too many failed attempts to authenticate from this address, try again later";
-        Err(fatal("28000", words))
+        Err(fatal("28000", login_limiter::REFUSAL))
     }
 
     /// The answer to a wrong password, after its delay.
     async fn refuse_password<C: ClientInfo>(&self, client: &C) -> PgWireError {
-        sleep(self.door.app.logins.fail(Some(client.socket_addr()))).await;
+        sleep(self.door.app.logins.fail("PostgreSQL", Some(client.socket_addr()))).await;
         let user = client.metadata().get("user").map_or("", String::as_str);
         fatal("28P01", format!("password authentication failed for user \"{user}\""))
     }

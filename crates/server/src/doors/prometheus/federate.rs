@@ -15,6 +15,7 @@ use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::selection;
 use crate::failure::Failure;
+use crate::quantity::format_size;
 use hyper::header::ACCEPT;
 use model::{Labels, Metadata, TimeRange, Timestamp, is_stale_marker};
 use std::io::{self, Write};
@@ -90,8 +91,12 @@ fn newest(
         }
         if size_max < size {
             let flag = limit.flag();
-            let message =
-                format!("the answer holds {size} bytes, the limit is {size_max} ({flag})");
+            let message = format!(
+                "the answer holds {}, the limit is {} ({flag}). Select fewer series, or raise \
+                     --{flag}",
+                format_size(size),
+                format_size(size_max)
+            );
             return Err(Failure::limited(limit.into(), message));
         }
     }

@@ -9,6 +9,7 @@ pub mod exemplars;
 pub mod federate;
 pub mod functions;
 pub mod query;
+mod query_hints;
 pub mod remote_read;
 pub mod report;
 pub mod series;

@@ -1,5 +1,6 @@
 //! Instant and range queries: parameters to the engine, its value to JSON as it is written.
 
+use super::query_hints;
 use super::report::{Report, Wishes, step_stats};
 use crate::activity::{Active, Asked};
 use crate::app::App;
@@ -132,7 +133,7 @@ fn run(
             result
         }
     };
-    let mut result = result.map_err(|error| failure(error, &asked.text, options.dialect))?;
+    let mut result = result.map_err(|error| failure(error, &asked.text, options))?;
     let bytes = result.stats.bytes_peak;
     let is_partial = result.is_partial;
     let report = Report::new(wishes, request, &asked, queued, &mut result);
@@ -286,18 +287,16 @@ fn is_metricsql_call(request: &Request) -> bool {
 }
 
 /// The failure that an error of the engine is to the client; limits are counted by their name.
-fn failure(error: QueryError, query: &str, dialect: Dialect) -> Failure {
+fn failure(error: QueryError, query: &str, options: &QueryOptions) -> Failure {
     let text = error.to_string();
     match error {
-        QueryError::Parse(_)
-            if dialect == Dialect::PromQl && promql::metricsql::parse(query).is_ok() =>
-        {
-            invalid("query", &text).advised(
-                "this is MetricsQL: ask with dialect=metricsql or below the path /metricsql, or start the server with \
-                 --query.dialect=metricsql",
-            )
+        QueryError::Parse(error) => {
+            let failure = invalid("query", &text);
+            match query_hints::advice(query, &error, options) {
+                Some(advice) => failure.advised(advice),
+                None => failure,
+            }
         }
-        QueryError::Parse(_) => invalid("query", &text),
         QueryError::BadData(_) => Failure::bad_input(text),
         QueryError::Partial(_) => partial::denial(text),
         QueryError::Execution(_) | QueryError::NotBrief => Failure::unanswerable(text),

@@ -16,6 +16,7 @@ use crate::doors::http::partial::Partial;
 use crate::doors::http::request::Request;
 use crate::doors::http::{selection, unpack};
 use crate::failure::{Failure, Kind};
+use crate::quantity::format_size;
 use crate::telemetry::Limit;
 use hyper::StatusCode;
 use model::{Labels, TimeRange};
@@ -213,8 +214,12 @@ impl Budget {
         }
         if bytes_max < bytes {
             let flag = memory.flag();
-            let message =
-                format!("the answer holds {bytes} bytes, the limit is {bytes_max} ({flag})");
+            let message = format!(
+                "the answer holds {}, the limit is {} ({flag}). Select fewer series or a shorter \
+                     range, or raise --{flag}",
+                format_size(*bytes),
+                format_size(*bytes_max)
+            );
             return Err(Failure::limited((*memory).into(), message));
         }
         Ok(())

@@ -112,15 +112,18 @@ fn write_clients(page: &mut Page, hub: &Hub) {
     one(page, "quipu_kv_sent_bytes_total", "counter", "Bytes to clients.", hub.stats.sent as f64);
 }
 
+/// Label of a Redis database. Not `db`: queries of InfluxDB take that for a database of their own.
+const DATABASE_LABEL: &str = "redis_db";
+
 fn write_keys(page: &mut Page, keys: &Keyspace) {
     let dbs = || (0..keys.database_count()).map(|db| u8::try_from(db).unwrap_or(u8::MAX));
     page.family("quipu_kv_keys", "gauge", "Keys, by database.");
     for db in dbs().filter(|db| *db == 0 || !keys.is_empty(*db)) {
-        page.sample("", &[("db", &db.to_string())], keys.len(db) as f64);
+        page.sample("", &[(DATABASE_LABEL, &db.to_string())], keys.len(db) as f64);
     }
     page.family("quipu_kv_keys_expiring", "gauge", "Keys that expire, about, by database.");
     for db in dbs().filter(|db| *db == 0 || !keys.is_empty(*db)) {
-        page.sample("", &[("db", &db.to_string())], keys.expiring(db) as f64);
+        page.sample("", &[(DATABASE_LABEL, &db.to_string())], keys.expiring(db) as f64);
     }
     let help = "Seconds until keys expire, of all keys together; by quipu_kv_keys_expiring it is the mean.";
     one(page, "quipu_kv_keys_expiry_seconds", "gauge", help, keys.expiry_seconds());

@@ -4,6 +4,7 @@
 
 use super::strings;
 use crate::app::App;
+use crate::block_strings::BlockStrings;
 use crate::doors::http::answer::{Answer, TEXT};
 use crate::doors::http::insert::{self, durability, extra_labels};
 use crate::doors::http::request::Request;
@@ -24,16 +25,16 @@ pub fn json_lines(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> 
     let extra = extra_labels(request, Vec::new())?;
     let body = unpack::body(app, request)?;
     let renamed = strings::note_fields(app, &body, &extra)?;
-    let keys = JsonKeys::new(extra).with_texts(app.texts.for_lines());
+    let strings = BlockStrings::new(&app.texts);
+    let keys = JsonKeys::new(extra).with_texts(strings.for_decoder());
     let hasher = app.store.hasher();
     let mut outcome = Outcome::default();
     renamed.each_piece(&body, |lines, start| {
         let mut next = Some(start);
         while let Some(start) = next {
-            let mark = app.texts.mark();
-            let decoded = json_lines::decode(lines, start, &hasher, &keys)?;
+            let mut decoded = json_lines::decode(lines, start, &hasher, &keys)?;
             next = decoded.rest;
-            app.texts.settle(&app.store, mark)?;
+            strings.settle(app, &mut decoded, &mut outcome)?;
             outcome.append(app, decoded, durability)?;
         }
         Ok(())

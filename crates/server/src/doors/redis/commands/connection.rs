@@ -7,6 +7,7 @@ use crate::doors::redis::connection::Redis;
 use crate::doors::redis::dispatch::Context;
 use crate::doors::redis::hub::Hub;
 use crate::doors::redis::session::{ReplyMode, Session};
+use crate::login_limiter;
 use crate::telemetry::Limit;
 use kv::commands::{ALLOW_BUSY, FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
@@ -129,9 +130,7 @@ fn log_in(context: &mut Login<'_>, name: &[u8], password: &[u8]) -> Result<(), C
     let app = &context.redis.app;
     if !app.logins.may_try(context.session.peer) {
         app.telemetry.limit_hit(Limit::FailedLogins);
-        return Err(CommandError::new(
-            "ERR too many failed attempts to authenticate from this address, try again later",
-        ));
+        return Err(CommandError::new(format!("ERR {}", login_limiter::REFUSAL)));
     }
     let credentials = &app.config.credentials;
     let by_flags = credentials.are_required() && {
@@ -155,7 +154,7 @@ fn log_in(context: &mut Login<'_>, name: &[u8], password: &[u8]) -> Result<(), C
     };
     let Some(user) = user.filter(|user| is_right(user)) else {
         let name = name.to_vec();
-        let delay = app.logins.fail(context.session.peer);
+        let delay = app.logins.fail("Redis", context.session.peer);
         context.session.login_delay = context.session.login_delay.max(delay);
         context.redis.refused(context.session, context.now_ms, context.hub, &name);
         let words = "WRONGPASS invalid username-password pair or user is disabled.";
