@@ -11,10 +11,11 @@ use crate::ordinary::{INTERVAL_FIELDS, View};
 use crate::rewrite::{REGNAMESPACE, REGTYPE};
 use crate::tables::ZONE;
 use datafusion::arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Int32Builder, ListBuilder, StringViewArray,
-    StringViewBuilder,
+    Array as _, ArrayRef, AsArray as _, Int32Builder, ListArray, ListBuilder, StringViewArray,
+    StringViewBuilder, new_empty_array,
 };
-use datafusion::arrow::datatypes::{DataType, Field, Int32Type, Int64Type};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Int32Type, Int64Type};
 use datafusion::common::cast::as_string_view_array;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
@@ -174,6 +175,14 @@ fn constants() -> Vec<ScalarUDF> {
     all.push(constant("pg_my_temp_schema", ScalarValue::Int32(Some(0))));
     all.push(constant("pg_tablespace_location", text("")));
     all.push(constant("pg_char_to_encoding", ScalarValue::Int32(Some(UTF8_ENCODING))));
+    let list = ListArray::new(
+        Arc::new(Field::new_list_field(privilege(), true)),
+        OffsetBuffer::from_lengths([0]),
+        new_empty_array(&privilege()),
+        None,
+    );
+    let list = ScalarValue::List(Arc::new(list));
+    all.push(constant(NO_PRIVILEGES, list));
     // No object has a list of privileges.
     let privileges = ScalarValue::new_list_nullable(&[], &DataType::Utf8View);
     let none = ScalarValue::try_new_null(privileges.data_type()).unwrap_or(ScalarValue::Null);
@@ -193,6 +202,19 @@ fn constants() -> Vec<ScalarUDF> {
         all.push(constant(name, ScalarValue::Int64(None)));
     }
     all
+}
+
+/// The function of the entries of a list of privileges: an empty list.
+pub const NO_PRIVILEGES: &str = "pg_no_privileges";
+
+/// The type of an entry of a list of privileges, as `aclexplode` returns it.
+fn privilege() -> DataType {
+    DataType::Struct(Fields::from(vec![
+        Field::new("grantor", DataType::Int32, true),
+        Field::new("grantee", DataType::Int32, true),
+        Field::new("privilege_type", DataType::Utf8View, true),
+        Field::new("is_grantable", DataType::Boolean, true),
+    ]))
 }
 
 /// PostgreSQL's number of the encoding UTF8.

@@ -9,6 +9,7 @@ use super::phrases::rows;
 use super::types::name_of_last;
 use super::vectors::places;
 use crate::catalog::KEYWORDS;
+use crate::catalog::functions::NO_PRIVILEGES;
 use crate::error::SqlError;
 use crate::generate_series;
 use crate::jsonb_parts::{
@@ -124,6 +125,7 @@ pub fn set_in_list(function: &Function) -> Option<Expr> {
     Some(match Set::of(&function.name)? {
         Set::Each => rows(PAIRS, &args),
         Set::EachText => rows(TEXT_PAIRS, &args),
+        Set::Privileges => rows(NO_PRIVILEGES, &[]),
         set => set.columns("", &args).pop()?.1,
     })
 }
