@@ -93,7 +93,7 @@ const MAKING_BATCHES: &[&str] = &[
 
 /// Whether a step makes rows of others that may be longer.
 fn makes_long_rows(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    let is_join = plan.children().len() == 2 && plan.name() != "UnionExec";
+    let is_join = plan.children().len() == 2 && !plan.name().ends_with("UnionExec");
     let has_long = plan.schema().fields().iter().any(|field| is_long(field.data_type()));
     has_long
         && match plan.downcast_ref::<ProjectionExec>() {

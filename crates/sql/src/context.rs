@@ -5,7 +5,7 @@
 //! the statements that run after each other.
 
 use crate::kept_order::keeps_order;
-use crate::serial::{is_serial, waits, with_serial_unions};
+use crate::serial::{is_serial, waits};
 use crate::statement_scope::with_current;
 use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext};
@@ -92,7 +92,7 @@ impl Context {
     async fn serial(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
         let mut state = self.state_now();
         state.config_mut().options_mut().execution.target_partitions = 1;
-        with_serial_unions(state.create_physical_plan(plan).await?)
+        state.create_physical_plan(plan).await
     }
 
     /// A plan as it would be run.

@@ -17,7 +17,10 @@ pub fn fetch_next(words: &[&Token]) -> Option<Parsed> {
     }
     let (name, count) = match words {
         [_, name] => (name, Some(1)),
-        [_, _, name] if is(1, "from") || is(1, "in") || is(1, "next") => (name, Some(1)),
+        [_, _, name] if ["from", "in", "next", "forward"].iter().any(|one| is(1, one)) => {
+            (name, Some(1))
+        }
+        [_, _, _, name] if is(1, "forward") && (is(2, "from") || is(2, "in")) => (name, Some(1)),
         [_, _, name] if is(1, "all") => (name, None),
         [_, Token::Number(count, _), name] => (name, Some(count.parse().ok()?)),
         [_, _, _, name] if is(1, "forward") && is(2, "all") => (name, None),

@@ -31,6 +31,7 @@ use crate::promql_tables;
 use crate::ready::{Statement, straight, with_parameters};
 use crate::rewrite::CATALOG_SCHEMA;
 use crate::samples::{ReadLimits, Samples};
+use crate::serial::SerialUnions;
 use crate::sleep::pg_sleep;
 use crate::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse_with};
 use crate::tables::{TABLES, ZONE};
@@ -332,11 +333,17 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
         )))
         .with_query_planner(Arc::new(steps::Planner))
         .with_type_planner(Arc::new(PostgresTypes))
-        .with_physical_optimizer_rule(Arc::new(EveryStepYields))
         .build();
+    let rules = std::iter::once(Arc::new(SerialUnions) as _)
+        .chain(state.physical_optimizers().iter().cloned())
+        .chain([Arc::new(EveryStepYields) as _])
+        .collect();
     let mut planners = vec![Arc::new(JsonbOperators) as _];
     planners.extend(state.expr_planners().iter().cloned());
-    SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build()
+    SessionStateBuilder::new_from_existing(state)
+        .with_expr_planners(planners)
+        .with_physical_optimizer_rules(rules)
+        .build()
 }
 
 impl Session {

@@ -3,6 +3,7 @@
 
 use crate::common_types::{Category, known_type};
 use crate::floats::{common_time, one_number};
+use crate::jsonb_functions::TYPE_KEY;
 use crate::numeric::NUMERIC;
 use crate::typed::read_literal;
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -52,13 +53,18 @@ fn common_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {
     match known_type(first, schema)?.0 {
         Category::Number => common_number_type(values, schema),
         Category::Date => common_time_type(values, schema),
-        Category::Boolean
-        | Category::Bytea
-        | Category::Interval
-        | Category::Time
-        | Category::Array => first.get_type(schema).ok(),
+        Category::Boolean | Category::Bytea | Category::Interval | Category::Time => {
+            first.get_type(schema).ok()
+        }
+        Category::Array if !is_special(first, schema) => first.get_type(schema).ok(),
+        Category::Array => None,
         Category::Text | Category::Special => None,
     }
+}
+
+/// Whether the elements of an array have a type that arrow has as texts, such as `uuid`.
+fn is_special(expr: &Expr, schema: &DFSchema) -> bool {
+    expr.to_field(schema).is_ok_and(|(_, field)| field.metadata().contains_key(TYPE_KEY))
 }
 
 fn common_time_type(values: &[Expr], schema: &DFSchema) -> Option<DataType> {

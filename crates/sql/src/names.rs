@@ -20,6 +20,11 @@ pub fn shown_name(name: &str) -> &str {
     name.split(SUFFIX).next().unwrap_or_default()
 }
 
+/// A name that is shown as `name`, for the column at a place.
+pub fn unlike_others(name: &str, at: usize) -> Ident {
+    Ident::with_quote('"', format!("{name}{SUFFIX}{at}"))
+}
+
 /// Names the columns of a query, each unlike the others.
 ///
 /// Of the outermost query a cast of a column does not hide the column itself, which clients order by.
@@ -53,7 +58,7 @@ pub fn name_columns(items: &mut [SelectItem], is_outermost: bool) {
         }
         let alias = match is_first {
             true => name,
-            false => Ident::with_quote('"', format!("{key}{SUFFIX}{at}")),
+            false => unlike_others(&key, at),
         };
         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
     }

@@ -3,12 +3,14 @@
 
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
 };
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::union::UnionExec;
@@ -34,7 +36,7 @@ pub fn waits(plan: &Arc<dyn ExecutionPlan>) -> bool {
 ///
 /// # Errors
 /// Those of the plan.
-pub fn with_serial_unions(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+fn with_serial_unions(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     plan.transform_up(|node| {
         Ok(match node.is::<UnionExec>() {
             true => {
@@ -45,6 +47,29 @@ pub fn with_serial_unions(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execut
         })
     })
     .data()
+}
+
+/// The first step of optimising: the branches of a union come one after the other, in the order in which they are
+/// written. Rows of `VALUES` with queries are such branches, and each has its place.
+#[derive(Debug)]
+pub struct SerialUnions;
+
+impl PhysicalOptimizerRule for SerialUnions {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        with_serial_unions(plan)
+    }
+
+    fn name(&self) -> &str {
+        "serial_unions"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
 }
 
 /// The rows of several plans, one plan after the other.

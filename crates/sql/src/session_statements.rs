@@ -89,6 +89,21 @@ fn setting(statement: Set) -> Result<Parsed, SqlError> {
                 values => Some(values.iter().map(value_text).collect::<Vec<_>>().join(", ")),
             };
             let is_local = scope == Some(ContextModifier::Local);
+            if plain(&variable) == "transaction_isolation" {
+                let isolation = value.as_deref().and_then(Isolation::of_name);
+                return match isolation {
+                    Some(_) => {
+                        Ok(Parsed::SetTransaction { is_read_only: None, isolation, is_local: true })
+                    }
+                    None => {
+                        let words = format!(
+                            "invalid value for parameter \"transaction_isolation\": \"{}\"",
+                            value.unwrap_or_default()
+                        );
+                        Err(SqlError::new("22023", words))
+                    }
+                };
+            }
             Ok(Parsed::Set { name: plain(&variable), value, is_local })
         }
         Set::SetTimeZone { value: Expr::Identifier(word), local }

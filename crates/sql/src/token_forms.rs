@@ -186,6 +186,12 @@ pub fn plain_forms(tokens: Vec<Token>) -> Vec<Token> {
     let mut at = 0;
     while at < tokens.len() {
         let token = &tokens[at];
+        // Others are not looked around at: a text may have as many spaces as it is long.
+        if !is_known(token) {
+            out.push(token.clone());
+            at += 1;
+            continue;
+        }
         let before = out.iter().rev().find(|one| !is_space(one));
         let rest: Vec<&Token> =
             tokens[at + 1..].iter().filter(|one| !is_space(one)).take(5).collect();
@@ -201,6 +207,7 @@ pub fn plain_forms(tokens: Vec<Token>) -> Vec<Token> {
         if let [Token::LParen, schema, Token::Period, sign, Token::RParen] = rest.as_slice()
             && is(token, "operator")
             && is(schema, "pg_catalog")
+            && is_comparison(sign)
         {
             out.extend([Token::Whitespace(Whitespace::Space), (*sign).clone()]);
             out.push(Token::Whitespace(Whitespace::Space));
@@ -231,6 +238,26 @@ pub fn plain_forms(tokens: Vec<Token>) -> Vec<Token> {
     out
 }
 
+/// Whether an operator compares: the precedence of `OPERATOR()` is between arithmetic and comparisons, so that the plain
+/// operator means the same beside AND and OR.
+fn is_comparison(sign: &Token) -> bool {
+    matches!(
+        sign,
+        Token::Eq
+            | Token::Neq
+            | Token::Lt
+            | Token::Gt
+            | Token::LtEq
+            | Token::GtEq
+            | Token::Tilde
+            | Token::TildeAsterisk
+            | Token::ExclamationMarkTilde
+            | Token::ExclamationMarkTildeAsterisk
+            | Token::DoubleTilde
+            | Token::ExclamationMarkDoubleTilde
+    )
+}
+
 /// The place behind so many tokens that are no spaces.
 fn skip(tokens: &[Token], mut at: usize, mut count: usize) -> usize {
     while 0 < count && at < tokens.len() {
@@ -259,6 +286,10 @@ pub fn array_types(tokens: Vec<Token>) -> Vec<Token> {
             Token::RParen => parens = parens.saturating_sub(1),
             _ => {}
         }
+        if !is(token, Keyword::ARRAY) {
+            out.push(token.clone());
+            continue;
+        }
         let before = out.iter().rev().find(plain);
         let is_type = before.is_some_and(|one| match one {
             Token::Word(word) => word.keyword != Keyword::DEFAULT,
@@ -270,7 +301,7 @@ pub fn array_types(tokens: Vec<Token>) -> Vec<Token> {
             next,
             None | Some(Token::Comma | Token::RParen | Token::LBracket | Token::Word(_))
         );
-        if !(is(token, Keyword::ARRAY) && is_type && ends && parens <= 1) {
+        if !(is_type && ends && parens <= 1) {
             out.push(token.clone());
             continue;
         }

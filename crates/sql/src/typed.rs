@@ -270,7 +270,7 @@ pub(crate) fn columns_of(expr: &Expr, schema: &DFSchema) -> Option<Vec<Expr>> {
 }
 
 /// `table.* IS NULL` as the same of each column.
-fn of_row(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+pub(crate) fn of_row(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let (inner, say): (&Expr, fn(Expr) -> Expr) = match &expr {
         Expr::IsNull(inner) => (inner, Expr::is_null),
         Expr::IsNotNull(inner) => (inner, Expr::is_not_null),

@@ -8,7 +8,7 @@ use crate::jsonb_makers::{self, JSON_ROW};
 use crate::names::{folded, shown_name};
 use crate::ordinary::array_texts;
 use crate::rewrite::{call, name_of_last};
-use crate::typed::{client_texts, columns_of};
+use crate::typed::{client_texts, columns_of, of_row};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
@@ -19,9 +19,11 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, ScalarUDF, Signature, TypeSignature, Volatility, lit,
 };
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    Query, Select, SelectItem, SetExpr, Statement, TableFactor, VisitMut, VisitorMut,
+    CaseWhen, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
+    TableWithJoins, Value, VisitMut, VisitorMut,
 };
 use std::ops::ControlFlow;
 use std::sync::{Arc, LazyLock};
@@ -108,7 +110,7 @@ pub fn write_out_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
                     Some(row) => Ok(Transformed::yes(row)),
                     None => Ok(Transformed::no(expr)),
                 },
-                _ => Ok(Transformed::no(expr)),
+                _ => Ok(of_row(expr, &schema)),
             })?;
             Ok(changed.update_data(|expr| name.restore(expr)))
         })
@@ -144,6 +146,11 @@ fn quoted(text: &str) -> String {
         true => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\"\"")),
         false => text.to_string(),
     }
+}
+
+/// `t.*`, which is NULL where all its columns are.
+fn all_columns(relation: &Ident) -> SqlExpr {
+    SqlExpr::QualifiedWildcard(ObjectName::from(vec![relation.clone()]), AttachedToken::empty())
 }
 
 fn row_call(function: &str, relation: &Ident) -> SqlExpr {
@@ -201,6 +208,8 @@ enum Relation {
     /// The query has no relation of that name.
     None,
     Rows,
+    /// On the side of an outer join that may have no row: its row is NULL then.
+    OptionalRows,
     /// A function of one column: its row is the value.
     Values(&'static str),
 }
@@ -220,11 +229,7 @@ impl RowReader {
     fn relation_in(&self, body: &SetExpr) -> Relation {
         match body {
             SetExpr::Select(select) => {
-                let joined = select.from.iter().flat_map(|from| {
-                    let others = from.joins.iter().map(|join| &join.relation);
-                    [&from.relation].into_iter().chain(others)
-                });
-                let mut relations = joined.map(|table| self.relation_of(table));
+                let mut relations = select.from.iter().map(|from| self.relation_of_join(from));
                 relations.find(|one| *one != Relation::None).unwrap_or(Relation::None)
             }
             SetExpr::SetOperation { left, right, .. } => match self.relation_in(left) {
@@ -233,6 +238,27 @@ impl RowReader {
             },
             _ => Relation::None,
         }
+    }
+
+    fn relation_of_join(&self, from: &TableWithJoins) -> Relation {
+        let mut found = self.relation_of(&from.relation);
+        for join in &from.joins {
+            let (keeps_left, keeps_right) = match join.join_operator {
+                JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => (true, false),
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_) => (false, true),
+                JoinOperator::FullOuter(_) => (true, true),
+                _ => (false, false),
+            };
+            let optional = |relation: Relation, is_optional: bool| match relation {
+                Relation::Rows if is_optional => Relation::OptionalRows,
+                other => other,
+            };
+            found = match found {
+                Relation::None => optional(self.relation_of(&join.relation), keeps_left),
+                known => optional(known, keeps_right),
+            };
+        }
+        found
     }
 
     fn relation_of(&self, table: &TableFactor) -> Relation {
@@ -278,6 +304,16 @@ impl RowReader {
         let made = match self.relation() {
             Relation::None => return None,
             Relation::Rows => row_call(function, name),
+            Relation::OptionalRows => SqlExpr::Case {
+                case_token: AttachedToken::empty(),
+                end_token: AttachedToken::empty(),
+                operand: None,
+                conditions: vec![CaseWhen {
+                    condition: SqlExpr::IsNull(Box::new(all_columns(name))),
+                    result: SqlExpr::value(Value::Null),
+                }],
+                else_result: Some(Box::new(row_call(function, name))),
+            },
             Relation::Values(column) => {
                 SqlExpr::CompoundIdentifier(vec![name.clone(), Ident::with_quote('"', column)])
             }
@@ -325,6 +361,15 @@ impl VisitorMut for RowReader {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
+        if let SqlExpr::IsNull(row) | SqlExpr::IsNotNull(row) = expr
+            && let SqlExpr::Identifier(name) = &**row
+            && folded(name) == self.name
+            && matches!(self.relation(), Relation::Rows | Relation::OptionalRows)
+        {
+            **row = all_columns(name);
+            self.is_changed = true;
+            return ControlFlow::Continue(());
+        }
         if let Some(row) = self.row(expr, ROW_AS_TEXT) {
             *expr = row;
             return ControlFlow::Continue(());

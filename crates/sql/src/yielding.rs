@@ -8,9 +8,12 @@ use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
-use datafusion::physical_plan::{ExecutionPlan, Partitioning};
+use datafusion::physical_plan::{ExecutionPlan, Partitioning, replace_children_if_necessary};
 use std::sync::Arc;
 
 /// Removes a step that deals the rows of a recursive query out to several threads: its rows have an order that people
@@ -23,6 +26,38 @@ fn without_repartitions(plan: Arc<dyn ExecutionPlan>) -> Transformed<Arc<dyn Exe
     match plan.children().first() {
         Some(input) if is_dealt => Transformed::yes(Arc::clone(input)),
         _ => Transformed::no(plan),
+    }
+}
+
+/// Aggregates whose results have the order of their rows.
+const ORDERED: &[&str] = &["array_agg", "string_agg", "first_value", "last_value"];
+
+/// Removes steps that deal the rows of such an aggregate out to several threads.
+fn in_order(plan: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+    let is_ordered = plan
+        .downcast_ref::<AggregateExec>()
+        .is_some_and(|step| step.aggr_expr().iter().any(|one| ORDERED.contains(&one.fun().name())));
+    match plan.children().as_slice() {
+        [input] if is_ordered => {
+            let input = not_dealt(Arc::clone(input))?;
+            Ok(Transformed::yes(replace_children_if_necessary(plan, vec![input])?))
+        }
+        _ => Ok(Transformed::no(plan)),
+    }
+}
+
+fn not_dealt(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    if let Some(step) = plan.downcast_ref::<RepartitionExec>()
+        && matches!(step.partitioning(), Partitioning::RoundRobinBatch(_))
+    {
+        return not_dealt(Arc::clone(step.input()));
+    }
+    match plan.children().as_slice() {
+        [input] if plan.is::<ProjectionExec>() || plan.is::<FilterExec>() => {
+            let input = not_dealt(Arc::clone(input))?;
+            replace_children_if_necessary(plan, vec![input])
+        }
+        _ => Ok(plan),
     }
 }
 
@@ -42,6 +77,7 @@ impl PhysicalOptimizerRule for EveryStepYields {
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|plan| Ok(without_repartitions(plan)))?.data;
+        let plan = plan.transform_down(in_order)?.data;
         let wrapped =
             plan.transform_up(|plan| Ok(Transformed::yes(bounded_step(cancellable_join(plan)?)?)));
         Ok(wrapped?.data)

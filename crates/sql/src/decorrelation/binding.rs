@@ -322,7 +322,11 @@ impl<'a> Binder<'a> {
         };
         let nth = || Expr::Column(Column::from_name(&name));
         let count = |expr: &Expr| cast(expr.clone(), DataType::Int64);
-        let skip = || limit.skip.as_deref().map_or_else(|| lit(0_i64), count);
+        // OFFSET NULL is no offset.
+        let skip = || match limit.skip.as_deref() {
+            Some(skip) => datafusion::functions::expr_fn::coalesce(vec![count(skip), lit(0_i64)]),
+            None => lit(0_i64),
+        };
         let mut condition = nth().gt(skip());
         if let Some(fetch) = limit.fetch.as_deref() {
             // LIMIT NULL is no limit; the sum of two numbers may be beyond all.

@@ -54,14 +54,29 @@ fn value_of<'a>(schema: &'a Schema, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// Stores the name of an index that is not made. A name beyond the limits of properties is not stored.
-pub fn remember_name(schema: &mut Schema, name: &str) {
+/// Whether a key of that name is a constraint, and no index.
+fn is_constraint(schema: &Schema, name: &str) -> bool {
+    schema.constraints.iter().any(|one| one.name == name) && !is_index(schema, name)
+}
+
+/// Properties that a table has at most for a name to be stored.
+const PROPERTIES_MAX: usize = tables::limits::PROPERTIES_MAX / 2;
+
+/// Stores the name of an index that is not made.
+///
+/// # Errors
+/// `54000` for a name that is too long, or one too many.
+fn remember_name(schema: &mut Schema, name: &str) -> Result<(), SqlError> {
     let property = format!("{INDEX}{name}");
-    let is_small = property.len() <= tables::limits::NAME_SIZE_MAX
-        && schema.properties.len() < tables::limits::PROPERTIES_MAX / 2;
-    if is_small && value_of(schema, name).is_none() {
-        schema.properties.push((property, NAME_ONLY.to_string()));
+    if tables::limits::NAME_SIZE_MAX < property.len() {
+        return Err(SqlError::limit(format!("the name of index \"{name}\" is too long")));
     }
+    if PROPERTIES_MAX <= schema.properties.len() {
+        let words = format!("a table has at most {PROPERTIES_MAX} indexes and comments");
+        return Err(SqlError::limit(words));
+    }
+    schema.properties.push((property, NAME_ONLY.to_string()));
+    Ok(())
 }
 
 /// Whether an index that is not made has that name.
@@ -157,7 +172,7 @@ fn name_index(
         return Ok(());
     }
     let mut schema = table.schema().clone();
-    remember_name(&mut schema, &index);
+    remember_name(&mut schema, &index)?;
     view.apply(vec![alters::same_columns(table, table.name(), schema)]).map(drop)
 }
 
@@ -185,6 +200,14 @@ pub fn drop_indexes(
             has_key || has_name(schema, &index)
         };
         match (view.list().into_iter().find(has_it), if_exists) {
+            (Some(table), _) if is_constraint(table.schema(), &index) => {
+                let words = format!(
+                    "cannot drop index {index} because constraint {index} on table {} requires it",
+                    table.name()
+                );
+                let hint = "Drop the constraint: ALTER TABLE .. DROP CONSTRAINT.";
+                return Err(SqlError::new("2BP01", words).with_hint(hint));
+            }
             (Some(table), _) => {
                 let mut schema = table.schema().clone();
                 schema.constraints.retain(|one| one.name != index);

@@ -96,8 +96,8 @@ use record_sets::records_as_query;
 pub(crate) use row_values::{LOOKED_AT, check_columns, column_of_row, row_of};
 use row_values::{check_counted_rows, find_rows};
 use sets::{
-    check_numbered, lateral_unnest, name_elements, name_series, numbered_array, part_of_set,
-    read_unnest, set_as_table, set_in_list, words_as_table,
+    check_numbered, check_subscripts, lateral_unnest, name_elements, name_series, numbered_array,
+    part_of_set, read_unnest, set_as_table, set_in_list, without_lateral, words_as_table,
 };
 use simple_case::write_comparisons;
 use std::collections::{BTreeMap, BTreeSet};
@@ -260,6 +260,7 @@ fn in_other_words(expr: &mut Expr) -> Result<(), SqlError> {
 
 /// What a call is in DataFusion's words, if it is another one.
 fn other_call(function: &Function) -> Result<Option<Expr>, SqlError> {
+    check_subscripts(function)?;
     let own = promscale(function)?.or_else(|| set_in_list(function));
     let own = own.or_else(|| vector_call(function));
     Ok(own.or_else(|| renamed(function)))
@@ -292,7 +293,7 @@ impl VisitorMut for Rewriter {
         end_recursion_without_rows(query);
         let checked = check_with(query).and_then(|()| fetch_as_limit(query));
         let checked = checked.and_then(|()| check_order_of_set(query));
-        if let Err(error) = checked.and_then(|()| write_out_order(query)) {
+        if let Err(error) = checked.and_then(|()| write_out_order(query, self.queries == 0)) {
             return ControlFlow::Break(Box::new(error));
         }
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
@@ -357,6 +358,7 @@ impl VisitorMut for Rewriter {
         {
             name.0.remove(0);
         }
+        without_lateral(table);
         read_unnest(table);
         lateral_unnest(table);
         records_as_query(table);

@@ -3,7 +3,8 @@
 
 use super::expressions::{call, is_named};
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, DataType as SqlType, Expr, helpers::attached_token::AttachedToken,
+    BinaryOperator, CaseWhen, DataType as SqlType, Expr, Value,
+    helpers::attached_token::AttachedToken,
 };
 
 /// Writes `OVERLAPS` as comparisons: of two periods the one that begins first ends behind the start of the other.
@@ -15,23 +16,42 @@ pub fn write_out_overlaps(expr: &mut Expr) {
         op,
         right: Box::new(right.clone()),
     };
-    let conditions = vec![
-        CaseWhen {
-            condition: compare(&one.start, BinaryOperator::Gt, &other.start),
-            result: compare(&one.start, BinaryOperator::Lt, &other.end),
-        },
-        CaseWhen {
-            condition: compare(&one.start, BinaryOperator::Lt, &other.start),
-            result: compare(&other.start, BinaryOperator::Lt, &one.end),
-        },
+    let truth = |is_true: bool| Expr::value(Value::Boolean(is_true));
+    // Where an end is unknown, so is an answer that is not true.
+    let unless_unknown = |ends: &[&Expr], otherwise: bool| {
+        let unknown = ends.iter().map(|end| Expr::IsNull(Box::new((*end).clone())));
+        case(unknown.map(|is_null| (is_null, Expr::value(Value::Null))), truth(otherwise))
+    };
+    let meets = |start: &Expr, end: &Expr, other_end: &Expr| {
+        let is_within = Expr::Nested(Box::new(compare(start, BinaryOperator::Lt, end)));
+        compare(&is_within, BinaryOperator::Or, &unless_unknown(&[other_end], false))
+    };
+    let branches = [
+        (
+            compare(&one.start, BinaryOperator::Gt, &other.start),
+            meets(&one.start, &other.end, &one.end),
+        ),
+        (
+            compare(&one.start, BinaryOperator::Lt, &other.start),
+            meets(&other.start, &one.end, &other.end),
+        ),
+        (
+            compare(&one.start, BinaryOperator::Eq, &other.start),
+            unless_unknown(&[&one.end, &other.end], true),
+        ),
     ];
-    *expr = Expr::Case {
+    *expr = case(branches, Expr::value(Value::Null));
+}
+
+fn case(branches: impl IntoIterator<Item = (Expr, Expr)>, otherwise: Expr) -> Expr {
+    let branch = |(condition, result)| CaseWhen { condition, result };
+    Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions,
-        else_result: Some(Box::new(compare(&one.start, BinaryOperator::Eq, &other.start))),
-    };
+        conditions: branches.into_iter().map(branch).collect(),
+        else_result: Some(Box::new(otherwise)),
+    }
 }
 
 struct Period {
@@ -55,7 +75,9 @@ fn period(expr: &Expr) -> Option<Period> {
         false => other.clone(),
     };
     let both = || vec![one.clone(), other.clone()];
-    Some(Period { start: call("least", both()), end: call("greatest", both()) })
+    let is_null = |expr: &Expr| (Expr::IsNull(Box::new(expr.clone())), Expr::value(Value::Null));
+    let end = case([is_null(one), is_null(&other)], call("greatest", both()));
+    Some(Period { start: call("least", both()), end })
 }
 
 fn is_interval(expr: &Expr) -> bool {

@@ -3,7 +3,7 @@
 
 use super::expressions::call;
 use super::join_columns::merge_columns;
-use super::result_order::order_by_results;
+use super::result_order::{hide_results, order_by_results, order_once};
 use super::subqueries::both;
 use super::windows::write_out_windows_of_order;
 use crate::error::SqlError;
@@ -402,13 +402,17 @@ pub fn check_table(table: &TableFactor) -> Result<(), SqlError> {
 }
 
 /// Named windows, and merged columns of joins, as what they are.
-pub fn write_out_order(query: &mut Query) -> Result<(), SqlError> {
+pub fn write_out_order(query: &mut Query, is_outermost: bool) -> Result<(), SqlError> {
     let Query { body, order_by, .. } = query;
+    order_by.iter_mut().for_each(order_once);
     match &mut **body {
         SetExpr::Select(select) => {
             if let Some(order) = order_by {
                 write_out_windows_of_order(&select.named_window, order)?;
                 order_by_results(&select.projection, order);
+                if is_outermost {
+                    hide_results(&mut select.projection, order);
+                }
             }
             merge_columns(select, order_by.as_mut())
         }

@@ -21,7 +21,7 @@ use crate::signatures::is_scalar_function;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr, Ident,
     ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
-    Value, Visit, Visitor,
+    TableFunctionArgs, Value, Visit, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -128,6 +128,22 @@ pub fn set_in_list(function: &Function) -> Option<Expr> {
         Set::Privileges => rows(NO_PRIVILEGES, &[]),
         set => set.columns("", &args).pop()?.1,
     })
+}
+
+/// Refuses subscripts other than those of the first dimension, from the first to the last.
+///
+/// # Errors
+/// `0A000`.
+pub fn check_subscripts(function: &Function) -> Result<(), SqlError> {
+    if !is_named(&function.name, "generate_subscripts") {
+        return Ok(());
+    }
+    match arguments(function).as_deref() {
+        Some([_, dimension]) if dimension.to_string() == "1" => Ok(()),
+        _ => Err(SqlError::unsupported(
+            "generate_subscripts is supported for the first dimension, in its order",
+        )),
+    }
 }
 
 /// `(jsonb_each(x)).key`.
@@ -270,6 +286,10 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
         _ => return Ok(()),
     };
     let set = Set::of(name);
+    if set == Some(Set::Places) && args.get(1).is_none_or(|one| one.to_string() != "1") {
+        let words = "generate_subscripts is supported for the first dimension, in its order";
+        return Err(SqlError::unsupported(words));
+    }
     let is_value = set.is_none()
         && (VALUES_AS_TABLES.iter().any(|one| is_named(name, one))
             || is_scalar_function(&name_of_last(name)));
@@ -394,6 +414,24 @@ fn numbered_arrays(table: &mut TableFactor) -> Result<(), SqlError> {
     let columns = elements.chain([numbers]).enumerate();
     let columns = columns.map(|(at, expr)| (format!("column{at}"), expr)).collect();
     derive(table, columns, alias, true)
+}
+
+/// Reads `LATERAL f(x)` as `f(x)`: a function may read columns of tables to the left.
+pub fn without_lateral(table: &mut TableFactor) {
+    if let TableFactor::Function { lateral: true, name, args, with_ordinality, alias } = table {
+        *table = TableFactor::Table {
+            name: name.clone(),
+            alias: alias.take(),
+            args: Some(TableFunctionArgs { args: std::mem::take(args), settings: None }),
+            with_hints: Vec::new(),
+            version: None,
+            with_ordinality: *with_ordinality,
+            partitions: Vec::new(),
+            json_path: None,
+            sample: None,
+            index_hints: Vec::new(),
+        };
+    }
 }
 
 /// Reads `pg_catalog.unnest(array)` as `unnest(array)`, which the parser knows, and names its column.

@@ -320,6 +320,10 @@ impl Handlers {
         }
         if messages.transaction_status() == TransactionStatus::Idle {
             self.query.forget_notifications();
+            // Cursors that the failed text declared are not there.
+            if let Err(failure) = self.query.end_portals(messages, false) {
+                return Err(io::Error::other(failure.to_string()));
+            }
         }
         process_error(messages, PgWireError::UserError(Box::new(info)), is_extended).await?;
         Ok(ControlFlow::Continue(()))

@@ -4,10 +4,10 @@ use super::answers::error;
 use super::extended::{failed_rows, send_rows};
 use super::handlers::Queries;
 use super::prepared::{Cursor, Described, Prepared, Purpose};
-use futures::{Sink, SinkExt as _};
+use futures::{Sink, SinkExt as _, StreamExt as _, stream};
 use pgwire::api::ClientPortalStore;
 use pgwire::api::portal::{Format, Portal, PortalExecutionState};
-use pgwire::api::results::{Response, Tag};
+use pgwire::api::results::{QueryResponse, Response, Tag};
 use pgwire::api::stmt::StoredStatement;
 use pgwire::api::store::{Entry, MemPortalStore, PortalStore};
 use pgwire::error::{PgWireError, PgWireResult};
@@ -24,6 +24,19 @@ where
 {
     let store = client.portal_store().as_any().downcast_ref();
     store.ok_or_else(|| error("XX000", "portals of another kind"))
+}
+
+/// Waits for the first row of a portal: until it is there, the statement has its place among the running queries.
+async fn first_row_of(begun: PortalExecutionState) -> PgWireResult<PortalExecutionState> {
+    let PortalExecutionState::Suspended(mut rows) = begun else { return Ok(begun) };
+    let first = rows.data_rows().next().await.transpose()?;
+    let schema = rows.row_schema.clone();
+    let rest = stream::unfold(rows, |mut rows| async move {
+        let row = rows.data_rows().next().await;
+        row.map(|row| (row, rows))
+    });
+    let all = stream::iter(first.map(Ok)).chain(rest);
+    Ok(PortalExecutionState::Suspended(QueryResponse::new(schema, all)))
 }
 
 impl Queries {
@@ -69,6 +82,7 @@ impl Queries {
         if cursor.is_held {
             let begun = self.begin_portal(described, &portal).await;
             let begun = begun.inspect_err(|_| self.forget_size(name))?;
+            let begun = first_row_of(begun).await.inspect_err(|_| self.forget_size(name))?;
             *portal.state().lock().await = begun;
             self.session()?.state().kept.hold_portal(name);
             self.portal_waits(name)?;

@@ -145,6 +145,11 @@ impl Inbox {
         Ok(std::mem::take(&mut state.waiting))
     }
 
+    /// Forgets all channels and notifications.
+    pub fn clear(&self) {
+        *self.state() = InboxState::default();
+    }
+
     fn has_some(&self) -> bool {
         let state = self.state();
         !state.waiting.is_empty() || state.has_lost

@@ -9,7 +9,7 @@ use pgwire::api::portal::Format;
 use pgwire::api::results::{FieldFormat, FieldInfo};
 use pgwire::api::stmt::QueryParser;
 use pgwire::api::{ClientInfo, Type};
-use pgwire::error::PgWireResult;
+use pgwire::error::{ErrorInfo, PgWireError, PgWireResult};
 use sql::Declared;
 use sql::datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use sql::insert::Insert;
@@ -182,7 +182,7 @@ impl Parser {
                 let plan = self.session()?.sql.plan(query).await.map_err(of_sql)?;
                 // A metric may have labels that it had not when its columns were told.
                 if !is_alike(&plan.schema(), &described.schema) {
-                    return Err(error("0A000", "cached plan must not change result type"));
+                    return Err(outdated());
                 }
                 self.remember_query(described.key.clone(), plan.clone());
                 Ok(plan)
@@ -237,7 +237,7 @@ impl Parser {
                 let plan = plan.map_err(of_sql)?;
                 let returned = plan.returned();
                 if returned.is_some_and(|returned| !is_alike(&returned, &described.schema)) {
-                    return Err(error("0A000", "cached plan must not change result type"));
+                    return Err(outdated());
                 }
                 self.remember(described.key.clone(), Kept::Write(plan.clone()));
                 Ok(plan)
@@ -401,4 +401,12 @@ pub fn fields_of(parsed: &Parsed, format: &Format) -> Vec<FieldInfo> {
         _ => (Type::TEXT, -1),
     };
     vec![FieldInfo::new(name.into(), None, None, kind, format_at(0)).with_type_size(size)]
+}
+
+/// That a prepared statement has other columns by now. Clients know it by the routine, and prepare it again.
+fn outdated() -> PgWireError {
+    let words = "cached plan must not change result type".to_string();
+    let mut info = ErrorInfo::new("ERROR".into(), "0A000".into(), words);
+    info.routine = Some("RevalidateCachedQuery".to_string());
+    PgWireError::UserError(Box::new(info))
 }

@@ -42,6 +42,9 @@ impl SimpleQueryHandler for Queries {
         if !matches!(client.state(), PgWireConnectionState::CopyInProgress(_)) {
             client.set_state(PgWireConnectionState::ReadyForQuery);
             let status = client.transaction_status();
+            if status == TransactionStatus::Idle {
+                self.end_portals(client, true)?;
+            }
             self.settle_notifications(client).await?;
             send_ready_for_query(client, status).await?;
         }
@@ -236,18 +239,18 @@ impl Queries {
                 session.state().kept.remove_statement(name);
                 None
             }
-            Parsed::Deallocate(None) | Parsed::DiscardAll => {
-                session.state().templates.clear();
-                let names = session.state().kept.clear_statements();
-                names.iter().for_each(|name| client.portal_store().rm_statement(name));
+            Parsed::Deallocate(None) => {
+                self.forget_statements(client)?;
+                None
+            }
+            Parsed::DiscardAll => {
+                self.forget_statements(client)?;
+                self.forget_portals(client);
+                session.inbox().clear();
                 None
             }
             Parsed::Close(Some(name)) => {
-                if client.portal_store().get_portal(name).is_none() {
-                    return Err(error("34000", format!("cursor \"{name}\" does not exist")));
-                }
-                client.portal_store().rm_portal(name);
-                session.state().kept.remove_portal(name);
+                self.close_cursor(client, name)?;
                 None
             }
             Parsed::Close(None) => {
@@ -280,6 +283,32 @@ impl Queries {
         if let Some((code, words)) = said {
             client.feed(PgWireBackendMessage::NoticeResponse(warning(code, words))).await?;
         }
+        Ok(())
+    }
+
+    fn close_cursor<C>(&self, client: &C, name: &str) -> PgWireResult<()>
+    where
+        C: ClientPortalStore,
+        C::PortalStore: PortalStore,
+    {
+        if client.portal_store().get_portal(name).is_none() {
+            return Err(error("34000", format!("cursor \"{name}\" does not exist")));
+        }
+        client.portal_store().rm_portal(name);
+        self.session()?.state().kept.remove_portal(name);
+        Ok(())
+    }
+
+    /// Forgets all prepared statements.
+    fn forget_statements<C>(&self, client: &C) -> PgWireResult<()>
+    where
+        C: ClientPortalStore,
+        C::PortalStore: PortalStore,
+    {
+        let mut state = self.session()?.state();
+        state.templates.clear();
+        let names = state.kept.clear_statements();
+        names.iter().for_each(|name| client.portal_store().rm_statement(name));
         Ok(())
     }
 

@@ -127,7 +127,11 @@ impl Queries {
             }
             (Parsed::Savepoint(name), _) => sql.save(name).await.map_err(of_sql)?,
             (Parsed::Release(name), _) => sql.release(name).await.map_err(of_sql)?,
-            (Parsed::RollbackTo(name), _) => sql.back_to(name).await.map_err(of_sql)?,
+            (Parsed::RollbackTo(name), _) => {
+                sql.back_to(name).await.map_err(of_sql)?;
+                // Those of this transaction may have been declared after the savepoint.
+                self.end_portals(client, false)?;
+            }
             _ => {}
         }
         Ok(())
