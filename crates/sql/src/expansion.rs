@@ -12,7 +12,7 @@
 //! ```
 
 use crate::error::SqlError;
-use crate::names::{folded, given};
+use crate::names::{folded, given, shown_name};
 use crate::ordinary::table_name;
 use crate::rewrite::is_aggregate;
 use crate::statements::{Parsed, parse};
@@ -372,7 +372,9 @@ impl Expansion<'_> {
         for item in projection {
             let (expr, name) = match item {
                 SelectItem::UnnamedExpr(expr) => (expr, given(expr)),
-                SelectItem::ExprWithAlias { expr, alias } => (expr, folded(alias)),
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    (expr, shown_name(&folded(alias)).to_string())
+                }
                 SelectItem::Wildcard(_) => {
                     let all = scope.relations.iter().map(|(_, relation)| relation);
                     self.wildcard(all, &mut items)?;
