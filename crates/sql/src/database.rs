@@ -320,6 +320,8 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
     options.sql_parser.parse_float_as_decimal = true;
     // It takes computed columns for those of their table: apache/datafusion#25414.
     options.optimizer.enable_leaf_expression_pushdown = false;
+    // Its bounds of arrays that have a NULL leave out all rows.
+    options.optimizer.enable_join_dynamic_filter_pushdown = false;
     // Of what is never null a step may say that it may be: apache/datafusion says so of COALESCE and CASE.
     options.execution.skip_physical_aggregate_schema_check = true;
     options.execution.time_zone = Some(ZONE.to_string());

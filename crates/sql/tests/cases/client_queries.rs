@@ -125,4 +125,6 @@ pub const ALL: &[(&str, &str)] = &[
      "123456789"),
     ("select coalesce(u, '{}') from (values (null::uuid[])) v(u)",
      "{}"),
+    ("select id, (select array_agg(x order by x) from unnest(a) x) from (values (1, '{1,2,3}'::int[]), (2, '{NULL,1}')) t(id, a) order by id",
+     "1|{1,2,3}; 2|{1,NULL}"),
 ];
