@@ -2,7 +2,7 @@
 //! number of it (decision 46).
 //!
 //! Entries are notes among the metadata of the store, `\0text\0NUMBER` with the text as help. They
-//! are durable before any sample that names them is appended: [`crate::block_strings`].
+//! are durable before any sample that names them is appended: `block_strings`.
 
 use crate::borrowed_texts::{BorrowedTexts, Lent, Loan};
 use crate::config::{ConfigError, Settings};
