@@ -271,7 +271,7 @@ pub fn regclass(catalog: &Arc<Catalog>, view: &Arc<View>) -> ScalarUDF {
     let (catalog, view) = (catalog.clone(), view.clone());
     let relations = move || catalog.relations(&view.list());
     let oid = |relations: &[Relation], name: &str| {
-        let plain = name.rsplit('.').next().unwrap_or(name).trim_matches('"');
+        let plain = name.rsplit('.').next().unwrap_or(name).trim().trim_matches('"');
         let table = relations.iter().find(|one| one.name == plain).map(|one| one.oid);
         table.or_else(|| keys::named(relations).find(|(_, name)| name == plain).map(|(oid, _)| oid))
     };
@@ -351,7 +351,7 @@ pub fn about_keys(catalog: &Arc<Catalog>, view: &Arc<View>) -> Vec<ScalarUDF> {
             as_string_view_array(&table)?.iter().zip(as_string_view_array(&column)?)
         {
             let table = table.unwrap_or_default();
-            let plain = table.rsplit('.').next().unwrap_or(table).trim_matches('"');
+            let plain = table.rsplit('.').next().unwrap_or(table).trim().trim_matches('"');
             out.append_option(
                 column.and_then(|column| keys::sequence_of(&relations, plain, column)),
             );
@@ -390,7 +390,7 @@ fn view_definition(
         for one in as_string_view_array(&first)? {
             let is_it = |known: &&Relation| {
                 one.is_some_and(|one| {
-                    one.rsplit('.').next().unwrap_or(one).trim_matches('"') == known.name
+                    one.rsplit('.').next().unwrap_or(one).trim().trim_matches('"') == known.name
                         || one.parse() == Ok(known.oid)
                 })
             };

@@ -139,11 +139,18 @@ pub fn check_subscripts(function: &Function) -> Result<(), SqlError> {
         return Ok(());
     }
     match arguments(function).as_deref() {
-        Some([_, dimension]) if dimension.to_string() == "1" => Ok(()),
-        _ => Err(SqlError::unsupported(
-            "generate_subscripts is supported for the first dimension, in its order",
-        )),
+        Some([_, dimension]) if !is_other_dimension(dimension) => Ok(()),
+        _ => Err(SqlError::unsupported(FIRST_DIMENSION)),
     }
+}
+
+const FIRST_DIMENSION: &str =
+    "generate_subscripts is supported for the first dimension, in its order";
+
+/// Whether a number is written that is not the first dimension's.
+fn is_other_dimension(dimension: &Expr) -> bool {
+    matches!(dimension, Expr::Value(value)
+        if matches!(&value.value, Value::Number(digits, _) if digits != "1"))
 }
 
 /// `(jsonb_each(x)).key`.
@@ -286,9 +293,14 @@ pub fn set_as_table(table: &mut TableFactor) -> Result<(), SqlError> {
         _ => return Ok(()),
     };
     let set = Set::of(name);
-    if set == Some(Set::Places) && args.get(1).is_none_or(|one| one.to_string() != "1") {
-        let words = "generate_subscripts is supported for the first dimension, in its order";
-        return Err(SqlError::unsupported(words));
+    if set == Some(Set::Places) {
+        let dimension = match args.as_slice() {
+            [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(dimension))] => Some(dimension),
+            _ => None,
+        };
+        if dimension.is_none_or(is_other_dimension) {
+            return Err(SqlError::unsupported(FIRST_DIMENSION));
+        }
     }
     let is_value = set.is_none()
         && (VALUES_AS_TABLES.iter().any(|one| is_named(name, one))
