@@ -104,6 +104,14 @@ impl Kept {
         self.held.insert(name.to_string(), false);
     }
 
+    /// Forgets the held portals of a transaction that is not committed, and returns their names.
+    pub fn take_uncommitted(&mut self) -> Vec<String> {
+        let names = self.held.iter().filter(|(_, is_old)| !**is_old);
+        let names: Vec<String> = names.map(|(name, _)| name.clone()).collect();
+        names.iter().for_each(|name| self.remove_portal(name));
+        names
+    }
+
     /// Ends a transaction: forgets all portals but those held, and returns the names of these.
     pub fn end_transaction(&mut self, is_committed: bool) -> Vec<String> {
         self.held.retain(|_, is_old| *is_old || is_committed);
@@ -183,6 +191,11 @@ mod tests {
         kept.put_portal("lost", 10).unwrap();
         kept.hold_portal("lost");
         assert_eq!(kept.end_transaction(false), ["held"]);
+        kept.put_portal("plain", 10).unwrap();
+        kept.put_portal("lost", 10).unwrap();
+        kept.hold_portal("lost");
+        assert_eq!(kept.take_uncommitted(), ["lost"]);
+        assert_eq!(kept.portals.by_name.len(), 2);
         kept.remove_portal("held");
         assert_eq!(kept.end_transaction(true), [""; 0]);
         assert_eq!(kept.portals.size, 0);

@@ -129,8 +129,9 @@ impl Queries {
             (Parsed::Release(name), _) => sql.release(name).await.map_err(of_sql)?,
             (Parsed::RollbackTo(name), _) => {
                 sql.back_to(name).await.map_err(of_sql)?;
-                // Those of this transaction may have been declared after the savepoint.
-                self.end_portals(client, false)?;
+                // They may have been declared after the savepoint.
+                let names = self.session()?.state().kept.take_uncommitted();
+                names.iter().for_each(|name| client.portal_store().rm_portal(name));
             }
             _ => {}
         }
