@@ -52,7 +52,7 @@ pub enum ConfigError {
         /// A key that there is.
         nearest: &'static str,
     },
-    /// A key of the file that stands in a section and belongs before the first one.
+    /// A top-level key that the file has within a section.
     #[error(
         "{path}: unknown key {key:?}: move {nearest:?} to the top level, before the first [section]"
     )]

@@ -191,7 +191,7 @@ impl TextTable {
         }
     }
 
-    /// Those of some held numbers that are not durable yet.
+    /// Numbers among `held` that are not durable yet.
     pub(crate) fn pending_of(&self, held: &BTreeSet<u32>) -> BTreeSet<u32> {
         let state = self.shared();
         held.iter().copied().filter(|number| state.pending.contains_key(number)).collect()

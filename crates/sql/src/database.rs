@@ -322,7 +322,8 @@ fn state(runtime: Arc<RuntimeEnv>) -> SessionState {
     options.optimizer.enable_leaf_expression_pushdown = false;
     // Its bounds of arrays that have a NULL leave out all rows.
     options.optimizer.enable_join_dynamic_filter_pushdown = false;
-    // Of what is never null a step may say that it may be: apache/datafusion says so of COALESCE and CASE.
+    // DataFusion's physical plan declares COALESCE and CASE nullable where the logical plan does not, and refuses the
+    // aggregate above them.
     options.execution.skip_physical_aggregate_schema_check = true;
     options.execution.time_zone = Some(ZONE.to_string());
     let state = SessionStateBuilder::new()

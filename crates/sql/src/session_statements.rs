@@ -207,7 +207,7 @@ fn without_deferrable(words: &[&Token]) -> Option<Vec<Token>> {
     Some(spaced([], &rest))
 }
 
-/// What is short for another statement: `TABLE name`, `ABORT`.
+/// Expands abbreviated statements such as `TABLE name` and `ABORT` into their full form.
 pub fn in_full(words: &[&Token]) -> Option<Vec<Token>> {
     let plain = |keyword: &str| Token::make_keyword(keyword);
     let rest = words.iter().skip(1).map(|&token| token.clone());

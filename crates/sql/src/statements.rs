@@ -62,7 +62,7 @@ pub enum Parsed {
         name: String,
         /// The text of its query.
         text: String,
-        /// Whether it outlives its transaction (`WITH HOLD`).
+        /// True for a cursor that outlives its transaction (`WITH HOLD`).
         is_held: bool,
     },
     /// `FETCH count FROM name`; all without a count.

@@ -101,12 +101,12 @@ impl Upkeep {
         Upkeep { name: name.to_string(), answer: None, notice: ONE_DATABASE }
     }
 
-    /// Of a schema: there is one.
+    /// Creates the answer of `CREATE SCHEMA IF NOT EXISTS public`.
     pub fn schema(tag: &str) -> Upkeep {
         Upkeep { name: tag.to_string(), answer: None, notice: ONE_SCHEMA }
     }
 
-    /// `DROP .. IF EXISTS` of objects of a kind that cannot be created here.
+    /// Creates the answer of `DROP .. IF EXISTS` for objects that cannot be created here.
     pub fn absent(tag: &str) -> Upkeep {
         Upkeep { name: tag.to_string(), answer: None, notice: ABSENT }
     }

@@ -47,7 +47,7 @@ const JSON_FUNCTIONS: &[&str] = &[
     "jsonb_build_array",
     "jsonb_build_object",
 ];
-/// Those of them whose rows are texts of `json`.
+/// JSON functions that take rows as `json`, not as `jsonb`.
 const OF_JSON: &[&str] =
     &["json_agg", "json_build_array", "json_build_object", "row_to_json", "to_json"];
 

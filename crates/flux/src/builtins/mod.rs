@@ -457,7 +457,7 @@ pub(crate) fn collision((one, other): (Kind, Kind)) -> Error {
     ))
 }
 
-/// The error for a name that stands for nothing. `others` are the names in sight.
+/// Returns the error for an unknown name. `others` are the names in scope.
 pub(crate) fn unknown<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> Error {
     let builtins = TABLES.iter().flat_map(|table| table.iter());
     let known = builtins.filter(|builtin| builtin.package.is_empty()).map(|one| one.name);

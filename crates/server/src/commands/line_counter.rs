@@ -4,7 +4,7 @@ use crate::quantity::count_of;
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 
-/// Series that are told apart; beyond that the number is a lower bound.
+/// Maximum of distinct series that are counted; the count is a lower bound beyond it.
 const SERIES_MAX: usize = 1 << 20;
 
 /// Counts lines, in pieces of any size.

@@ -54,7 +54,7 @@ fn value_of<'a>(schema: &'a Schema, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str())
 }
 
-/// Whether a key of that name is a constraint, and no index.
+/// Returns true if a key of that name is a constraint and not an index.
 fn is_constraint(schema: &Schema, name: &str) -> bool {
     schema.constraints.iter().any(|one| one.name == name) && !is_index(schema, name)
 }

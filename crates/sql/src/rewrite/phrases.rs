@@ -29,7 +29,7 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan,
 };
 
-/// Whether an expression is the number of a transaction, a `xid`.
+/// Returns true for an expression of type `xid`.
 fn is_transaction(expr: &Expr) -> bool {
     match expr {
         Expr::Nested(inner) => is_transaction(inner),

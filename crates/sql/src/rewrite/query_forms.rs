@@ -374,7 +374,7 @@ fn group_by_nothing(select: &mut Select) {
         });
     }
 }
-/// What is said of a table besides its name is done, or refused.
+/// Checks the clauses behind a table's name.
 ///
 /// # Errors
 /// When it is not known here.

@@ -186,7 +186,7 @@ struct Export<'a> {
     progress: Progress,
     format: Format,
     shown: Shown,
-    /// Of this run, for JSON lines.
+    /// Count of this run, for JSON lines.
     lines: LineCounter,
 }
 

@@ -222,11 +222,11 @@ impl ExtendedQueryHandler for Queries {
 }
 
 impl Queries {
-    /// Does what a transaction that is over says of notifications, and sends those that wait for the client; nothing
+    /// Executes LISTEN, UNLISTEN and NOTIFY of a committed transaction, and sends the waiting notifications. Does nothing
     /// within a transaction.
     ///
     /// # Errors
-    /// Those of the connection, and when notifications are lost.
+    /// Returns errors of the connection, and `54000` if notifications are lost.
     pub async fn settle_notifications<C>(&self, client: &mut C) -> PgWireResult<()>
     where
         C: ClientInfo + Sink<PgWireBackendMessage> + Unpin + Send + Sync,
@@ -255,7 +255,7 @@ impl Queries {
         }
     }
 
-    /// Forgets what a failed statement says of notifications.
+    /// Discards LISTEN, UNLISTEN and NOTIFY of a failed statement.
     pub fn forget_notifications(&self) {
         if let Ok(session) = self.session() {
             session.actions().clear();

@@ -60,7 +60,7 @@ pub struct Postgres {
     idle: Option<Duration>,
     /// Who may be cancelled by whom.
     cancels: cancels::Cancels,
-    /// Who listens to which channel.
+    /// Channels of `LISTEN` and their connections.
     notifications: notifications::Notifications,
     pids: RandomPidSecretKeyGenerator,
     startup: startup::Startup,

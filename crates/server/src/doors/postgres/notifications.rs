@@ -96,7 +96,7 @@ impl Actions {
     }
 }
 
-/// What waits for a connection.
+/// Notifications that wait for a connection, and the channels it listens to.
 #[derive(Debug, Default)]
 pub struct Inbox {
     state: Mutex<InboxState>,
@@ -176,7 +176,7 @@ impl Notifications {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does the statements of a transaction that is committed.
+    /// Executes the statements of a committed transaction.
     ///
     /// # Errors
     /// If the connection listens to too many channels.

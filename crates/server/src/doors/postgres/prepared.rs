@@ -403,7 +403,8 @@ pub fn fields_of(parsed: &Parsed, format: &Format) -> Vec<FieldInfo> {
     vec![FieldInfo::new(name.into(), None, None, kind, format_at(0)).with_type_size(size)]
 }
 
-/// That a prepared statement has other columns by now. Clients know it by the routine, and prepare it again.
+/// Returns the error for a prepared statement whose columns have changed. Clients recognize it by the routine, and
+/// prepare the statement again.
 fn outdated() -> PgWireError {
     let words = "cached plan must not change result type".to_string();
     let mut info = ErrorInfo::new("ERROR".into(), "0A000".into(), words);

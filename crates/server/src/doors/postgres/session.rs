@@ -34,7 +34,7 @@ pub struct Client {
     pub pid: Arc<AtomicI32>,
     /// Permit to run a query.
     pub place: Mutex<Weak<Place>>,
-    /// What the transaction says of notifications.
+    /// LISTEN, UNLISTEN and NOTIFY of the open transaction.
     pub actions: Actions,
     /// The notifications that wait for the client.
     pub inbox: Arc<Inbox>,
@@ -51,7 +51,7 @@ impl Client {
 }
 
 impl Session {
-    /// What the transaction says of notifications.
+    /// LISTEN, UNLISTEN and NOTIFY of the open transaction.
     pub fn actions(&self) -> &Actions {
         &self.client.actions
     }
