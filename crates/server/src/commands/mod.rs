@@ -8,12 +8,17 @@ macro_rules! print_line {
     }};
 }
 
+#[path = "../../../cli/src/arguments.rs"]
 mod arguments;
+#[path = "../../../backup/src/lib.rs"]
 mod backup;
 mod banner;
 #[cfg(feature = "s3")]
+#[path = "../../../http-client/src/object_store.rs"]
 mod bucket;
+#[path = "../../../cli/src/checkpoint.rs"]
 mod checkpoint;
+#[path = "../../../http-client/src/client.rs"]
 pub mod client;
 pub mod export;
 #[cfg(feature = "sql")]
@@ -22,13 +27,18 @@ pub mod import;
 #[cfg(feature = "sql")]
 mod import_parquet;
 pub mod kv;
+#[path = "../../../cli/src/line_counter.rs"]
 mod line_counter;
+#[path = "../../../migrate/src/lib.rs"]
 pub mod migrate;
 mod peer_flags;
+#[path = "../../../http-client/src/resp.rs"]
 mod redis;
 pub mod serve;
+#[path = "../../../http-client/src/server_trust.rs"]
 mod server_trust;
 mod suggestions;
+#[path = "../../../http-client/src/target_store.rs"]
 mod target_store;
 pub mod verify;
 

@@ -10,17 +10,27 @@
 //! [`http::request::Request`] to an [`http::answer::Answer`] or a [`crate::failure::Failure`]. It
 //! runs on a worker thread and may block on the store.
 
+#[path = "../../../http-api/src/http/mod.rs"]
 pub mod http;
+#[path = "../../../http-api/src/routes.rs"]
 pub mod routes;
 
+#[path = "../../../http-api/src/admin/mod.rs"]
 pub mod admin;
+#[path = "../../../http-api/src/graphite/mod.rs"]
 pub mod graphite;
+#[path = "../../../http-api/src/influx/mod.rs"]
 pub mod influx;
+#[path = "../../../http-api/src/page.rs"]
 pub mod page;
 #[cfg(feature = "sql")]
+#[path = "../../../pg-server/src/lib.rs"]
 pub mod postgres;
+#[path = "../../../http-api/src/prometheus/mod.rs"]
 pub mod prometheus;
+#[path = "../../../redis-server/src/lib.rs"]
 pub mod redis;
+#[path = "../../../http-api/src/victoriametrics/mod.rs"]
 pub mod victoriametrics;
 
 use crate::app::App;

@@ -111,9 +111,9 @@ mod tests {
     use super::super::later;
     use super::*;
 
-    const OF_REDIS: &str = include_str!("../../../../../testdata/redis/commands-7.4.txt");
-    const OF_LATER: &str = include_str!("../../../../../testdata/redis/commands-later.txt");
-    const OF_MODULES: &str = include_str!("../../../../../testdata/redis/commands-modules.txt");
+    const OF_REDIS: &str = include_str!("../../../testdata/redis/commands-7.4.txt");
+    const OF_LATER: &str = include_str!("../../../testdata/redis/commands-later.txt");
+    const OF_MODULES: &str = include_str!("../../../testdata/redis/commands-modules.txt");
 
     fn is_excused(name: &str) -> bool {
         MISSING.iter().any(|(missing, _)| match missing.strip_suffix('*') {

@@ -12,6 +12,7 @@ pub mod days;
 mod exact;
 mod files;
 pub mod influxdb;
+#[path = "../../http-client/src/influxql.rs"]
 pub mod influxql;
 mod keys;
 mod kinds;

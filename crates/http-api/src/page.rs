@@ -25,7 +25,7 @@ macro_rules! asset {
         Asset {
             path: $path,
             content_type: $content_type,
-            bytes: include_bytes!(concat!("../../../../ui/", $path)),
+            bytes: include_bytes!(concat!("../../../ui/", $path)),
         }
     };
 }
