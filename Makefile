@@ -24,7 +24,7 @@ tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
 
 run: tools
-	cargo build --release --package server --features jemalloc
+	cargo build --release --package quipu --features jemalloc
 	./target/release/quipu serve $(ARGS)
 
 test: tools
@@ -36,28 +36,28 @@ test-redis: tools
 
 # ARGS="test_lock.py test_pubsub.py" runs some of its files.
 test-redis-py: tools
-	cargo build --package server
+	cargo build --package quipu
 	python3 tests/clients/redis_py_suite.py target/debug/quipu $(ARGS)
 
 # ARGS="keys --keys 1000000" does one case, smaller.
 test-redis-load: tools
-	cargo build --release --package server --no-default-features --features jemalloc
+	cargo build --release --package quipu --no-default-features --features jemalloc
 	python3 tests/clients/redis_load.py target/release/quipu $(ARGS)
 
 # SEED=2 draws other commands.
 test-replicas: tools
 	REPLICA_HISTORIES=1000 cargo test --package kv --test all replica_model
-	cargo build --package server --no-default-features --features jemalloc
+	cargo build --package quipu --no-default-features --features jemalloc
 	QUIPU_BINARY=$(CURDIR)/target/debug/quipu REPLICA_ROUNDS=1000 cargo test --package e2e --test all redis_replica_model
 
 # ENGINE is built as tests/clients/go-flux/main.go says; ARGS="--seed 2 --count 1000" asks other chains.
 test-flux: tools
-	cargo build --package server --features jemalloc
+	cargo build --package quipu --features jemalloc
 	python3 tests/clients/flux_differential.py target/debug/quipu $(ENGINE) $(ARGS)
 
 # ARGS="--hosts 100 --kinds prometheus" moves more, of one.
 test-moving-in: tools
-	cargo build --package server --features jemalloc
+	cargo build --package quipu --features jemalloc
 	cargo xtask setup
 	python3 tests/clients/moving_in.py target/debug/quipu $(ARGS)
 
@@ -66,31 +66,31 @@ test-columns: tools
 
 # ARGS="--rounds 100 --seed 2" runs fewer, with other times.
 test-kill: tools
-	cargo build --package server --features jemalloc
+	cargo build --package quipu --features jemalloc
 	cargo xtask setup
 	target/test-python/bin/python tests/clients/kill_rounds.py target/debug/quipu $(ARGS)
 
 # ARGS="--writes 20000 --seed 2" writes fewer, and others.
 test-random-writes: tools
-	cargo build --package server --features jemalloc
+	cargo build --package quipu --features jemalloc
 	cargo xtask setup
 	target/test-python/bin/python tests/clients/random_writes.py target/debug/quipu $(ARGS)
 
 # ARGS="7d469c45" asks that commit alone.
 test-downgrade: tools
-	cargo build --package server --features jemalloc
+	cargo build --package quipu --features jemalloc
 	cargo xtask setup
 	python3 tests/golden/downgrade.py target/debug/quipu $(ARGS)
 
 # ARGS="--seed 2 --count 100000 --peer PATH" runs other cases, more of them, beside another program;
 # `python3 tests/differential --help` lists the campaigns.
 test-differential: tools
-	cargo build --package server --features jemalloc,sql,s3
+	cargo build --package quipu --features jemalloc,sql,s3
 	cargo xtask setup
 	target/test-python/bin/python tests/differential $(CAMPAIGN) target/debug/quipu $(ARGS)
 
 test-sql: tools
-	cargo build --package server --features jemalloc,sql,s3
+	cargo build --package quipu --features jemalloc,sql,s3
 	cargo xtask setup
 	target/test-python/bin/python tests/clients/postgres_tables_differential.py target/debug/quipu $(ARGS)
 	target/test-python/bin/python tests/clients/postgres_hypertables_differential.py target/debug/quipu $(ARGS)

@@ -39,9 +39,11 @@ def build(commit):
     tree.mkdir(parents=True)
     archive = must(["git", "archive", commit], cwd=ROOT)
     subprocess.run(["tar", "-x", "-C", tree], input=archive, check=True)
-    without_sql = ["--no-default-features"] if "\ndefault = [" in (tree / "crates/server/Cargo.toml").read_text() else []
+    # Earlier commits have the binary in the package `server`.
+    package = "server" if (tree / "crates/server").exists() else "quipu"
+    without_sql = ["--no-default-features"] if "\ndefault = [" in (tree / "crates" / package / "Cargo.toml").read_text() else []
     environment = {**os.environ, "CARGO_TARGET_DIR": str(OLD / "target"), "CARGO_INCREMENTAL": "0"}
-    must(["cargo", "build", "-q", "-p", "server", *without_sql], cwd=tree, env=environment)
+    must(["cargo", "build", "-q", "-p", package, *without_sql], cwd=tree, env=environment)
     shutil.copy(OLD / "target" / "debug" / "quipu", binary)
     return binary
 

@@ -32,7 +32,7 @@ pub fn binary() -> Result<PathBuf> {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
     let built = ["release/quipu", "debug/quipu"].map(|name| target.join(name));
     let found = built.into_iter().find(|path| path.is_file());
-    found.context("no quipu to test: run `cargo build --package server`, or set QUIPU_BINARY")
+    found.context("no quipu to test: run `cargo build --package quipu`, or set QUIPU_BINARY")
 }
 
 /// A command of the binary, with no settings but those of its arguments.

@@ -11,7 +11,7 @@ pub const PARAMETERS: &str = "match[]=%7B__name__!=%22%22%7D&query=%7B__name__!=
 /// # Errors
 /// When the table is not where it was.
 pub fn paths(captured: &str) -> Result<Vec<String>> {
-    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/server/src/doors/routes.rs");
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/http-api/src/routes.rs");
     let text = std::fs::read_to_string(table)?;
     let (_, rows) = text.split_once("pub const ROUTES").context("the table")?;
     let (rows, _) = rows.split_once("\n];").context("its end")?;

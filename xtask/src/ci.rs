@@ -11,7 +11,7 @@ use std::time::Instant;
 /// The binary that the end-to-end tests start.
 const BINARY: &str = "target/debug/quipu";
 /// The allocator of releases: the end-to-end tests look at the memory it gives back. And SQL.
-const FEATURES: [&str; 2] = ["--features", "server/jemalloc,server/sql,server/s3"];
+const FEATURES: [&str; 2] = ["--features", "quipu/jemalloc,quipu/sql,quipu/s3"];
 /// The fuzzers.
 const FUZZ: &str = "target/debug/quipu-fuzz";
 /// What the guard on instructions runs. It alone is built as releases are, so that it counts what
@@ -23,11 +23,11 @@ const BUILD_RELEASE: &[&str] = &[
     "build",
     "--release",
     "--package",
-    "server",
+    "quipu",
     "--package",
     "quipu-inside",
     "--features",
-    "server/jemalloc",
+    "quipu/jemalloc",
 ];
 
 /// Runs everything. Unit tests, fuzzers and end-to-end tests share one build: that of

@@ -34,7 +34,7 @@ pub fn run(arguments: &[String]) -> Result<()> {
     let is_everyday = arguments.iter().any(|argument| argument == "--debug");
     let rest = arguments.iter().map(String::as_str).filter(|argument| *argument != "--debug");
     let arguments: Vec<&str> = rest.collect();
-    let mut build = vec!["build", "--package", "server", "--features", "server/jemalloc"];
+    let mut build = vec!["build", "--package", "quipu", "--features", "quipu/jemalloc"];
     if !is_everyday {
         build.push("--release");
     }

@@ -1,20 +1,20 @@
 //! What every door can reach: the store, the settings, the gates and the counters.
 
-use crate::activity::Activity;
-use crate::admission::{BodyMemory, CONTROLS_MAX, Gate, GateKind};
-use crate::buffers::Buffers;
 use crate::config::Config;
-use crate::legacy::Legacy;
-use crate::login_limiter::LoginLimiter;
-use crate::measurements::{FieldRules, MeasurementTable};
-use crate::memory::Memory;
-use crate::retention_policies::RetentionPolicies;
-use crate::tag_keys::TagKeys;
-use crate::telemetry::Telemetry;
-use crate::texts::TextTable;
 use engine::{CacheLimits, ResultCache};
+use federation::Legacy;
+use influx_schema::retention_policies::RetentionPolicies;
+use influx_schema::schema::{FieldRules, MeasurementTable};
+use influx_schema::strings::TextTable;
+use influx_schema::tag_keys::TagKeys;
 use model::Timestamp;
 use model::sample::NANOS_PER_SECOND;
+use net::activity::Activity;
+use net::admission::{BodyMemory, CONTROLS_MAX, Gate, GateKind};
+use net::buffers::Buffers;
+use net::login_limiter::LoginLimiter;
+use net::memory::Memory;
+use net::telemetry::Telemetry;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};

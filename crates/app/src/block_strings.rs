@@ -11,9 +11,9 @@
 //! Strings of refused series take no entry of the dictionary.
 
 use crate::app::App;
-use crate::failure::Failure;
 use crate::ingest::Outcome;
-use crate::texts::TextTable;
+use influx_schema::strings::TextTable;
+use net::failure::Failure;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use wire::Decoded;

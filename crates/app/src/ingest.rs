@@ -10,11 +10,11 @@
 //! tries again and again would keep everything behind one new series waiting.
 
 use crate::app::App;
-use crate::failure::Failure;
-use crate::quantity::count_of;
-use crate::telemetry::{Lossy, Protocol};
 use crate::write_conflicts::{drop_replaced_histograms, take_stale_markers};
+use cli::quantity::count_of;
 use model::{Rejection, Timestamp};
+use net::failure::Failure;
+use net::telemetry::{Lossy, Protocol};
 use std::ops::Range;
 use store::{AppendedExemplars, Durability, StartBatch};
 use wire::{Counts, Decoded, LineErrors};

@@ -4,7 +4,7 @@
 //! each-metric active=100000; {namespace="dev"} active=50000 hourly=10000 daily=20000
 //! ```
 
-use crate::selector::matchers_of;
+use promql::matchers_of;
 use store::{LimitScope, SeriesLimit};
 
 /// The word that stands for a limit of its own for every metric.

@@ -1,7 +1,7 @@
 //! A bucket as a place of backups: an object for each name.
 
 use super::place::{Entry, Place};
-use crate::commands::bucket::{Bucket, Found};
+use http_client::object_store::{Bucket, Found};
 
 impl Place for Bucket {
     fn name(&self) -> &str {

@@ -4,10 +4,10 @@ use super::parallel::in_parallel;
 use super::pieces::{all_of, fetch, key_of, listed};
 use super::place::{self, Place};
 use super::{bar, shelf, text};
-use crate::commands::arguments::switch;
-use crate::commands::sentence;
-use crate::quantity::{count_of, format_size};
 use clap::{Arg, ArgMatches, Command};
+use cli::arguments::switch;
+use cli::error_text::sentence;
+use cli::quantity::{count_of, format_size};
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -79,8 +79,8 @@ fn run_asked(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         false => read(place.as_ref(), &blobs, place::parallel(matches))?,
     });
     let size: u64 = blobs.values().map(|uses| uses.size).sum();
-    problems.iter().for_each(|problem| print_line!("{problem}"));
-    print_line!(
+    problems.iter().for_each(|problem| cli::print_line!("{problem}"));
+    cli::print_line!(
         "{}, {} of {}; {}",
         count_of(ids.len(), "backup"),
         count_of(blobs.len(), "blob"),

@@ -10,13 +10,14 @@ use super::pieces::{PIECE_SIZE, hash_of, key_of, listed};
 use super::place::{self, Place};
 use super::walk::{Found, walk};
 use super::{bar, damage, directory::of_file, shelf, text};
-use crate::commands::arguments::{option, switch};
-use crate::commands::client::{self, Client, encode};
-use crate::commands::sentence;
-use crate::quantity::{count_of, format_size};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use clap::{ArgMatches, Command};
+use cli::arguments::{option, switch};
+use cli::error_text::sentence;
+use cli::quantity::{count_of, format_size};
+use http_client::client;
+use http_client::client::{Client, encode};
 use hyper::Method;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -88,7 +89,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if let Err(error) = forgotten {
         eprintln!("quipu: the snapshot {snapshot} stays on the server: {}", sentence(&error));
     }
-    print_line!("backup {id}: {}", summary(&manifest));
+    cli::print_line!("backup {id}: {}", summary(&manifest));
     Ok(damage::report(&id, &problems))
 }
 

@@ -3,10 +3,10 @@
 use super::place::{self, Place};
 use super::shelf::{self, LATEST};
 use super::text;
-use crate::commands::arguments::switch;
-use crate::commands::sentence;
-use crate::quantity::format_size;
 use clap::{Arg, ArgMatches, Command};
+use cli::arguments::switch;
+use cli::error_text::sentence;
+use cli::quantity::format_size;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -4,10 +4,10 @@
 
 use super::directory::Directory;
 use super::text;
-use crate::commands::arguments::option;
 use anyhow::{Context as _, bail};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Arg, ArgMatches, Command, value_parser};
+use cli::arguments::option;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,7 +95,7 @@ fn with_place(command: Command, place: Arg) -> Command {
 
 #[cfg(feature = "s3")]
 fn bucket_arguments(command: Command) -> Command {
-    crate::commands::bucket::arguments(command)
+    http_client::object_store::arguments(command)
 }
 
 #[cfg(not(feature = "s3"))]
@@ -126,7 +126,7 @@ pub fn open(matches: &ArgMatches) -> anyhow::Result<Arc<dyn Place>> {
 
 #[cfg(feature = "s3")]
 fn open_bucket(matches: &ArgMatches, rest: &str) -> anyhow::Result<Arc<dyn Place>> {
-    use crate::commands::bucket::{Bucket, Rights};
+    use http_client::object_store::{Bucket, Rights};
     Ok(Arc::new(Bucket::open(matches, "--to ", rest, Rights::Write)?))
 }
 

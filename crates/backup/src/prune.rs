@@ -10,10 +10,10 @@ use super::parallel::in_parallel;
 use super::pieces::{BLOBS, all_of, hash_in};
 use super::place::{self, Entry, Place};
 use super::shelf;
-use crate::commands::arguments::switch;
-use crate::quantity::{count_of, format_size};
 use anyhow::{Context as _, bail};
 use clap::{Arg, ArgMatches, Command, value_parser};
+use cli::arguments::switch;
+use cli::quantity::{count_of, format_size};
 use std::collections::HashSet;
 use std::process::ExitCode;
 use store::{BackupManifest, BlobHash};
@@ -93,15 +93,15 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if matches.get_flag("dry-run") {
         // Reads only, so it needs no mark; what is being sent just now looks like nobody's.
         let plan = plan(place.as_ref(), &rule)?;
-        plan.backups.iter().for_each(|id| print_line!("would remove backup {id}"));
-        print_line!("would remove {}", plan.sentence());
+        plan.backups.iter().for_each(|id| cli::print_line!("would remove backup {id}"));
+        cli::print_line!("would remove {}", plan.sentence());
         return Ok(ExitCode::SUCCESS);
     }
     let mark = Mark::begin(&place, Work::Prune)?;
     let plan = plan(place.as_ref(), &rule)?;
     let threads = place::parallel(matches);
     plan.apply(place.as_ref(), &mark, threads).context("not all was removed; run again")?;
-    print_line!("removed {}", plan.sentence());
+    cli::print_line!("removed {}", plan.sentence());
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,10 +11,10 @@ use super::pieces::{all_of, fetch, hash_of};
 use super::place::{self, Place};
 use super::shelf::{self, LATEST};
 use super::{bar, primary, text};
-use crate::commands::arguments::{option, switch};
-use crate::quantity::format_size;
 use anyhow::{Context as _, ensure};
 use clap::{ArgMatches, Command};
+use cli::arguments::{option, switch};
+use cli::quantity::format_size;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt as _;
@@ -65,7 +65,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if matches.get_flag("dry-run") {
         let found = look_at(target, &id)?;
         check_room(target, &manifest)?;
-        print_line!("{has}; would {} {}", found.verb(), target.display());
+        cli::print_line!("{has}; would {} {}", found.verb(), target.display());
         return Ok(ExitCode::SUCCESS);
     }
     let vfs = RealVfs::new();
@@ -83,9 +83,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("{} is not restored", target.display()))?;
     let words = primary::forget_primary(target)?;
     end_restoring(&vfs, target)?;
-    print_line!("{has}; restored in {}", target.display());
+    cli::print_line!("{has}; restored in {}", target.display());
     if let Some(words) = words {
-        print_line!("{words}");
+        cli::print_line!("{words}");
     }
     Ok(ExitCode::SUCCESS)
 }

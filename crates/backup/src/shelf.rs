@@ -2,8 +2,8 @@
 
 use super::pieces::BLOBS;
 use super::place::Place;
-use crate::calendar::rfc3339;
 use anyhow::{Context as _, bail};
+use cli::calendar::rfc3339;
 use store::{BackupManifest, MANIFEST_SIZE_MAX};
 use vfs::{RealVfs, Vfs as _};
 

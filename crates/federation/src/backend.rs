@@ -9,14 +9,11 @@ use super::counters::{Counters, Outcome};
 use super::influx;
 use super::rule::{Export, Kind, Rule};
 use super::{TakenLimits, catalogue, folding, samples};
-use crate::commands::client::{
-    Access, Asked as Sent, BEARER, Client, OnBytes, PartialAnswer, Reply,
-};
-use crate::commands::migrate::influxdb::TOKEN;
-use crate::commands::migrate::influxql::ServerError;
-use crate::doors::http::partial;
 use anyhow::{anyhow, bail, ensure};
 use bytes::Bytes;
+use http_client::client::{Access, Asked as Sent, BEARER, Client, OnBytes, PartialAnswer, Reply};
+use http_client::influxdb::TOKEN;
+use http_client::influxql::ServerError;
 use hyper::{Method, StatusCode};
 use model::{Labels, TimeRange, Timestamp};
 use std::fmt;
@@ -25,6 +22,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use store::{Answer, Asked, Elsewhere, Fault, Fold, FoldedRow, FoundSeries, Limit};
 use vfs::Vfs;
+use wire::partial_answer as partial;
 
 /// Requests to one backend at a time.
 const REQUESTS_MAX: usize = 8;
@@ -627,7 +625,7 @@ mod tests {
     #[test]
     fn who_waits_for_a_turn_is_told_at_once_that_there_is_none() {
         let rule = "url=http://127.0.0.1:1 kind=prometheus until=1";
-        let rule = crate::legacy::rule::parse(rule).expect("a rule").remove(0);
+        let rule = crate::rule::parse(rule).expect("a rule").remove(0);
         let backend = Backend::new(rule, TakenLimits::default()).expect("a backend");
         let (began, wait) = (Instant::now(), Duration::from_secs(60));
         std::thread::scope(|scope| {

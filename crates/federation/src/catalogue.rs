@@ -5,9 +5,8 @@ use super::influx;
 use super::lists::{LabelsOf, parse};
 use super::rule::Kind;
 use super::selector;
-use crate::commands::client::encode;
-use crate::commands::migrate::days;
-use crate::commands::migrate::victoriametrics::{FIRST, seconds};
+use http_client::client::encode;
+use http_client::json_lines::{FIRST, seconds};
 use model::{Labels, TimeRange};
 use serde::de::DeserializeOwned;
 use store::Asked;
@@ -80,7 +79,7 @@ pub fn span_of(kind: Kind, range: &TimeRange) -> String {
         Kind::VictoriaMetrics => range.start.max(FIRST),
         Kind::Prometheus | Kind::InfluxDb => range.start,
     };
-    let (first, last) = days::millis(&TimeRange::new(start, range.end));
+    let (first, last) = TimeRange::new(start, range.end).whole_millis();
     // Of a cluster all or nothing, of a Quipu too; and of that what it has itself, or two could ask
     // each other for ever.
     let switches = "deny_partial_response=1&nolegacy=1";

@@ -1,7 +1,7 @@
 //! What is counted of legacy backends.
 
-use crate::metrics_page::{Number, Page};
-use crate::telemetry::Families;
+use net::metrics_page::{Number, Page};
+use net::telemetry::Families;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -88,7 +88,7 @@ impl Families for All {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics_page::check_page;
+    use net::metrics_page::check_page;
 
     #[test]
     fn each_backend_has_its_own() {

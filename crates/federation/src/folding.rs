@@ -8,8 +8,8 @@ use super::backend::{Request, is_refusal};
 use super::lists::LabelsOf;
 use super::rule::{Aggregates, Kind, Rule};
 use super::{matrix, selector};
-use crate::commands::client::encode;
 use anyhow::{Context as _, bail, ensure};
+use http_client::client::encode;
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, MatchOp, Matcher, Timestamp};
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -298,7 +298,7 @@ pub(super) fn step_at(millis: i64, fold: &Fold<'_>) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::legacy::rule::parse as parse_rule;
+    use crate::rule::parse as parse_rule;
     use model::{METRIC_NAME, TimeRange};
     use store::{Lacks, Taken};
 

@@ -27,13 +27,17 @@ mod selector;
 mod unpacking;
 pub mod until;
 
-use crate::app::App;
-use crate::measurements::Lender;
 pub use backend::Backend;
+use influx_schema::schema::Lender;
+use influx_schema::schema::MeasurementTable;
+use influx_schema::strings::TextTable;
+use net::telemetry::Telemetry;
 use rule::Rule;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
-use store::Elsewhere;
+use store::{Elsewhere, Store};
 use until::{Home, text_of};
+use vfs::Vfs;
 use wire::influx::TEXT_SUFFIX;
 
 /// What the flags say about legacy backends.
@@ -54,6 +58,24 @@ pub struct TakenLimits {
     pub size_max: u64,
 }
 
+/// Parts of a server that the backends are registered with.
+pub struct Registration<'a> {
+    /// Clock and files.
+    pub vfs: &'a Arc<dyn Vfs>,
+    /// The data directory.
+    pub data_dir: &'a Path,
+    /// The store whose reads ask the backends.
+    pub store: &'a Store,
+    /// Strings of InfluxDB's fields.
+    pub strings: &'a Arc<TextTable>,
+    /// Measurements of InfluxDB.
+    pub measurements: &'a Arc<MeasurementTable>,
+    /// Label that takes the name of InfluxDB's database.
+    pub database_label: &'a str,
+    /// Counters.
+    pub telemetry: &'a Telemetry,
+}
+
 /// All of them.
 pub struct Legacy {
     backends: Vec<Arc<Backend>>,
@@ -72,31 +94,31 @@ impl Legacy {
         Ok(Legacy { backends, problem: Mutex::default() })
     }
 
-    /// Lets reads of a server's store ask them, and tells what came of it.
-    pub fn register(&self, app: &App) {
-        self.recall(Home { vfs: app.vfs.as_ref(), dir: &app.config.data_dir });
+    /// Lets reads of a store ask the backends, and counts what comes of it.
+    pub fn register(&self, at: &Registration<'_>) {
+        self.recall(Home { vfs: at.vfs.as_ref(), dir: at.data_dir });
         if self.backends.is_empty() {
             return;
         }
-        self.learn(app);
-        self.backends.iter().for_each(|one| one.set_clock(Arc::clone(&app.vfs)));
+        self.learn(at);
+        self.backends.iter().for_each(|one| one.set_clock(Arc::clone(at.vfs)));
         let all = self.backends.iter().map(|one| Arc::clone(one) as Arc<dyn Elsewhere>);
-        app.store.ask_too(all.collect());
+        at.store.ask_too(all.collect());
         let all = self.backends.iter().map(|one| (one.url().to_string(), one.counters())).collect();
-        app.telemetry.register(Arc::new(counters::All(all)));
+        at.telemetry.register(Arc::new(counters::All(all)));
     }
 
     /// Has an InfluxDB's measurements and strings among those that are here.
-    fn learn(&self, app: &App) {
+    fn learn(&self, at: &Registration<'_>) {
         let known: Vec<_> = self.backends.iter().filter_map(|one| one.influx()).collect();
         for one in &known {
-            one.settle(&app.config.insert.database_label, &app.texts, &app.measurements);
+            one.settle(at.database_label, at.strings, at.measurements);
         }
-        if !known.is_empty() && app.texts.is_on() {
-            app.store.hide_names(TEXT_SUFFIX);
+        if !known.is_empty() && at.strings.is_on() {
+            at.store.hide_names(TEXT_SUFFIX);
         }
         let lenders = known.into_iter().map(|one| Arc::clone(one) as Arc<dyn Lender>);
-        app.measurements.borrow_from(lenders.collect());
+        at.measurements.borrow_from(lenders.collect());
     }
 
     /// Says in the log which of them answer. One that does not is no reason not to start.

@@ -4,7 +4,7 @@
 //! url=http://old:8428 kind=victoriametrics until=2026-11-22T00:00:00Z timeout=10s; url=.. kind=..
 //! ```
 
-use crate::quantity;
+use cli::quantity;
 use hyper::Uri;
 use model::Timestamp;
 use std::time::Duration;
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn help_names_every_word() {
-        let help = crate::flags::find("legacy").expect("a flag").help;
+        let help = net::flags::find("legacy").expect("a flag").help;
         for word in WORDS.split(", ").map(|word| format!("{word}=")) {
             assert!(help.contains(&word), "{word} is not in {help:?}");
         }

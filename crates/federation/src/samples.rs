@@ -3,11 +3,10 @@
 use super::backend::Request;
 use super::rule::{Export, Kind};
 use super::{catalogue, influx, selector, unpacking};
-use crate::commands::client::encode;
-use crate::commands::migrate::days;
-use crate::commands::migrate::remote_read::{Answer, FRAMES_TYPE, READ_PATH, question};
-use crate::commands::migrate::victoriametrics::{FIRST, LINES_TYPE, Lines, ROWS_PER_LINE};
 use anyhow::{Context as _, ensure};
+use http_client::client::encode;
+use http_client::json_lines::{FIRST, LINES_TYPE, Lines, ROWS_PER_LINE};
+use http_client::remote_read::{Answer, FRAMES_TYPE, READ_PATH, question};
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange};
 use std::collections::HashMap;
@@ -108,7 +107,7 @@ fn lines(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<Fou
 }
 
 fn read(request: &mut Request<'_>, asked: &Asked<'_>) -> anyhow::Result<Vec<FoundSeries>> {
-    let (first, last) = days::millis(&asked.range);
+    let (first, last) = asked.range.whole_millis();
     let range =
         TimeRange::new(first.saturating_mul(NANOS_PER_MILLI), last.saturating_mul(NANOS_PER_MILLI));
     let (bounds, deadline) = (request.bounds(), request.deadline());

@@ -93,7 +93,7 @@ mod tests {
         let expected = r#"{__name__="cpu",host=~"a\\.b|\"c\"",zone!="é\nf",disk!~"x.*"}"#;
         assert_eq!(text, expected);
         let expr = promql::parse(&text).expect("a selector");
-        let read = crate::selector::matchers_of(expr).expect("matchers");
+        let read = promql::matchers_of(expr).expect("matchers");
         assert!(set.iter().all(|one| read.contains(one)), "{read:?}");
     }
 

@@ -10,7 +10,6 @@
 
 use super::backend::{Bounds, Request};
 use super::samples::SAMPLE_SIZE;
-use crate::commands::migrate::days;
 use anyhow::{Context as _, ensure};
 use hashbrown::HashMap;
 use model::sample::NANOS_PER_MILLI;
@@ -83,7 +82,7 @@ impl Unpacker<'_> {
     /// What a run has of the time that is asked for, neighbours of the same series in one piece.
     fn pieces(self, reader: &mut RunReader, run: &Run) -> Pieces {
         let mut pieces: Vec<Piece> = Vec::new();
-        reader.read(run, days::millis(&self.asked.range), &mut |block: Block<'_>| {
+        reader.read(run, self.asked.range.whole_millis(), &mut |block: Block<'_>| {
             if block.millis.is_empty() {
                 return Ok(());
             }

@@ -12,9 +12,9 @@
 use super::Legacy;
 use super::backend::Backend;
 use super::rule::{Kind, Rule};
-use crate::calendar::rfc3339;
-use crate::failure::Failure;
+use cli::calendar::rfc3339;
 use model::Timestamp;
+use net::failure::Failure;
 use std::path::Path;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use store::{MovedUntil, Store};
@@ -44,7 +44,7 @@ pub struct Wish<'a> {
     pub from: Option<Timestamp>,
     /// Where to.
     pub direction: Direction,
-    /// Who copied what it moves over, as [`crate::commands::client::Client::login_digest`] says it:
+    /// Who copied what it moves over, as [`http_client::client::Client::login_digest`] says it:
     /// somebody else may see less than this server does. A person does not say it.
     pub login: Option<&'a str>,
 }
@@ -230,7 +230,7 @@ fn check(backend: &Backend, wish: &Wish<'_>) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::legacy::{LegacyConfig, rule};
+    use crate::{LegacyConfig, rule};
     use std::path::PathBuf;
     use vfs::SimVfs;
 

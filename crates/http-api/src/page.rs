@@ -1,10 +1,10 @@
 //! The page at `/`: a handful of files, part of the binary, with no request to anywhere else.
 
-use crate::app::App;
-use crate::doors::http::answer::{Answer, Content};
-use crate::doors::http::request::Request;
-use crate::failure::Failure;
+use crate::http::answer::{Answer, Content};
+use crate::http::request::Request;
+use app::App;
 use hyper::StatusCode;
+use net::failure::Failure;
 use std::sync::Arc;
 
 /// Only what this server sends may run or be shown.

@@ -244,8 +244,8 @@ pub const ROUTES: &[Route] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::http::router::find;
-    use crate::failure::Kind;
+    use crate::http::router::find;
+    use net::failure::Kind;
 
     #[track_caller]
     fn check(method: &Method, path: &str, expected: Option<(&str, &str)>) {

@@ -3,13 +3,12 @@
 //!
 //! Plain calls for plain code: a runtime of its own waits inside.
 
-use super::arguments::option;
 use super::server_trust::{TlsRefusal, connector, handshake_error};
-use crate::doors::http::partial;
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use bytes::Bytes;
 use clap::{ArgMatches, Command};
+use cli::arguments::option;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -27,6 +26,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
+use wire::partial_answer as partial;
 
 /// Tries of one request while the server is away or asks to wait.
 const TRIES_MAX: u32 = 10;
@@ -209,7 +209,6 @@ const LOGIN_FLAGS: &str = "--user with --password-file, or --bearer-token-file";
 /// The flag for certificates that every client command has.
 const CA_FLAG: &str = "--tls-ca FILE";
 
-#[cfg(test)]
 impl Access<'_> {
     /// Access to a server that asks for nothing.
     pub fn anonymous() -> Access<'static> {

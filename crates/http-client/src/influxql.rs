@@ -7,8 +7,8 @@
 //!                        {"results":[{"statement_id":1}]}                      the end of S1
 //! ```
 
-use super::victoriametrics::Lines;
-use crate::commands::client::{Asked, encode};
+use crate::client::{Asked, encode};
+use crate::json_lines::Lines;
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
 use hyper::Method;

@@ -4,11 +4,11 @@
 //! Plain calls for plain code: a runtime of its own waits inside, whichever thread asks.
 //! Invariant: no secret is in a name, an error or a message.
 
-use super::arguments::option;
 use super::client::without_logins;
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use clap::{ArgMatches, Command};
+use cli::arguments::option;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::list::{PaginatedListOptions, PaginatedListResult, PaginatedListStore as _};

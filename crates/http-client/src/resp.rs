@@ -1,8 +1,8 @@
 //! A client of the Redis door for the commands: words go out in batches, answers are read one by one.
 
-use super::arguments::option;
 use anyhow::{Context as _, bail, ensure};
 use clap::{ArgMatches, Command};
+use cli::arguments::option;
 use hyper::Uri;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
 use std::net::TcpStream;

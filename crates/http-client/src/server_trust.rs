@@ -5,8 +5,8 @@
 //! verifier refuses such a certificate of a server, even where it is trusted as an authority. OpenSSL
 //! accepts it, and so do curl, redis-cli and psql.
 
-use crate::listeners::tls::read_certificates;
 use anyhow::anyhow;
+use cli::pem::read_certificates;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! earlier run sent to the same URL.
 
 use super::client::{Client, StatusError};
-use super::migrate::remote_read::json_of;
+use crate::json::json_of;
 use anyhow::Context as _;
 
 /// Path under which a Quipu server names its store.

@@ -4,10 +4,10 @@
 //! Entries are notes among the metadata of the store, `\0text\0NUMBER` with the text as help. They
 //! are durable before any sample that names them is appended: `block_strings`.
 
-use crate::borrowed_texts::{BorrowedTexts, Lent, Loan};
-use crate::config::{ConfigError, Settings};
-use crate::failure::Failure;
+use crate::borrowed_strings::{BorrowedTexts, Lent, Loan};
 use model::Metadata;
+use net::failure::Failure;
+use net::settings::{ConfigError, Settings};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use store::{Need, Store};
@@ -159,7 +159,7 @@ impl TextTable {
     ///
     /// # Errors
     /// In words that name the limit.
-    pub(crate) fn hold(&self, text: &str, held: &mut BTreeSet<u32>) -> Result<u32, String> {
+    pub fn hold(&self, text: &str, held: &mut BTreeSet<u32>) -> Result<u32, String> {
         if let Some(number) = self.shared().durable_number(text) {
             return Ok(number);
         }
@@ -184,7 +184,7 @@ impl TextTable {
     }
 
     /// Gives numbers back. Those that are not durable and that no other block holds become free.
-    pub(crate) fn release(&self, held: &BTreeSet<u32>) {
+    pub fn release(&self, held: &BTreeSet<u32>) {
         if !held.is_empty() {
             let mut state = self.exclusive();
             held.iter().for_each(|number| state.release(*number));
@@ -201,11 +201,7 @@ impl TextTable {
     ///
     /// # Errors
     /// When the store takes no notes, or has no room for one of them.
-    pub(crate) fn make_durable(
-        &self,
-        store: &Store,
-        needed: &BTreeSet<u32>,
-    ) -> Result<(), Failure> {
+    pub fn make_durable(&self, store: &Store, needed: &BTreeSet<u32>) -> Result<(), Failure> {
         let _one_at_a_time = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         let pending: Vec<u32> = self.pending_of(needed).into_iter().collect();
         let (notes, newest): (Vec<Metadata>, u32) = {

@@ -1,9 +1,9 @@
 //! The time of a source that is asked over the network, cut into days.
 
 use super::source::Window;
-use crate::calendar::rfc3339;
+use cli::calendar::rfc3339;
 use model::TimeRange;
-use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
+use model::sample::NANOS_PER_DAY;
 
 /// The days that touch a time, the newest first.
 pub fn windows(range: &TimeRange) -> Vec<Window> {
@@ -25,14 +25,6 @@ pub fn windows(range: &TimeRange) -> Vec<Window> {
     (first..=last).rev().map(window).collect()
 }
 
-/// The first and the last millisecond of a time.
-pub fn millis(range: &TimeRange) -> (i64, i64) {
-    // A millisecond of which the first nanoseconds are not asked for is not asked for.
-    let is_cut = range.start.rem_euclid(NANOS_PER_MILLI) != 0;
-    let first = range.start.div_euclid(NANOS_PER_MILLI) + i64::from(is_cut);
-    (first, range.end.div_euclid(NANOS_PER_MILLI))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,9 +37,6 @@ mod tests {
         assert_eq!(names, ["2024-10-04", "2024-10-03", "2024-10-02"]);
         assert_eq!(all[0].range, TimeRange::new(20_000 * NANOS_PER_DAY, noon));
         assert_eq!(all[2].range.start, noon - 2 * NANOS_PER_DAY);
-        assert_eq!(millis(&TimeRange::new(1, 1_999_999)), (1, 1));
-        assert_eq!(millis(&TimeRange::new(-1_000_000, 0)), (-1, 0));
-        assert_eq!(millis(&TimeRange::ALL), (-9_223_372_036_854, 9_223_372_036_854));
         assert!(windows(&TimeRange::new(1, 0)).is_empty());
         let end = i64::MAX;
         assert!(windows(&TimeRange::new(end - 5, end))[0].range.contains(end), "the end of time");

@@ -2,16 +2,18 @@
 //! time. Fields are selected by their types, as numbers in JSON do not say what they were.
 
 use super::days;
-use super::influxql::{
-    self, Answer, Form, Row, count_at_once, quoted, shared_label, show_fields,
-    show_fields_of_policy, show_policies,
-};
 use super::points::Points;
-use super::retry::retried;
 use super::series::Filter;
 use super::source::{Given, Sink, Source, Total, Window};
-use crate::commands::client::Client;
 use anyhow::{Context as _, bail, ensure};
+use http_client::client::Client;
+use http_client::influxdb::{Measurement, is_sayable, measurement};
+use http_client::influxql;
+use http_client::influxql::{
+    Answer, Form, Row, count_at_once, quoted, shared_label, show_fields, show_fields_of_policy,
+    show_policies,
+};
+use http_client::retry::retried;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_SECOND};
 use model::{Labels, METRIC_NAME, TimeRange, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +22,6 @@ use std::sync::Arc;
 use wire::influx::FieldType;
 use wire::influx::answer::{AnswerSeries, read_answer};
 
-/// The scheme of tokens: InfluxDB 2 has a word of its own.
-pub const TOKEN: &str = "Token";
 /// Fields of a statement.
 const FIELDS_AT_ONCE: usize = 200;
 /// Bytes of an answer about names.
@@ -60,15 +60,6 @@ struct Policy {
     /// The database's default policy.
     default: String,
     shards: Vec<TimeRange>,
-}
-
-/// A measurement and its fields.
-#[derive(Clone, Debug, Default)]
-pub struct Measurement {
-    /// Its name.
-    pub name: String,
-    /// Names and types of its fields.
-    pub fields: Vec<(String, FieldType)>,
 }
 
 /// What a statement asks for.
@@ -246,32 +237,6 @@ impl InfluxDb {
         reply.check(influxql::PATH)?;
         answer.end_samples(&mut read, &mut take)
     }
-}
-
-/// A measurement of which shards say different types: what is a number anywhere is one.
-pub fn measurement(name: String, fields: BTreeMap<String, BTreeSet<String>>) -> Measurement {
-    let mut found = Measurement { name, ..Measurement::default() };
-    for (field, types) in fields {
-        let has = |name: &str| types.contains(name);
-        if has("float") {
-            found.fields.push((field.clone(), FieldType::Float));
-        } else if has("integer") || has("unsigned") {
-            found.fields.push((field.clone(), FieldType::Integer));
-        }
-        if has("boolean") {
-            found.fields.push((field.clone(), FieldType::Boolean));
-        }
-        if has("string") {
-            found.fields.push((field, FieldType::String));
-        }
-    }
-    found
-}
-
-/// Whether InfluxQL can say it: its reader ends at a zero byte and takes `\r` for `\n`. What stands for bytes
-/// that are no UTF-8 is not what the server has.
-pub fn is_sayable(value: &str) -> bool {
-    !value.contains(['\0', '\r', char::REPLACEMENT_CHARACTER])
 }
 
 /// Takes away what no statement can name; the names of that, field and measurement.

@@ -7,10 +7,10 @@
 use super::copy::{Part, Progress};
 use super::overlap::ask;
 use super::source::Window;
-use crate::calendar::rfc3339;
-use crate::commands::client::{Client, encode};
-use crate::commands::sentence;
 use anyhow::Context as _;
+use cli::calendar::rfc3339;
+use cli::error_text::sentence;
+use http_client::client::{Client, encode};
 use model::TimeRange;
 use model::sample::NANOS_PER_MILLI;
 use std::time::{Duration, Instant};

@@ -1,8 +1,8 @@
 //! Keys of RedisTimeSeries that are made anew where somebody wants that, and what of them does not come along.
 
-use crate::commands::client::without_logins;
-use crate::commands::redis::{Answer, Connection};
 use anyhow::{Context as _, bail};
+use http_client::client::without_logins;
+use http_client::resp::{Answer, Connection};
 use model::{Labels, METRIC_NAME};
 use std::collections::BTreeSet;
 

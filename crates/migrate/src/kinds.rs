@@ -7,10 +7,10 @@ use super::redistimeseries_files::{Choice, Dumps};
 use super::series::Filter;
 use super::source::Source;
 use super::{blocks, influxdb, opentsdb, remote_read, text, victoriametrics, whisper};
-use crate::commands::client::{Access, BEARER, Client, without_logins};
-use crate::commands::redis::PORT;
 use anyhow::{Context as _, bail};
 use clap::ArgMatches;
+use http_client::client::{Access, BEARER, Client, without_logins};
+use http_client::resp::PORT;
 use model::TimeRange;
 use model::sample::NANOS_PER_MILLI;
 use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ fn quipu(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
 }
 
 fn influxdb(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
-    let client = asked.client(influxdb::TOKEN)?;
+    let client = asked.client(http_client::influxdb::TOKEN)?;
     let databases = asked.matches.get_many::<String>("database").into_iter().flatten();
     let databases = databases.cloned().collect();
     Ok(Box::new(influxdb::InfluxDb::new(client, asked.filter.clone(), asked.range, databases)))

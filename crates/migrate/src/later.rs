@@ -2,12 +2,12 @@
 //!
 //! A copy ends now, unless `--end` says another time. Forecasts and prices of the next day lie behind that.
 
-use super::retry::retried;
 use super::series::Filter;
 use super::source::{Given, Source};
-use crate::calendar::rfc3339;
-use crate::commands::sentence;
-use crate::quantity::format_count;
+use cli::calendar::rfc3339;
+use cli::error_text::sentence;
+use cli::quantity::format_count;
+use http_client::retry::retried;
 use model::Timestamp;
 use std::collections::BTreeSet;
 use vfs::{RealVfs, Vfs};

@@ -12,8 +12,6 @@ pub mod days;
 mod exact;
 mod files;
 pub mod influxdb;
-#[path = "../../http-client/src/influxql.rs"]
-pub mod influxql;
 mod keys;
 mod kinds;
 mod kept;
@@ -29,7 +27,6 @@ mod redistimeseries;
 mod redistimeseries_files;
 mod refused;
 pub mod remote_read;
-mod retry;
 pub mod series;
 mod source;
 mod strings;
@@ -41,16 +38,16 @@ mod verify;
 pub mod victoriametrics;
 mod whisper;
 
-use super::arguments::{option, switch};
-use super::checkpoint::Checkpoint;
-use super::client::{Client, arguments, without_logins};
-use super::sentence;
-use super::target_store;
-use crate::calendar::rfc3339;
-use crate::quantity::{count_of, format_count, format_size};
 use anyhow::{Context as _, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use cli::arguments::{option, switch};
+use cli::calendar::rfc3339;
+use cli::checkpoint::Checkpoint;
+use cli::error_text::sentence;
+use cli::quantity::{count_of, format_count, format_size};
 use copy::{Copied, Copier, Progress, begin};
+use http_client::client::{Client, arguments, without_logins};
+use http_client::target_store;
 use kept::KeptCounts;
 use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
@@ -126,7 +123,7 @@ fn common(command: Command) -> Command {
 
 #[cfg(feature = "s3")]
 fn bucket_arguments(command: Command) -> Command {
-    super::bucket::arguments(command)
+    http_client::object_store::arguments(command)
 }
 
 #[cfg(not(feature = "s3"))]
@@ -264,7 +261,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     if matches.get_flag("dry-run") {
         tell(source.as_ref(), &windows, &progress);
         overlap::tell(had.as_ref().unwrap_or(&progress.had), &windows);
-        source.left_out().iter().for_each(|words| print_line!("left out: {words}"));
+        source.left_out().iter().for_each(|words| cli::print_line!("left out: {words}"));
         return Ok(ExitCode::SUCCESS);
     }
     progress.had.extend(had.into_iter().flatten());
@@ -291,7 +288,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     say_copied(source.as_ref(), &copier, &copied, &windows);
     let place = without_logins(&kinds::places(matches).join(" "));
     let url = text(matches, "url");
-    print_line!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
+    cli::print_line!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
     if copier.progress.undone.is_empty() && kind.is_legacy && copier.mover.is_none() {
         say_until(matches, &range);
     }
@@ -303,14 +300,14 @@ fn say_copied(source: &dyn Source, copier: &Copier<'_>, copied: &Copied, windows
     say_gaps(windows, &copier.progress);
     overlap::say(&copier.progress);
     let count = windows.len();
-    print_line!(
+    cli::print_line!(
         "{} of {} sent; {} had some that were refused",
         count_of(copied.samples, "sample"),
         count_of(count, "window"),
         count_of(copied.refused, "request")
     );
     if let Some(read) = source.bytes_read() {
-        print_line!("{} read", format_size(read.load(Ordering::Relaxed)));
+        cli::print_line!("{} read", format_size(read.load(Ordering::Relaxed)));
     }
     for words in source.left_out().into_iter().chain(copier.nameless.left_out()) {
         eprintln!("left out: {words}");
@@ -366,7 +363,7 @@ fn say_until(matches: &ArgMatches, copied: &TimeRange) {
         i64::MIN => "start it without that".to_string(),
         start => format!("until={} is enough", rfc3339(start)),
     };
-    print_line!(
+    cli::print_line!(
         "where both are alike, and the server has --legacy 'url={place} ..' with an until of no more \
          than {end}: {advice}"
     );
@@ -396,9 +393,9 @@ fn tell(source: &dyn Source, windows: &[Window], progress: &Progress) {
         let state = if progress.done.contains_key(&window.name) { ", done" } else { "" };
         let size = source.size(window).map(|size| format!(", {}", format_size(size)));
         let (samples, size) = (samples.unwrap_or_default(), size.unwrap_or_default());
-        print_line!("{window}: {start} to {end}{samples}{size}{state}");
+        cli::print_line!("{window}: {start} to {end}{samples}{size}{state}");
     }
-    print_line!("{}; nothing was copied", count_of(windows.len(), "window"));
+    cli::print_line!("{}; nothing was copied", count_of(windows.len(), "window"));
 }
 
 /// Says of which times nothing came between others of which something did: somebody may have expected

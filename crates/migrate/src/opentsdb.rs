@@ -7,9 +7,9 @@
 use super::days;
 use super::series::{Filter, Series};
 use super::source::{Given, Sink, Source, Window};
-use crate::commands::client::{Asked, Client};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
+use http_client::client::{Asked, Client};
 use hyper::{Method, StatusCode};
 use index::CompiledMatchers;
 use model::sample::NANOS_PER_DAY;
@@ -401,7 +401,7 @@ impl Source for OpenTsdb {
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
-        let (first_ms, last_ms) = days::millis(&window.range);
+        let (first_ms, last_ms) = window.range.whole_millis();
         for names in batches(&self.metrics) {
             let what = What::Metrics(names);
             self.answer(Question { what, first_ms, last_ms }, sink)?;

@@ -4,11 +4,11 @@
 use super::copy::Progress;
 use super::series::Filter;
 use super::source::{Given, Window};
-use crate::calendar::rfc3339;
-use crate::commands::client::{Asked, Client, encode};
-use crate::quantity::format_count;
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
+use cli::calendar::rfc3339;
+use cli::quantity::format_count;
+use http_client::client::{Asked, Client, encode};
 use hyper::Method;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI, NANOS_PER_SECOND};
 use std::collections::BTreeMap;
@@ -148,12 +148,12 @@ pub fn say(progress: &Progress) {
     if both.is_empty() {
         return;
     }
-    print_line!("days of which both had samples:");
+    cli::print_line!("days of which both had samples:");
     for (day, came, had) in both.iter().take(DAYS_SHOWN) {
-        print_line!("{day}: {} came, {} were here", format_count(**came), format_count(**had));
+        cli::print_line!("{day}: {} came, {} were here", format_count(**came), format_count(**had));
     }
     if DAYS_SHOWN < both.len() {
-        print_line!("and {} more", both.len() - DAYS_SHOWN);
+        cli::print_line!("and {} more", both.len() - DAYS_SHOWN);
     }
 }
 
@@ -169,12 +169,12 @@ pub fn tell(days: &Days, windows: &[Window]) {
     if touched.is_empty() {
         return;
     }
-    print_line!("days of these windows that have samples here:");
+    cli::print_line!("days of these windows that have samples here:");
     for (day, count) in touched.iter().take(DAYS_SHOWN) {
-        print_line!("{day}: {} are here", format_count(**count));
+        cli::print_line!("{day}: {} are here", format_count(**count));
     }
     if DAYS_SHOWN < touched.len() {
-        print_line!("and {} more", touched.len() - DAYS_SHOWN);
+        cli::print_line!("and {} more", touched.len() - DAYS_SHOWN);
     }
 }
 

@@ -4,8 +4,8 @@
 use super::exact::{Exact, When};
 use super::series::Filter;
 use super::source::{Given, Sink, Source, Window};
-use crate::commands::import_parquet::collect;
 use anyhow::{Context as _, anyhow, bail, ensure};
+use cli::parquet_files::collect;
 use model::{KeyHasher, LabelsBuilder, METRIC_NAME, TimeRange};
 use sql::parquet::{FileReader, Source as Bytes};
 use std::collections::{BTreeMap, HashMap};

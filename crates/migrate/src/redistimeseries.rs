@@ -7,8 +7,8 @@
 use super::keys::{Keys, Login, TYPE, ask, rules_left_out};
 use super::series::{Filter, Series};
 use super::source::{Given, Sink, Source, Window};
-use crate::commands::redis::{Answer, Connection};
 use anyhow::{Context as _, bail, ensure};
+use http_client::resp::{Answer, Connection};
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use std::collections::{BTreeMap, BTreeSet};
@@ -111,7 +111,7 @@ impl RedisTimeSeries {
         }
         let new = self.filter.relabelled(labels.clone());
         self.made.make(&new, about.retention_ms, &about.policy)?;
-        let (first, last) = super::days::millis(&self.range);
+        let (first, last) = self.range.whole_millis();
         let (mut from, to) = (first.max(0), last.to_string());
         let count = SAMPLES_AT_ONCE.to_string();
         loop {

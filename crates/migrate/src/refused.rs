@@ -6,7 +6,7 @@
 
 use super::series::shortened;
 use super::target::Door;
-use crate::calendar::rfc3339;
+use cli::calendar::rfc3339;
 use model::{Labels, LabelsBuilder, METRIC_NAME};
 use std::borrow::Cow;
 use wire::json_lines::read_line;

@@ -1,14 +1,16 @@
 //! A running server that is read by Prometheus' remote read: Prometheus itself, or a Quipu.
 
 use super::days;
-use super::retry::retried;
 use super::series::{Filter, Series};
 use super::source::{Given, Sink, Source, Total, Window};
 use super::{strings, totals};
-use crate::calendar::rfc3339;
-use crate::commands::client::{Asked, BROKE_OFF, Client};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
+use cli::calendar::rfc3339;
+use http_client::client::{Asked, BROKE_OFF, Client};
+pub use http_client::json::{json_of, text_of};
+use http_client::remote_read::{Answer, FRAMES_TYPE, READ_PATH, question};
+use http_client::retry::retried;
 use hyper::Method;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
 use model::{MatchOp, Matcher, TimeRange, Timestamp};
@@ -21,8 +23,6 @@ use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
 /// Bytes of an answer in one message: those in frames have no such limit.
 const ANSWER_SIZE_MAX: usize = 1 << 30;
 
-/// Bytes of another answer, as of metrics.
-const TEXT_SIZE_MAX: usize = 64 << 20;
 /// Days that are asked for one by one.
 const DAYS_MAX: i64 = 40_000;
 
@@ -178,7 +178,7 @@ impl RemoteRead {
         sets: Vec<Vec<Matcher>>,
         sink: &mut Sink<'_>,
     ) -> anyhow::Result<()> {
-        let (first, last) = days::millis(&window.range);
+        let (first, last) = window.range.whole_millis();
         for (set, matchers) in sets.into_iter().enumerate() {
             // Each is asked for by itself: what an earlier one chose has come already.
             let filter = self.filter.clone();
@@ -205,116 +205,6 @@ impl RemoteRead {
     }
 }
 
-/// Where remote read is asked.
-pub const READ_PATH: &str = "/api/v1/read";
-/// Content type of an answer in frames, which has no byte where there are no series.
-pub const FRAMES_TYPE: &str = "application/x-streamed-protobuf";
-/// Of a Quipu what it has itself: what it has from others is copied from those, and compared with
-/// those.
-/// All of that or an error: the format has no place for what could not be read.
-const OWN_READ_PATH: &str = "/api/v1/read?nolegacy=1&deny_partial_response=1";
-
-/// The request that asks a query.
-///
-/// # Errors
-/// Never, for queries of a size that can be sent.
-pub fn question(query: &ReadQuery) -> anyhow::Result<Asked<'static>> {
-    Ok(Asked {
-        method: Method::POST,
-        path: OWN_READ_PATH,
-        headers: &[
-            ("content-type", "application/x-protobuf"),
-            ("content-encoding", "snappy"),
-            ("x-prometheus-remote-read-version", "0.1.0"),
-        ],
-        body: Bytes::from(snap::raw::Encoder::new().compress_vec(&query.to_request())?),
-    })
-}
-
-/// How an answer comes.
-#[derive(Clone, Copy, PartialEq)]
-enum Kind {
-    Frames,
-    /// One message, compressed.
-    Message,
-}
-
-/// What takes the series of an answer.
-pub type OnSeries<'a> = dyn FnMut(ReadSeries) -> anyhow::Result<()> + 'a;
-
-/// What has come and was not handed on yet.
-pub struct Answer {
-    bytes: Vec<u8>,
-    /// Before it, all was handed on.
-    start: usize,
-    kind: Option<Kind>,
-    /// Bytes of an answer in one message.
-    size_max: usize,
-}
-
-impl Answer {
-    /// Nothing has come. So many bytes may be in one message; frames have a limit of their own.
-    pub fn new(size_max: usize) -> Answer {
-        Answer { bytes: Vec::new(), start: 0, kind: None, size_max }
-    }
-
-    /// Takes bytes as they come and hands on the series that are whole. An answer whose first frame
-    /// is none is one message.
-    ///
-    /// # Errors
-    /// When the bytes are no answer, or `sink` fails.
-    pub fn push(&mut self, bytes: &[u8], sink: &mut OnSeries<'_>) -> anyhow::Result<()> {
-        if self.start * 2 > self.bytes.len() {
-            self.bytes.drain(..self.start);
-            self.start = 0;
-        }
-        self.bytes.extend_from_slice(bytes);
-        if self.size_max < self.bytes.len() {
-            bail!(
-                "an answer of more than {} bytes in one message: ask for less, as with --match",
-                self.size_max
-            );
-        }
-        while self.kind != Some(Kind::Message) {
-            let rest = self.bytes.get(self.start..).unwrap_or_default();
-            let (message, behind) = match first_frame(rest) {
-                Ok(None) => break,
-                Ok(Some(found)) => found,
-                Err(_) if self.kind.is_none() => {
-                    self.kind = Some(Kind::Message);
-                    break;
-                }
-                Err(error) => return Err(error.into()),
-            };
-            self.kind = Some(Kind::Frames);
-            let size = rest.len() - behind.len();
-            each_series_of_frame(message, sink)?;
-            self.start += size;
-        }
-        Ok(())
-    }
-
-    /// Hands on what is left, now that all has come.
-    ///
-    /// # Errors
-    /// As [`Answer::push`], and when the answer is cut short.
-    pub fn end(self, sink: &mut OnSeries<'_>) -> anyhow::Result<()> {
-        let rest = self.bytes.get(self.start..).unwrap_or_default();
-        if rest.is_empty() {
-            return Ok(());
-        }
-        if self.kind == Some(Kind::Frames) {
-            bail!("the answer ends within a frame");
-        }
-        let size = snap::raw::decompress_len(rest)
-            .context("an answer that is neither frames nor snappy")?;
-        if self.size_max < size {
-            bail!("an answer of {size} bytes in one message: ask for less, as with --match");
-        }
-        each_series(&snap::raw::Decoder::new().decompress_vec(rest)?, sink)
-    }
-}
-
 fn give(series: ReadSeries, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
     let histogram = |(millis, histogram)| {
         // Those with whole counts came as such; which it was is not told.
@@ -331,28 +221,4 @@ fn give(series: ReadSeries, window: &Window, sink: &mut Sink<'_>) -> anyhow::Res
         true => Ok(()),
         false => sink(series.into()),
     }
-}
-
-/// Text that a server answers.
-fn text_of(client: &mut Client, path: &str) -> anyhow::Result<String> {
-    let mut text = Vec::new();
-    let reply = client.send(Method::GET, path, Bytes::new(), &mut |bytes| {
-        let size = text.len() + bytes.len();
-        ensure!(size <= TEXT_SIZE_MAX, "{path}: an answer of more than {TEXT_SIZE_MAX} bytes");
-        text.extend_from_slice(bytes);
-        Ok(())
-    })?;
-    reply.check(path)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
-}
-
-/// JSON that a server answers; asked for again where the server stumbles.
-///
-/// # Errors
-/// When it does not answer, or answers no JSON.
-pub fn json_of(client: &mut Client, path: &str) -> anyhow::Result<serde_json::Value> {
-    retried(|| {
-        let text = text_of(client, path)?;
-        serde_json::from_str(&text).with_context(|| format!("{path}: an answer that is no JSON"))
-    })
 }

@@ -1,11 +1,11 @@
 //! Series on their way, and what leaves some of them out or changes their labels.
 
-use crate::commands::arguments::option;
-use crate::selector::matchers_of;
 use anyhow::{Context as _, bail};
 use clap::{ArgAction, ArgMatches, Command};
+use cli::arguments::option;
 use index::CompiledMatchers;
 use model::{Labels, METRIC_NAME, Matcher, TimeRange};
+use promql::matchers_of;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 use wire::remote_write::encode::MillisSample;

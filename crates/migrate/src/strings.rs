@@ -1,10 +1,10 @@
 //! Strings of a Quipu: its export says them as texts, which its remote read does not.
 
 use super::source::{Given, Sink};
-use super::victoriametrics::{EXPORT_PATH, LINES_TYPE, Lines};
-use crate::calendar::rfc3339;
-use crate::commands::client::{Asked, Client, encode};
+pub use super::victoriametrics::{EXPORT_PATH, LINES_TYPE, Lines};
 use bytes::Bytes;
+use cli::calendar::rfc3339;
+use http_client::client::{Asked, Client, encode};
 use hyper::Method;
 use model::TimeRange;
 use wire::json_lines::{StringLine, has_strings};

@@ -2,15 +2,15 @@
 //! those say more.
 
 use super::exact::Exact;
-use super::influxql::quoted;
 use super::nameless::Nameless;
 use super::points::{Lines, LinesPlace, Points};
 use super::refused;
 use super::series::{Filter, Series};
 use super::source::{Given, Mark};
-use crate::commands::client::{Asked, Client, encode};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
+use http_client::client::{Asked, Client, encode};
+use http_client::influxql::quoted;
 use hyper::{Method, StatusCode};
 use serde_json::Value;
 use std::collections::BTreeSet;

@@ -1,10 +1,9 @@
 //! Totals of a source by a query, for a comparison that shares neither lists nor readers with the copy.
 
-use super::days;
-use super::remote_read::json_of;
+pub use super::remote_read::json_of;
 use super::source::{Total, Window};
-use super::victoriametrics::seconds;
-use crate::commands::client::{Client, StatusError, encode};
+pub use super::victoriametrics::seconds;
+use http_client::client::{Client, StatusError, encode};
 use model::Timestamp;
 
 /// Counts the series of a window by a query of a Prometheus, a VictoriaMetrics or a Quipu; `None` where the
@@ -14,7 +13,7 @@ use model::Timestamp;
 /// # Errors
 /// When the server does not answer.
 pub fn by_query(client: &mut Client, window: &Window) -> anyhow::Result<Option<Total>> {
-    let (first, last) = days::millis(&window.range);
+    let (first, last) = window.range.whole_millis();
     if window.range.start == Timestamp::MIN || last <= first {
         return Ok(None);
     }

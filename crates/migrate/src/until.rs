@@ -16,13 +16,13 @@ use super::copy::Progress;
 use super::kinds::{self, Kind, places};
 use super::source::Window;
 use super::text;
-use crate::calendar::rfc3339;
-use crate::commands::client::{Asked, BEARER, Client, encode};
-use crate::commands::sentence;
-use crate::legacy::until::{NOTHING, parse, text_of};
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use clap::ArgMatches;
+use cli::calendar::rfc3339;
+use cli::error_text::sentence;
+use federation::until::{NOTHING, parse, text_of};
+use http_client::client::{Asked, BEARER, Client, encode};
 use hyper::{Method, StatusCode};
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
@@ -365,7 +365,7 @@ impl Mover {
 mod tests {
     use super::super::days;
     use super::*;
-    use crate::commands::client::Access;
+    use http_client::client::Access;
     use model::sample::NANOS_PER_DAY as DAY;
 
     /// Where `until` may move when some days of days 10 to 20 at noon are done.

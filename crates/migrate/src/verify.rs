@@ -7,13 +7,13 @@ use super::series::{Filter, Series, shortened};
 use super::source::{Given, Sink, Source, Total, Window};
 use super::tails::Tails;
 use super::{COULD_NOT_RUN, later, text, time_of};
-use crate::calendar::rfc3339;
-use crate::commands::client::Client;
-use crate::commands::sentence;
-use crate::quantity::format_count;
 use anyhow::Context as _;
 use clap::ArgMatches;
+use cli::calendar::rfc3339;
+use cli::error_text::sentence;
+use cli::quantity::format_count;
 use histogram::{Histogram, ResetHint};
+use http_client::client::Client;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
 use model::{Labels, MatchOp, Matcher, TimeRange};
@@ -196,7 +196,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
             let theirs = read_there(there.as_mut(), group, &look)?;
             let mut say = |count, words| {
                 if count <= show {
-                    bar.suspend(|| print_line!("{words}"));
+                    bar.suspend(|| cli::print_line!("{words}"));
                 }
             };
             for words in &theirs.unreadable {
@@ -228,7 +228,7 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    filter.losses().iter().for_each(|words| print_line!("{words}"));
+    filter.losses().iter().for_each(|words| cli::print_line!("{words}"));
     Ok(found.end())
 }
 
@@ -250,20 +250,20 @@ impl Found {
     /// Prints the outcome; returns the exit code.
     fn end(&self) -> ExitCode {
         let Found { compared, differing, samples, repeated, counted, unreadable } = self;
-        print_line!(
+        cli::print_line!(
             "{compared} series and days with {samples} samples compared; {differing} differ"
         );
         if 0 < *repeated {
-            print_line!(
+            cli::print_line!(
                 "{repeated} samples of the source have the time of a later one with another value; \
                  of these only the last was compared"
             );
         }
         if 0 < *counted {
-            print_line!("{counted} windows were also counted by the source in another way");
+            cli::print_line!("{counted} windows were also counted by the source in another way");
         }
         if !unreadable.is_empty() {
-            print_line!("{} windows could not be read as a whole", unreadable.len());
+            cli::print_line!("{} windows could not be read as a whole", unreadable.len());
         }
         match (differing, unreadable.is_empty()) {
             (0, true) => ExitCode::SUCCESS,

@@ -1,14 +1,15 @@
 //! A running VictoriaMetrics, read by its export of JSON lines: numbers come as it shows them.
 
 use super::days;
-use super::remote_read::json_of;
-use super::retry::retried;
 use super::series::{Filter, Series};
 use super::source::{Sink, Source, Total, Window};
 use super::totals;
-use crate::commands::client::{Client, encode};
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
+use http_client::client::{Client, encode};
+use http_client::json::json_of;
+pub use http_client::json_lines::{FIRST, LINES_TYPE, Lines, ROWS_PER_LINE, seconds};
+use http_client::retry::retried;
 use hyper::Method;
 use jiff::civil::date;
 use jiff::tz::TimeZone;
@@ -18,16 +19,6 @@ use std::sync::Arc;
 
 /// Path that exports JSON lines.
 pub const EXPORT_PATH: &str = "/api/v1/export";
-/// Content type of lines.
-pub const LINES_TYPE: &str = "application/stream+json";
-/// Samples of one line.
-pub const ROWS_PER_LINE: usize = 10_000;
-/// Bytes of a line.
-const LINE_SIZE_MAX: usize = 64 << 20;
-/// Start of the second day of 1970. Its index cannot be asked for the first one: it takes a time of 0 for
-/// none.
-pub const FIRST: i64 = NANOS_PER_DAY;
-
 /// All series: those with a name, and those without, which are told of.
 const ALL: [&str; 2] = ["{__name__!=\"\"}", "{__name__=\"\"}"];
 
@@ -46,7 +37,7 @@ impl VictoriaMetrics {
 
     /// Whether it has series of a time, as far as its index tells.
     fn has(&mut self, range: &TimeRange) -> anyhow::Result<bool> {
-        let (first, last) = days::millis(range);
+        let (first, last) = range.whole_millis();
         let path = format!(
             "/api/v1/labels?deny_partial_response=1&limit=1&start={}&end={}",
             first / 1000,
@@ -132,7 +123,7 @@ impl Source for VictoriaMetrics {
     }
 
     fn read(&mut self, window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {
-        let (first, last) = days::millis(&window.range);
+        let (first, last) = window.range.whole_millis();
         // Not with reduce_mem_usage: version 1.79 then mixes values of different series up, at times.
         let mut path = format!(
             "{EXPORT_PATH}?deny_partial_response=1&max_rows_per_line={ROWS_PER_LINE}&start={}&end={}",
@@ -154,55 +145,6 @@ impl Source for VictoriaMetrics {
         empty?;
         lines.end(&mut hand_on)
     }
-}
-
-/// What takes the lines of an answer.
-pub type OnLine<'a> = dyn FnMut(&[u8]) -> anyhow::Result<()> + 'a;
-
-/// The lines of an answer that comes in pieces.
-#[derive(Default)]
-pub struct Lines {
-    /// What has come of a line that is not whole.
-    rest: Vec<u8>,
-    count: u64,
-}
-
-impl Lines {
-    /// Takes bytes as they come and hands on the lines that are whole.
-    ///
-    /// # Errors
-    /// A line that is too long, or that `sink` does not take.
-    pub fn push(&mut self, bytes: &[u8], sink: &mut OnLine<'_>) -> anyhow::Result<()> {
-        let Lines { rest, count } = self;
-        // Only what is new may have the end of a line.
-        let end = bytes.iter().rposition(|byte| *byte == b'\n');
-        let whole = end.map_or(0, |at| rest.len() + at + 1);
-        rest.extend_from_slice(bytes);
-        ensure!(rest.len() - whole < LINE_SIZE_MAX, "a line of more than {LINE_SIZE_MAX} bytes");
-        for text in rest[..whole].split(|byte| *byte == b'\n').filter(|text| !text.is_empty()) {
-            *count += 1;
-            sink(text).with_context(|| format!("line {count} of the answer"))?;
-        }
-        rest.drain(..whole);
-        Ok(())
-    }
-
-    /// Hands on what is left, now that all has come.
-    ///
-    /// # Errors
-    /// As [`Lines::push`].
-    pub fn end(self, sink: &mut OnLine<'_>) -> anyhow::Result<()> {
-        match self.rest.is_empty() {
-            true => Ok(()),
-            false => sink(&self.rest),
-        }
-    }
-}
-
-/// Milliseconds as it reads them: seconds with a fraction.
-pub fn seconds(millis: i64) -> String {
-    let (sign, size) = (if millis < 0 { "-" } else { "" }, millis.unsigned_abs());
-    format!("{sign}{}.{:03}", size / 1000, size % 1000)
 }
 
 fn give(line: &[u8], window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()> {

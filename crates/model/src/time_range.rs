@@ -1,6 +1,6 @@
 //! Time ranges, closed at both ends, in nanoseconds: the shape every protocol's `start` and `end` have.
 
-use crate::sample::{NANOS_PER_DAY, Timestamp};
+use crate::sample::{NANOS_PER_DAY, NANOS_PER_MILLI, Timestamp};
 
 /// All instants `t` with `start <= t <= end`. Empty when `end < start`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,14 @@ impl TimeRange {
         TimeRange { start: self.start.max(other.start), end: self.end.min(other.end) }
     }
 
+    /// The first and the last whole millisecond inside. A millisecond whose first nanoseconds are outside
+    /// is outside.
+    pub fn whole_millis(&self) -> (i64, i64) {
+        let is_cut = self.start.rem_euclid(NANOS_PER_MILLI) != 0;
+        let first = self.start.div_euclid(NANOS_PER_MILLI) + i64::from(is_cut);
+        (first, self.end.div_euclid(NANOS_PER_MILLI))
+    }
+
     /// The UTC days touched, as day numbers since the epoch, first and last.
     pub fn days(&self) -> (i32, i32) {
         (day_of(self.start), day_of(self.end))
@@ -54,4 +62,16 @@ impl TimeRange {
 /// The UTC day number since the epoch that `timestamp` falls in; fits `i32` for every `i64`.
 pub fn day_of(timestamp: Timestamp) -> i32 {
     timestamp.div_euclid(NANOS_PER_DAY) as i32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_millisecond_that_is_cut_is_outside() {
+        assert_eq!(TimeRange::new(1, 1_999_999).whole_millis(), (1, 1));
+        assert_eq!(TimeRange::new(-1_000_000, 0).whole_millis(), (-1, 0));
+        assert_eq!(TimeRange::ALL.whole_millis(), (-9_223_372_036_854, 9_223_372_036_854));
+    }
 }

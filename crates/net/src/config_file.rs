@@ -1,8 +1,8 @@
 //! The configuration file: TOML whose keys are names of flags.
 
-use crate::config::ConfigError;
 use crate::flag::Kind;
 use crate::flags;
+use crate::settings::ConfigError;
 use std::collections::BTreeMap;
 use std::path::Path;
 

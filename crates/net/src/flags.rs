@@ -6,7 +6,7 @@
 //!                                                   timeout = "2m"
 //! ```
 //!
-//! What the values mean together is decided in [`crate::config`].
+//! What the values mean together is decided in the crate `app`.
 
 use crate::flag::{Flag, Group, Kind, flag};
 use crate::listeners::table::Listener;
@@ -174,7 +174,7 @@ pub fn from_command_line(matches: &ArgMatches, name: &str) -> Option<String> {
 pub fn reference_page() -> String {
     let mut page = String::from(
         "# Flags of `quipu serve`\n\n\
-         Generated from `crates/server/src/flags.rs`; a test compares.\n\
+         Generated from `crates/net/src/flags.rs`; a test compares.\n\
          Each flag is also an environment variable (`--query.timeout` is `QUIPU_QUERY_TIMEOUT`) and a key of the TOML file that `--config` names (`query.timeout`, or `timeout` under `[query]`).\n\
          The command line wins over the environment, the environment over the file, the file over the default.\n\
          A BOOL of the command line stands behind `=`, or is left out: `--allow-anonymous` is `--allow-anonymous=true`.\n",
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(similar("storage.tsdb.path"), None);
     }
 
-    /// `UPDATE=1 cargo test -p server` writes the page anew.
+    /// `UPDATE=1 cargo test -p quipu` writes the page anew.
     #[test]
     fn the_reference_page_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md");
@@ -251,6 +251,6 @@ mod tests {
             std::fs::write(path, &page).expect("write docs/flags.md");
         }
         let stored = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(stored == page, "docs/flags.md is old; run UPDATE=1 cargo test -p server");
+        assert!(stored == page, "docs/flags.md is old; run UPDATE=1 cargo test -p quipu");
     }
 }

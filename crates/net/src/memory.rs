@@ -10,7 +10,7 @@
 //!                     │ head is flushed     │ queries get what is left
 //! ```
 
-use crate::quantity::{format_size, parse_size};
+use cli::quantity::{format_size, parse_size};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// From this share of the limit on caches shrink.

@@ -81,8 +81,7 @@ impl Page {
 }
 
 /// Fails where a sample stands under another family.
-#[cfg(test)]
-pub(crate) fn check_page(text: &str) {
+pub fn check_page(text: &str) {
     let mut family = "";
     for line in text.lines() {
         match line.strip_prefix("# TYPE ") {

@@ -2,7 +2,7 @@
 //! script or a compose file must not open the server.
 
 use crate::auth::Credentials;
-use crate::config::{ConfigError, Settings};
+use crate::settings::{ConfigError, Settings};
 
 /// Flags whose empty value would turn a protection off without a message.
 const NEVER_EMPTY: [&str; 7] = [
@@ -70,21 +70,20 @@ fn secret(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
     use crate::flags::environment_name;
 
     #[test]
     fn empty_secrets_are_refused() {
         for name in NEVER_EMPTY {
             let settings = Settings::from_pairs(&[(name, "")]).expect("settings");
-            let error = Config::new(settings).expect_err("a refusal").to_string();
+            let error = credentials(&settings).expect_err("a refusal").to_string();
             let expected = format!("--{name} (command line): is empty: give a value");
             assert!(error.contains(&expected), "{error}");
         }
         let variable = environment_name("bearer-token");
         let environment = |name: &str| (name == variable).then(String::new);
         let settings = Settings::collect(&|_| None, &environment).expect("settings");
-        let error = Config::new(settings).expect_err("a refusal").to_string();
+        let error = credentials(&settings).expect_err("a refusal").to_string();
         assert!(error.contains("QUIPU_BEARER_TOKEN (environment): is empty"), "{error}");
     }
 
@@ -95,7 +94,7 @@ mod tests {
         std::fs::write(&path, "bearer-token = \"\"\n").expect("written");
         let path = path.display().to_string();
         let settings = Settings::from_pairs(&[("config", &path)]).expect("settings");
-        let error = Config::new(settings).expect_err("a refusal").to_string();
+        let error = credentials(&settings).expect_err("a refusal").to_string();
         assert!(error.contains("bearer-token (") && error.contains("is empty"), "{error}");
     }
 }

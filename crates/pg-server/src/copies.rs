@@ -3,10 +3,10 @@
 use super::answers::{error, of_copy};
 use super::copy::{Copied, CopyError, Copying};
 use super::handlers::Queries;
-use crate::admission::{BodyMemory, Pace};
-use crate::app::App;
+use app::App;
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _};
+use net::admission::{BodyMemory, Pace};
 use pgwire::api::ClientInfo;
 use pgwire::api::copy::CopyHandler;
 use pgwire::error::{PgWireError, PgWireResult};

@@ -10,13 +10,13 @@
 //! lines before it.
 
 use super::looked::Looked;
-use crate::admission::{BodyMemory, Pace, SHARE_UNIT};
-use crate::app::App;
-use crate::failure::{Failure, Kind};
-use crate::ingest::Outcome;
-use crate::telemetry::Protocol;
+use app::App;
+use app::ingest::Outcome;
 use model::limits::LINE_SIZE_MAX;
 use model::{KeyDecoder, LabelsBuilder, WriteBatch};
+use net::admission::{BodyMemory, Pace, SHARE_UNIT};
+use net::failure::{Failure, Kind};
+use net::telemetry::Protocol;
 use sql::SqlError;
 use sql::copy::{CopyIn, Given, ParquetIn, RowFormat};
 use sql::copy_rows::RowReader;

@@ -3,9 +3,9 @@
 use super::answers::error;
 use super::handlers::Queries;
 use super::prepared::fields_of;
-use crate::app::App;
-use crate::failure::Failure;
+use app::App;
 use model::{METRIC_NAME, Matcher, TimeRange};
+use net::failure::Failure;
 use pgwire::api::portal::Format;
 use pgwire::api::results::{DataRowEncoder, QueryResponse, Response};
 use pgwire::error::PgWireResult;

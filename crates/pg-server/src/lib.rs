@@ -39,10 +39,10 @@ mod table_copies;
 mod welcome;
 mod writes;
 
-use crate::app::App;
-use crate::listeners::accept::{Accepting, Stop, accept};
-use crate::listeners::bind::Bound;
+use app::App;
 use engine::{Partial, QueryLimits, QueryOptions};
+use net::listeners::accept::{Accepting, Stop, accept};
+use net::listeners::bind::Bound;
 use pgwire::api::RandomPidSecretKeyGenerator;
 use sql::{Database, Limits};
 use std::sync::Arc;

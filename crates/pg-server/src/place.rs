@@ -1,9 +1,9 @@
 //! The place of a connection among the running queries: one for all its portals, which would wait for each other
 //! else. It is given back while the connection only waits, for its client or in `pg_sleep`.
 
-use crate::admission::Permit;
-use crate::app::App;
-use crate::failure::Failure;
+use app::App;
+use net::admission::Permit;
+use net::failure::Failure;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A place that can be left and taken again.

@@ -2,7 +2,7 @@
 
 use super::Postgres;
 use super::settings::VERSION;
-use crate::listeners::accept::Stop;
+use net::listeners::accept::Stop;
 use sql::{Facts, SqlError};
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use super::place::Place;
 use super::settings::{Scope, Settings, VERSION};
 use super::table_copies::Filling;
 use super::welcome::Authenticated;
-use crate::app::App;
+use app::App;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use model::sample::NANOS_PER_MICRO;

@@ -1,9 +1,9 @@
 //! Who comes in, and what a client is told first.
 
 use super::settings::Settings;
-use crate::app::App;
-use crate::auth::Credentials;
+use app::App;
 use async_trait::async_trait;
+use net::auth::Credentials;
 use pgwire::api::ClientInfo;
 use pgwire::api::auth::sasl::scram::{SCRAM_ITERATIONS, ScramAuth, gen_salted_password};
 use pgwire::api::auth::{AuthSource, LoginInfo, Password, ServerParameterProvider};

@@ -4,7 +4,7 @@ use super::answers::{error, of_copy, of_sql};
 use super::copies::in_time;
 use super::copy::{CopyError, failed};
 use super::handlers::Queries;
-use crate::admission::{Pace, SHARE_UNIT};
+use net::admission::{Pace, SHARE_UNIT};
 use pgwire::error::PgWireResult;
 use sql::copy::CopyIn;
 use sql::copy_values::RowError;

@@ -8,10 +8,10 @@ use super::prepared::Parser;
 use super::session::{Client, Session};
 use super::settings::Settings;
 use super::startup::Parameters;
-use crate::login_limiter;
-use crate::telemetry::Limit;
 use async_trait::async_trait;
 use futures::Sink;
+use net::login_limiter;
+use net::telemetry::Limit;
 use pgwire::api::auth::sasl::scram::ScramAuth;
 use pgwire::api::auth::sasl::{
     SASLAuthStartupHandler, SCRAM_SHA_256_METHOD, SCRAM_SHA_256_PLUS_METHOD,

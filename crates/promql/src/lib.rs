@@ -65,7 +65,7 @@ pub use number::{format_duration_ms, format_number, parse_duration_ms};
 pub use options::{EXPERIMENTAL_FLAG, NESTING_MAX, Options, REGEX_SIZE_MAX, TEXT_SIZE_MAX};
 pub use patterns::PatternChecker;
 pub use quote::quote;
-pub use selectors::{metricsql_selectors, selectors};
+pub use selectors::{matchers_of, metricsql_selectors, selectors};
 
 /// Whose language a text is in. Never guessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

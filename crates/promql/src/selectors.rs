@@ -5,6 +5,16 @@ use crate::{Expr, metricsql};
 use model::Matcher;
 use std::collections::HashSet;
 
+/// The matchers of an expression that is one selector without offset or `@`; none of any other.
+pub fn matchers_of(expr: Expr) -> Option<Vec<Matcher>> {
+    match expr {
+        Expr::Vector(selector) if selector.offset_ms == 0 && selector.at.is_none() => {
+            Some(selector.matchers)
+        }
+        _ => None,
+    }
+}
+
 /// The matchers of each selector of the expression, in the order of the text, equal ones once.
 pub fn selectors(expr: &Expr) -> Vec<Vec<Matcher>> {
     let mut sets = Sets::default();

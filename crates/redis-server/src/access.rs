@@ -298,7 +298,7 @@ pub fn names_of(flags: u32) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::redis::registry::registry;
+    use crate::registry::registry;
 
     fn flags(words: &[&str]) -> Vec<(usize, u32)> {
         let args: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();

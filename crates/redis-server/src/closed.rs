@@ -2,8 +2,8 @@
 
 use super::connection::Redis;
 use super::input::Input;
-use crate::listeners::accept::{Door, Stop};
-use crate::listeners::connections::Connection;
+use net::listeners::accept::{Door, Stop};
+use net::listeners::connections::Connection;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use wire::resp::{Limits, Parsed, Requests};

@@ -79,7 +79,7 @@ pub fn find(name: &[u8]) -> Option<&'static LaterCommands> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::redis::registry::registry;
+    use crate::registry::registry;
 
     #[test]
     fn names_are_found_and_are_no_commands() {

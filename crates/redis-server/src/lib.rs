@@ -49,14 +49,15 @@ mod timeseries;
 
 pub use hub::Hub;
 
-use crate::allocator::{self, Freed};
-use crate::app::App;
-use crate::listeners::accept::{Accepting, Stop, accept};
-use crate::listeners::bind::Bound;
-use crate::listeners::table::Listener;
+use allocator;
+use allocator::Freed;
+use app::App;
 use closed::ClosedKeys;
 use connection::Redis;
 use kv::Kv;
+use net::listeners::accept::{Accepting, Stop, accept};
+use net::listeners::bind::Bound;
+use net::listeners::table::Listener;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

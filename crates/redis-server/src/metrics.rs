@@ -3,10 +3,10 @@
 use super::connection::Redis;
 use super::hub::Hub;
 use super::registry::registry;
-use crate::metrics_page::Page;
-use crate::telemetry::Families;
 use kv::Keyspace;
 use kv::cold::SIZE_BOUNDS;
+use net::metrics_page::Page;
+use net::telemetry::Families;
 use std::sync::Weak;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

@@ -2,11 +2,11 @@
 
 use super::client_memory::ClientMemory;
 use super::registry::Known;
-use crate::memory::Memory;
 use kv::Keyspace;
 use kv::commands::DENY_OOM;
 use kv::keyspace::ROOM_CHECK_MIN;
 use kv::number::parse_i64;
+use net::memory::Memory;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 

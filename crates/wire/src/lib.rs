@@ -34,6 +34,7 @@ mod narrow;
 mod number;
 pub mod opentsdb;
 pub mod params;
+pub mod partial_answer;
 pub mod prom_json;
 pub mod prometheus_block;
 pub mod protobuf;

@@ -1,11 +1,12 @@
 //! Statements on their way to an InfluxDB, and its answers ([`influxql`]).
 
 use super::super::backend::Request;
-use crate::commands::migrate::influxql::{self, Answer, Form, OnNames};
+use http_client::influxql;
+use http_client::influxql::{Answer, Form, OnNames};
 use store::Asked;
 use wire::influx::columns::{ColumnsSeries, NumberOf, read_columns};
 
-pub use crate::commands::migrate::influxql::{Room, Row, count_at_once};
+pub use http_client::influxql::{Room, Row, count_at_once};
 
 /// Bytes of a piece with samples: in memory it may become twenty times that.
 const SAMPLES_SIZE_MAX: usize = 8 << 20;

@@ -4,12 +4,10 @@
 use super::super::backend::{Request, refusal};
 use super::super::rule::Rule;
 use super::{asking, words};
-use crate::commands::migrate::influxdb::measurement;
-use crate::commands::migrate::influxql::{
-    shared_label, show_fields, show_fields_of_policy, show_policies,
-};
-use crate::measurements::Measurements;
 use anyhow::ensure;
+use http_client::influxdb::measurement;
+use http_client::influxql::{shared_label, show_fields, show_fields_of_policy, show_policies};
+use influx_schema::schema::Measurements;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -196,7 +194,7 @@ impl Database {
         for Measurement { name, fields } in &self.measurements {
             let known = all.entry(name.clone()).or_default();
             for (field, kind) in fields {
-                let together = |before: &FieldType| crate::measurements::joined(*before, *kind);
+                let together = |before: &FieldType| influx_schema::schema::joined(*before, *kind);
                 let kind = known.get(field).map_or(*kind, together);
                 known.insert(field.clone(), kind);
             }

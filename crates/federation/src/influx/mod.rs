@@ -16,12 +16,12 @@ mod plan;
 mod words;
 
 use super::backend::{Request, refusal};
-use crate::borrowed_texts::{Lent, Loan};
-use crate::commands::migrate::influxql::quoted;
-use crate::measurements::{Fields, Lender, MeasurementTable, Measurements};
-use crate::texts::TextTable;
 use anyhow::Context as _;
 use catalog::Catalog;
+use http_client::influxql::quoted;
+use influx_schema::borrowed_strings::{Lent, Loan};
+use influx_schema::schema::{Fields, Lender, MeasurementTable, Measurements};
+use influx_schema::strings::TextTable;
 use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use plan::{Naming, Plan, Wanted};
 use std::borrow::Cow;

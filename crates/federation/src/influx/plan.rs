@@ -10,10 +10,10 @@
 use super::super::backend::refusal;
 use super::catalog::{Catalog, Database, FIELDS_MAX, Measurement, Policy};
 use super::words;
-use crate::doors::influx::query::NAMELESS_DATABASE;
-use crate::measurements::{MeasurementTable, Measurements, metric_of};
 use anyhow::ensure;
 use index::CompiledMatchers;
+use influx_schema::NAMELESS_DATABASE;
+use influx_schema::schema::{MeasurementTable, Measurements, metric_of};
 use model::{Labels, METRIC_NAME, Matcher};
 use std::rc::Rc;
 use std::time::Instant;

@@ -4,8 +4,8 @@
 //! here. So only that is said which both sides read alike: values that must be there, and what they
 //! begin with. What Prometheus calls an empty label, anchors and Go's regular expressions stay here.
 
-pub use crate::commands::migrate::influxdb::is_sayable;
-use crate::commands::migrate::influxql::quoted;
+pub use http_client::influxdb::is_sayable;
+use http_client::influxql::quoted;
 use index::{Demand, demand_of};
 use model::{Matcher, TimeRange};
 use wire::influx::FieldType;

@@ -3,15 +3,15 @@
 //! `/api/v1/status/tsdb` answers as Prometheus and as VictoriaMetrics do, in one; the lists of bytes
 //! are Quipu's own, as are `/api/v1/status/series/new` and `/api/v1/status/series/unqueried`.
 
-use crate::app::App;
-use crate::calendar::{parse_day, rfc3339};
-use crate::doors::http::answer::Answer;
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::partial::Partial;
+use crate::http::request::Request;
+use crate::http::selection;
+use app::App;
+use cli::calendar::{parse_day, rfc3339};
 use model::TimeRange;
 use model::sample::{NANOS_PER_HOUR, NANOS_PER_MILLI};
+use net::failure::Failure;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{Cardinality, CardinalityRequest, NameCount, SelectLimits};

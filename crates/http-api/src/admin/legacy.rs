@@ -1,12 +1,13 @@
 //! Up to when legacy backends are asked: told, and moved on order.
 
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection::{has_switch, invalid};
-use crate::failure::Failure;
-use crate::legacy::rule;
-use crate::legacy::until::{self, Direction, Home, Wish, text_of};
+use crate::http::answer::Answer;
+use crate::http::request::Request;
+use crate::http::selection::{has_switch, invalid};
+use app::App;
+use federation::rule;
+use federation::until;
+use federation::until::{Direction, Home, Wish, text_of};
+use net::failure::Failure;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub fn status(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::success(json!({ "backends": backends, "problem": problem })))
 }
 
-fn state_of(backend: &crate::legacy::Backend) -> Value {
+fn state_of(backend: &federation::Backend) -> Value {
     let (now, flag) = (backend.until_now(), backend.rule().until);
     json!({
         "url": backend.url(),

@@ -1,10 +1,10 @@
 //! Orders: delete, snapshot, flush, merge.
 
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::{Failure, Kind};
+use crate::http::answer::Answer;
+use crate::http::request::Request;
+use crate::http::selection;
+use app::App;
+use net::failure::{Failure, Kind};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! Queries that run, those that cost most lately, and an end to one: shapes of VictoriaMetrics.
 
-use crate::activity::{Active, Asked, DURATION_MIN, ENDED_MAX, Total};
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection::invalid;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::request::Request;
+use crate::http::selection::invalid;
+use app::App;
+use net::activity::{Active, Asked, DURATION_MIN, ENDED_MAX, Total};
+use net::failure::Failure;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! What the server tells about itself: signs of life, versions, flags, metrics.
 
-use crate::app::App;
-use crate::calendar::rfc3339;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::request::Request;
-use crate::failure::{Failure, Kind};
+use crate::http::answer::Answer;
+use crate::http::request::Request;
+use app::App;
+use cli::calendar::rfc3339;
 use model::sample::NANOS_PER_MILLI;
+use net::failure::{Failure, Kind};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,8 +77,8 @@ pub fn runtime(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
         "lastConfigTime": rfc3339(app.started_at),
         "corruptionCount": stats.damage_noticed_total,
         // Clients in Go decode an integer.
-        "goroutineCount": crate::process::figures().threads as u64,
-        "GOMAXPROCS": crate::config::cpus(),
+        "goroutineCount": net::process::figures().threads as u64,
+        "GOMAXPROCS": app::config::cpus(),
         "GOMEMLIMIT": 0,
         "GOGC": "",
         "GODEBUG": "",

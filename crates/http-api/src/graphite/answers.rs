@@ -1,7 +1,7 @@
 //! The JSON of Graphite's index, written piece by piece.
 
-use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::answer::{Answer, JSON};
+use crate::http::answer::PIECE_SIZE;
+use crate::http::answer::{Answer, JSON};
 use std::collections::HashSet;
 use std::io::{self, Write};
 use wire::prom_json::push_string;

@@ -3,13 +3,13 @@
 use super::answers::{self, Listing};
 use super::paths::{self, Kept};
 use super::{asks, check_entries, moment, refuse_jsonp};
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::partial::Partial;
+use crate::http::request::Request;
+use crate::http::selection;
+use app::App;
 use model::{METRIC_NAME, MatchOp, Matcher, PathPattern, TimeRange};
+use net::failure::Failure;
 use std::sync::Arc;
 use store::SelectLimits;
 

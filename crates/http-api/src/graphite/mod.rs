@@ -18,10 +18,10 @@ mod tags;
 pub use metrics::{expand, find, index};
 pub use tags::{complete_tags, complete_values, find_series, tags, values};
 
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
-use crate::telemetry::Limit;
+use crate::http::request::Request;
+use crate::http::selection;
+use net::failure::Failure;
+use net::telemetry::Limit;
 
 /// Paths, names or values in one answer.
 const ENTRIES_MAX: usize = 1_000_000;

@@ -1,9 +1,9 @@
 //! `from` and `until`: the times of the other doors, and Graphite's words for units.
 
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::request::Request;
+use crate::http::selection;
 use model::{TimeRange, Timestamp};
+use net::failure::Failure;
 use wire::params;
 
 /// Words for units that start with a letter that our durations give another meaning, or that are

@@ -4,13 +4,13 @@
 //! has no time here.
 
 use super::{answers, check_entries, refuse_jsonp};
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::{Request, decode_percent};
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::partial::Partial;
+use crate::http::request::{Request, decode_percent};
+use crate::http::selection;
+use app::App;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
+use net::failure::Failure;
 use std::sync::Arc;
 
 /// The tag of a metric's name.

@@ -1,8 +1,8 @@
 //! What a door over HTTP returns: an [`Answer`], or a [`Failure`], which gets a status here and is
 //! worded as each family of doors does.
 
-use crate::failure::{Failure, Kind};
 use hyper::StatusCode;
+use net::failure::{Failure, Kind};
 use std::io::{self, Write};
 
 /// Bytes of an answer that is made whole before it is sent, at most: so it has a length, and is packed

@@ -1,16 +1,16 @@
 //! Bodies: receiving them within bounds of size and time, and sending them whole or in pieces.
 
 use super::connection::Outgoing;
-use crate::admission::{BYTES_PER_SECOND_MIN, BodyMemory, Pace};
-use crate::buffers::Buffers;
-use crate::config::HttpConfig;
-use crate::failure::{Failure, Kind};
-use crate::quantity::format_size;
-use crate::telemetry::Limit;
+use app::config::HttpConfig;
 use bytes::Bytes;
+use cli::quantity::format_size;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use model::sample::NANOS_PER_SECOND;
+use net::admission::{BYTES_PER_SECOND_MIN, BodyMemory, Pace};
+use net::buffers::Buffers;
+use net::failure::{Failure, Kind};
+use net::telemetry::Limit;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;

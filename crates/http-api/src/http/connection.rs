@@ -9,8 +9,8 @@
 //! The write time is measured for each answer by itself: of those on one connection of HTTP/2 a client
 //! may take some and leave others, and say something now and then.
 
-use crate::config::HttpConfig;
-use crate::listeners::connections::{AtWork, Connection};
+use app::config::HttpConfig;
+use net::listeners::connections::{AtWork, Connection};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -162,7 +162,7 @@ impl HttpConnection {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Config, Settings};
+    pub use app::config::{Config, Settings};
     use std::time::Instant;
 
     fn http(pairs: &[(&str, &str)]) -> HttpConfig {

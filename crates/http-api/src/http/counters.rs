@@ -1,8 +1,8 @@
 //! What is counted of HTTP: answers by route and status, and how exchanges end.
 
 use super::router::Route;
-use crate::metrics_page::{Number, Page};
-use crate::telemetry::Families;
+use net::metrics_page::{Number, Page};
+use net::telemetry::Families;
 use std::time::Duration;
 
 /// Status codes that have a counter of their own, per route.
@@ -99,7 +99,7 @@ fn write_histogram(page: &mut Page, path: &str, counters: &RouteCounters) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::routes::ROUTES;
+    use crate::routes::ROUTES;
 
     #[test]
     fn every_sample_stands_under_its_family() {
@@ -108,7 +108,7 @@ mod tests {
         counters.answered(ROUTES.len(), 404, Duration::from_secs(100));
         let mut page = Page::default();
         counters.write(&mut page);
-        crate::metrics_page::check_page(&page.text);
+        net::metrics_page::check_page(&page.text);
         let text = page.text;
         assert!(text.contains("quipu_http_requests_total{path=\"unknown\",code=\"404\"} 1\n"));
         assert!(text.contains("le=\"+Inf\"} 1\n"), "{text}");

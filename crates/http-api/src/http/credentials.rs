@@ -6,17 +6,17 @@ use super::answer::Wording;
 use super::arrived::Arrived;
 use super::connection::HttpConnection;
 use super::router::Access;
-use crate::auth::Credentials;
-use crate::failure::{Failure, Kind};
-use crate::login_limiter;
-use crate::telemetry::Limit;
 use base64::Engine as _;
 use hyper::header::{AUTHORIZATION, HeaderMap};
+use net::auth::Credentials;
+use net::failure::{Failure, Kind};
+use net::login_limiter;
+use net::telemetry::Limit;
 use tokio::time::sleep;
 
 /// Whether the request may come in. The answer to wrong credentials waits as [`LoginLimiter`] says.
 ///
-/// [`LoginLimiter`]: crate::login_limiter::LoginLimiter
+/// [`LoginLimiter`]: net::login_limiter::LoginLimiter
 ///
 /// # Errors
 /// [`Kind::Unauthorized`] with wrong or missing credentials, [`Kind::Busy`] after too many wrong ones.

@@ -22,13 +22,13 @@ use super::router::{self, BriefDoor, Class, Route};
 use super::selection;
 use super::site::{check_host, check_site};
 use super::stream::{Encoding, Framing, Sending, Sent, failure_response};
-use crate::admission::Permit;
-use crate::app::App;
-use crate::failure::{Failure, Kind};
-use crate::telemetry::Limit;
+use app::App;
 use hyper::Response;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT_ENCODING, ALLOW, CONTENT_TYPE, HeaderValue};
+use net::admission::Permit;
+use net::failure::{Failure, Kind};
+use net::telemetry::Limit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -315,10 +315,10 @@ fn encoding(route: &Route, request: &Request) -> Encoding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{ClosedParts, Opened};
-    use crate::config::{Config, Settings};
-    use crate::doors::http::router::{Access, Confinement};
-    use crate::legacy::Legacy;
+    use crate::http::router::{Access, Confinement};
+    pub use app::config::{Config, Settings};
+    use app::{ClosedParts, Opened};
+    use federation::Legacy;
     use hyper::Method;
     use hyper::header::HeaderMap;
     use store::Store;

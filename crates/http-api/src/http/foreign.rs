@@ -10,8 +10,8 @@
 //! The HTTP library gets all other bytes. It refuses malformed and too long heads without a body;
 //! [`refusal`] adds a body with the remedy.
 
-use crate::config::Config;
-use crate::listeners::table::Listener;
+use app::config::Config;
+use net::listeners::table::Listener;
 
 /// Bytes of a start-up packet of PostgreSQL, at most.
 const STARTUP_SIZE_MAX: usize = 10_000;

@@ -2,8 +2,8 @@
 //! `curl -F query=up` sends it.
 
 use super::request::{FORM_PARAMETERS_MAX, Params, media_type};
-use crate::failure::Failure;
-use crate::telemetry::Limit;
+use net::failure::Failure;
+use net::telemetry::Limit;
 
 /// Form of a body, by its `Content-Type`.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl<'a> Form<'a> {
     /// Adds the parameters of a body.
     ///
     /// # Errors
-    /// [`crate::failure::Kind::TooLarge`] for too many, 400 for a body without its boundary.
+    /// [`net::failure::Kind::TooLarge`] for too many, 400 for a body without its boundary.
     pub fn append(&self, body: &[u8], params: &mut Params) -> Result<(), Failure> {
         match self {
             Form::Pairs => params.append(body),

@@ -3,14 +3,14 @@
 
 use super::answer::{Answer, TEXT};
 use super::request::Request;
-use crate::app::App;
-use crate::failure::Failure;
-use crate::ingest::Outcome;
-use crate::logging::Pace;
-use crate::telemetry::Protocol;
+use app::App;
+use app::ingest::Outcome;
 use hyper::StatusCode;
 use hyper::header::HeaderName;
 use model::sample::NANOS_PER_MILLI;
+use net::failure::Failure;
+use net::logging::Pace;
+use net::telemetry::Protocol;
 use store::Durability;
 use wire::ExtraLabels;
 

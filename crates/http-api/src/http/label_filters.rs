@@ -16,8 +16,8 @@
 use super::request::Params;
 use super::router::{Confinement, Route};
 use super::selection::invalid;
-use crate::failure::Failure;
 use model::Matcher;
+use net::failure::Failure;
 use promql::metricsql::{self, Expr};
 use std::sync::Arc;
 

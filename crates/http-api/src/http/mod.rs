@@ -29,7 +29,7 @@ pub mod counters;
 pub mod partial;
 pub mod stream;
 
-use crate::app::App;
+use app::App;
 use counters::HttpCounters;
 use foreign::OtherListeners;
 use router::Route;

@@ -6,8 +6,8 @@
 use super::arrived::Arrived;
 use super::router::{Access, Class};
 use super::selection::invalid;
-use crate::failure::Failure;
 use hyper::header::{HeaderMap, HeaderName};
+use net::failure::Failure;
 
 /// A parameter, values of it that change nothing, and why others are refused.
 type Refused = (&'static str, &'static [&'static str], &'static str);

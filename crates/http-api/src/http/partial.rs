@@ -12,20 +12,16 @@ use super::answer::Answer;
 use super::label_filters::LabelFilters;
 use super::request::Request;
 use super::selection::{self, has_switch};
-use crate::app::App;
-use crate::failure::{Failure, Kind};
+use app::App;
 use model::TimeRange;
+use net::failure::{Failure, Kind};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use store::{Asks, Damage, DamagePlace, Missing, Questions};
 use wire::prom_json::Notes;
 
-/// The header of an answer of which something is missing.
-pub const HEADER: &str = "x-quipu-partial";
-
-/// Prefix of the error for a denied partial answer.
-pub const DENIED: &str = "partial answers are denied";
+pub use wire::partial_answer::{DENIED, HEADER};
 
 /// What one answer lacks, and what is done about that.
 pub struct Partial {

@@ -1,11 +1,11 @@
 //! A request as doors see it: parameters decoded, body whole, clock read once.
 
 use super::label_filters::LabelFilters;
-use crate::failure::Failure;
-use crate::telemetry::Limit;
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use model::Timestamp;
+use net::failure::Failure;
+use net::telemetry::Limit;
 use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Params {
     /// Decodes more, as a form's body holds them.
     ///
     /// # Errors
-    /// [`crate::failure::Kind::TooLarge`] for more than [`FORM_PARAMETERS_MAX`].
+    /// [`net::failure::Kind::TooLarge`] for more than [`FORM_PARAMETERS_MAX`].
     pub fn append(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let count = 1 + bytes.iter().filter(|byte| **byte == b'&').count();
         if FORM_PARAMETERS_MAX < count {

@@ -2,10 +2,10 @@
 
 use super::answer::{Answer, Wording};
 use super::request::Request;
-use crate::app::App;
-use crate::failure::{Failure, Kind};
+use app::App;
 use hyper::Method;
 use model::similar_name::edit_distance;
+use net::failure::{Failure, Kind};
 use std::sync::Arc;
 
 /// What bounds a request.

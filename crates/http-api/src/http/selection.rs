@@ -1,10 +1,10 @@
 //! What the doors out have in common: `match[]`, `start`, `end`, `limit`, `timeout`, `dialect`.
 
 use super::request::Request;
-use crate::app::App;
-use crate::failure::{Failure, Kind};
-use crate::selector::matchers_of;
+use app::App;
 use model::{Matcher, TimeRange, Timestamp};
+use net::failure::{Failure, Kind};
+use promql::matchers_of;
 use promql::{Dialect, Expr, ParseError, PatternChecker};
 use std::time::{Duration, Instant};
 use store::{Asks, SelectLimits};

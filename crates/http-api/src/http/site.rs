@@ -11,10 +11,10 @@
 
 use super::arrived::Arrived;
 use super::router::Access;
-use crate::failure::{Failure, Kind};
-use crate::hosts::Hosts;
 use hyper::Version;
 use hyper::header::{HOST, HeaderMap, ORIGIN};
+use net::failure::{Failure, Kind};
+use net::hosts::Hosts;
 
 /// Refuses a request whose name for this server is none of ours: the name of another site that has
 /// come to mean this machine, so that its pages could read what is here.

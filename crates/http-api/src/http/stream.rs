@@ -13,13 +13,13 @@
 
 use super::answer::{Answer, Content, LateHeader, StreamFn, Wording};
 use super::body::{BrokenOff, Completion, ReplyBody};
-use crate::admission::Permit;
-use crate::failure::Failure;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode, Version};
+use net::admission::Permit;
+use net::failure::Failure;
 use std::io::{self, Write};
 use std::time::Duration;
 use tokio::runtime::Handle;

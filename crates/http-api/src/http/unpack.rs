@@ -1,10 +1,10 @@
 //! Bodies as the decoders want them: decompressed, bounded, in a buffer that is used again.
 
 use super::request::Request;
-use crate::admission::{BodyShare, SHARE_UNIT};
-use crate::app::App;
-use crate::failure::{Failure, Kind};
+use app::App;
 use hyper::header::CONTENT_ENCODING;
+use net::admission::{BodyShare, SHARE_UNIT};
+use net::failure::{Failure, Kind};
 use std::ops::Deref;
 use tokio::runtime::Handle;
 use wire::compression::{Encoding, decompress};

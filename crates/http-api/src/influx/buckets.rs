@@ -4,14 +4,14 @@
 use super::handshakes::bucket_json;
 use super::policies::database_and_policy;
 use super::query::{Bounds, run};
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::unpack;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::partial::Partial;
+use crate::http::request::Request;
+use crate::http::unpack;
+use app::App;
 use hyper::StatusCode;
 use influxql::ast::Statement;
+use net::failure::Failure;
 use serde_json::Value;
 use std::sync::Arc;
 

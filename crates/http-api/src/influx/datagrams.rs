@@ -2,8 +2,8 @@
 //! what the store cannot take just then is counted and gone, for a datagram is not kept waiting.
 
 use super::lines::{Block, Lines};
-use crate::listeners::accept::Stop;
-use crate::telemetry::Protocol;
+use net::listeners::accept::Stop;
+use net::telemetry::Protocol;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,13 +7,13 @@
 //! All is read before the first byte is sent, so that what goes wrong has its status.
 
 use super::query::source::StoreSource;
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::{selection, unpack};
-use crate::failure::{Failure, Kind};
+use crate::http::answer::Answer;
+use crate::http::partial::Partial;
+use crate::http::request::Request;
+use crate::http::{selection, unpack};
+use app::App;
 use flux::{Dialect, Error, ErrorKind, Limits, Query};
+use net::failure::{Failure, Kind};
 use serde_json::Value;
 use std::io::Write;
 use std::sync::Arc;

@@ -2,12 +2,12 @@
 
 use super::query;
 use super::write::VERSION;
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::request::Request;
+use crate::http::selection;
+use app::App;
 use model::sample::NANOS_PER_SECOND;
+use net::failure::Failure;
 use serde_json::json;
 use std::sync::Arc;
 

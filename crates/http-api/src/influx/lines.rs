@@ -1,16 +1,16 @@
 //! Lines that came without a way to answer: decoded, stored, counted; what is refused is logged, at
 //! most once a minute.
 
-use crate::app::App;
-use crate::block_strings::BlockStrings;
-use crate::doors::http::insert::unit_advice;
-use crate::failure::Failure;
-use crate::ingest::Outcome;
-use crate::logging::Pace;
-use crate::metrics_page::{Number, Page};
-use crate::telemetry::{Families, Protocol};
+use crate::http::insert::unit_advice;
+use app::App;
+use app::block_strings::BlockStrings;
+use app::ingest::Outcome;
 use model::Timestamp;
 use model::sample::NANOS_PER_MILLI;
+use net::failure::Failure;
+use net::logging::Pace;
+use net::metrics_page::{Number, Page};
+use net::telemetry::{Families, Protocol};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Durability;

@@ -19,10 +19,10 @@ mod lines;
 mod policies;
 mod streams;
 
-use crate::app::App;
-use crate::listeners::accept::{Accepting, Stop, accept};
-use crate::listeners::bind::Bound;
+use app::App;
 use lines::Lines;
+use net::listeners::accept::{Accepting, Stop, accept};
+use net::listeners::bind::Bound;
 use std::sync::Arc;
 use streams::Streams;
 use tokio::task::JoinHandle;

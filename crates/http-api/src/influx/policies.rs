@@ -1,10 +1,10 @@
 //! Names of databases, retention policies and buckets in requests, and the name under which their
 //! samples are.
 
-use super::query::NAMELESS_DATABASE;
-use crate::app::App;
-use crate::failure::Failure;
+use app::App;
+use influx_schema::NAMELESS_DATABASE;
 use influxql::AUTOGEN;
+use net::failure::Failure;
 
 /// Error about a database's name that is the name of a policy's samples.
 pub(super) fn name_of_policy(name: &str, database: &str, policy: &str) -> String {

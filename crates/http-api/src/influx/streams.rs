@@ -12,13 +12,13 @@
 //! ```
 
 use super::lines::{Block, Lines};
-use crate::admission::{BYTES_PER_SECOND_MIN, BodyMemory, BodyShare, Pace};
-use crate::app::App;
-use crate::failure::Failure;
-use crate::listeners::accept::{Door, Stop};
-use crate::listeners::connections::Connection;
-use crate::listeners::table::Listener;
-use crate::telemetry::{Limit, Protocol};
+use app::App;
+use net::admission::{BYTES_PER_SECOND_MIN, BodyMemory, BodyShare, Pace};
+use net::failure::Failure;
+use net::listeners::accept::{Door, Stop};
+use net::listeners::connections::Connection;
+use net::listeners::table::Listener;
+use net::telemetry::{Limit, Protocol};
 use std::future::{pending, poll_fn};
 use std::io;
 use std::sync::Arc;

@@ -6,16 +6,16 @@
 use super::policies::{database_and_policy, stored_name};
 use super::query::{Bounds, run};
 use super::write::{BadLines, Order, write as write_lines};
-use crate::app::App;
-use crate::doors::http::answer::{Answer, JSON, TEXT};
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::{insert, unpack};
-use crate::failure::Failure;
-use crate::ingest::Outcome;
-use crate::telemetry::Protocol;
+use crate::http::answer::{Answer, JSON, TEXT};
+use crate::http::partial::Partial;
+use crate::http::request::Request;
+use crate::http::{insert, unpack};
+use app::App;
+use app::ingest::Outcome;
 use hyper::StatusCode;
 use influxql::{Answer as Rows, Parameters, Series, Value};
+use net::failure::Failure;
+use net::telemetry::Protocol;
 use serde_json::{Map, Value as Json, json};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -359,7 +359,7 @@ fn framed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::http::answer::Content;
+    use crate::http::answer::Content;
 
     fn sample() -> Vec<Series> {
         vec![Series {

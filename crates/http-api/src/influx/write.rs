@@ -5,16 +5,16 @@
 
 use super::policies::{database_and_policy, name_of_policy, stored_name};
 use super::query::table_name;
-use crate::app::App;
-use crate::block_strings::BlockStrings;
-use crate::doors::http::answer::{Answer, JSON};
-use crate::doors::http::insert::{durability, extra_labels, with_unit_warning};
-use crate::doors::http::request::Request;
-use crate::doors::http::unpack;
-use crate::failure::Failure;
-use crate::ingest::Outcome;
-use crate::telemetry::Protocol;
+use crate::http::answer::{Answer, JSON};
+use crate::http::insert::{durability, extra_labels, with_unit_warning};
+use crate::http::request::Request;
+use crate::http::unpack;
+use app::App;
+use app::block_strings::BlockStrings;
+use app::ingest::Outcome;
 use hyper::StatusCode;
+use net::failure::Failure;
+use net::telemetry::Protocol;
 use serde_json::json;
 use std::sync::Arc;
 use store::Durability;

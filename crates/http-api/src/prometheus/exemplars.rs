@@ -1,14 +1,14 @@
 //! `/api/v1/query_exemplars`: the exemplars of all series that an expression selects.
 
-use crate::app::App;
-use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::answer::{Answer, JSON};
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::answer::PIECE_SIZE;
+use crate::http::answer::{Answer, JSON};
+use crate::http::partial::Partial;
+use crate::http::request::Request;
+use crate::http::selection;
+use app::App;
 use model::sample::NANOS_PER_MILLI;
 use model::{Matcher, TimeRange};
+use net::failure::Failure;
 use promql::Dialect;
 use std::io::{self, Write};
 use std::sync::Arc;

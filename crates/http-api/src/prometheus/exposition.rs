@@ -3,16 +3,17 @@
 //! Bad lines are told by number with 400, after the good ones were stored.
 
 use super::push_path::labels_of_path;
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::insert::{self, durability, extra_labels};
-use crate::doors::http::request::Request;
-use crate::doors::http::unpack;
-use crate::failure::Failure;
-use crate::ingest::Outcome;
-use crate::telemetry::Protocol;
+use crate::http::answer::Answer;
+use crate::http::insert;
+use crate::http::insert::{durability, extra_labels};
+use crate::http::request::Request;
+use crate::http::unpack;
+use app::App;
+use app::ingest::Outcome;
 use hyper::header::CONTENT_TYPE;
 use model::sample::NANOS_PER_MILLI;
+use net::failure::Failure;
+use net::telemetry::Protocol;
 use std::sync::Arc;
 use wire::Start;
 use wire::exposition::{self, Created, ExpositionKeys, Format};

@@ -8,16 +8,16 @@
 //! cannot be read the answer is 503, as a scraping server reads no headers; `deny_partial_response=0` takes
 //! what there is.
 
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
-use crate::quantity::format_size;
+use crate::http::answer::Answer;
+use crate::http::answer::PIECE_SIZE;
+use crate::http::partial::Partial;
+use crate::http::request::Request;
+use crate::http::selection;
+use app::App;
+use cli::quantity::format_size;
 use hyper::header::ACCEPT;
 use model::{Labels, Metadata, TimeRange, Timestamp, is_stale_marker};
+use net::failure::Failure;
 use std::io::{self, Write};
 use std::sync::Arc;
 use store::Selection;

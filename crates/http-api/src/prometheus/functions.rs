@@ -1,10 +1,10 @@
 //! `/api/v1/functions`: the functions of a dialect as pages and editors want them.
 
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::request::Request;
+use crate::http::selection;
+use app::App;
+use net::failure::Failure;
 use promql::Dialect;
 use promql::reference::{self, Entry};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
 //! The labels in a path of Pushgateway's: its group.
 
-use crate::doors::http::request::decode_percent;
-use crate::failure::Failure;
+use crate::http::request::decode_percent;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use net::failure::Failure;
 
 /// Labels in a path, behind its `job`: `/J/name/value`, or `@base64/J64/name@base64/value64`.
 ///

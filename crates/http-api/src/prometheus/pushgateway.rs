@@ -2,12 +2,12 @@
 
 use super::exposition;
 use super::push_path::labels_of_path;
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::request::Request;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::request::Request;
+use app::App;
 use hyper::StatusCode;
 use model::{Matcher, TimeRange};
+use net::failure::Failure;
 use std::sync::Arc;
 
 /// `POST /metrics/job/...`, where Pushgateway's clients expect 200.

@@ -2,20 +2,21 @@
 
 use super::query_hints;
 use super::report::{Report, Wishes, step_stats};
-use crate::activity::{Active, Asked};
-use crate::app::App;
-use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::answer::{Answer, Content, JSON};
-use crate::doors::http::partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection::{self, has_switch, invalid};
-use crate::failure::{Failure, Kind};
+use crate::http::answer::PIECE_SIZE;
+use crate::http::answer::{Answer, Content, JSON};
+use crate::http::partial;
+use crate::http::request::Request;
+use crate::http::selection;
+use crate::http::selection::{has_switch, invalid};
+use app::App;
 use engine::{
     Matrix, MetricsQlOptions, NameRemoval, Partial, QueryError, QueryLimits, QueryOptions,
     QueryResult, Sample, StepRange, Value,
 };
 use hyper::StatusCode;
 use model::sample::NANOS_PER_MILLI;
+use net::activity::{Active, Asked};
+use net::failure::{Failure, Kind};
 use promql::Dialect;
 use promql::metricsql::{Expr, FunctionKind};
 use std::io::{self, Write};

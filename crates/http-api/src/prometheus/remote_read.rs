@@ -10,16 +10,16 @@
 //! The format has no place for what could not be read, and clients read no headers: the answer is 503 then, or
 //! the stream breaks off. `deny_partial_response=0` in the address takes what there is.
 
-use crate::app::App;
-use crate::doors::http::answer::{Answer, PIECE_SIZE};
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::Request;
-use crate::doors::http::{selection, unpack};
-use crate::failure::{Failure, Kind};
-use crate::quantity::format_size;
-use crate::telemetry::Limit;
+use crate::http::answer::{Answer, PIECE_SIZE};
+use crate::http::partial::Partial;
+use crate::http::request::Request;
+use crate::http::{selection, unpack};
+use app::App;
+use cli::quantity::format_size;
 use hyper::StatusCode;
 use model::{Labels, TimeRange};
+use net::failure::{Failure, Kind};
+use net::telemetry::Limit;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;

@@ -17,17 +17,17 @@
 //! count all samples of the request as failed, though they were stored; in 2.0 it is told what was
 //! written. Senders do not send 400 again, so nothing loops.
 
-use crate::app::App;
-use crate::doors::http::answer::{Answer, TEXT};
-use crate::doors::http::insert::{durability, extra_labels, with_unit_warning};
-use crate::doors::http::request::Request;
-use crate::doors::http::unpack;
-use crate::failure::{Failure, Kind};
-use crate::ingest::Outcome;
-use crate::logging::Pace;
-use crate::telemetry::Protocol;
+use crate::http::answer::{Answer, TEXT};
+use crate::http::insert::{durability, extra_labels, with_unit_warning};
+use crate::http::request::Request;
+use crate::http::unpack;
+use app::App;
+use app::ingest::Outcome;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use net::failure::{Failure, Kind};
+use net::logging::Pace;
+use net::telemetry::Protocol;
 use std::sync::Arc;
 use wire::remote_write::{RemoteWriteKeys, v1, v2};
 

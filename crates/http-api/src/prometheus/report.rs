@@ -2,11 +2,12 @@
 //!
 //! Times are measured, never guessed: what is not measured by itself is a part of what it stands in.
 
-use crate::activity::Asked;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection::{self, has_switch};
-use crate::failure::Failure;
+use crate::http::request::Request;
+use crate::http::selection;
+use crate::http::selection::has_switch;
 use engine::{QueryResult, QueryStats, StepStats, Timings, Value};
+use net::activity::Asked;
+use net::failure::Failure;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use wire::prom_json::Notes;

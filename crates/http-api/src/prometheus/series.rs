@@ -1,12 +1,12 @@
 //! Prometheus' API besides queries: series, labels, metadata.
 
-use crate::app::App;
-use crate::doors::http::answer::{Answer, JSON, PIECE_SIZE};
-use crate::doors::http::partial::Partial;
-use crate::doors::http::request::{Request, decode_percent};
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::answer::{Answer, JSON, PIECE_SIZE};
+use crate::http::partial::Partial;
+use crate::http::request::{Request, decode_percent};
+use crate::http::selection;
+use app::App;
 use model::Metadata;
+use net::failure::Failure;
 use serde_json::json;
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -1,12 +1,12 @@
 //! Expressions as texts and as trees: `/api/v1/format_query`, `/api/v1/parse_query`,
 //! `/prettify-query`, `/expand-with-exprs`. Trees have the shape of Prometheus' page.
 
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::request::Request;
-use crate::doors::http::selection;
-use crate::failure::Failure;
+use crate::http::answer::Answer;
+use crate::http::request::Request;
+use crate::http::selection;
+use app::App;
 use model::Matcher;
+use net::failure::Failure;
 use promql::{
     Aggregate, Arity, At, Binary, BinaryOp, Call, Cardinality, Dialect, DurationExpr, DurationKind,
     Edges, Expr, Grouping, VectorSelector,

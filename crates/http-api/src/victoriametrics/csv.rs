@@ -6,11 +6,11 @@
 //! __timestamp__[:FORMAT]   unix_s, unix_ms (the default), unix_us, unix_ns, rfc3339
 //! ```
 
-use crate::calendar::rfc3339;
-use crate::doors::http::selection::invalid;
-use crate::failure::Failure;
+use crate::http::selection::invalid;
+use cli::calendar::rfc3339;
 use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 use model::{Labels, Timestamp};
+use net::failure::Failure;
 use std::io::Write;
 use wire::prom_json::number::push_exposition_value;
 

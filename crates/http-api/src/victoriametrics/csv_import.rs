@@ -11,17 +11,18 @@
 //! such is the header. Lines become JSON lines on their way.
 
 use super::go_layout::GoLayout;
-use crate::app::App;
-use crate::doors::http::answer::Answer;
-use crate::doors::http::insert::{self, durability, extra_labels};
-use crate::doors::http::request::Request;
-use crate::doors::http::selection::invalid;
-use crate::doors::http::unpack;
-use crate::failure::Failure;
-use crate::ingest::Outcome;
-use crate::telemetry::Protocol;
+use crate::http::answer::Answer;
+use crate::http::insert;
+use crate::http::insert::{durability, extra_labels};
+use crate::http::request::Request;
+use crate::http::selection::invalid;
+use crate::http::unpack;
+use app::App;
+use app::ingest::Outcome;
 use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 use model::{Labels, LabelsBuilder, METRIC_NAME, Timestamp};
+use net::failure::Failure;
+use net::telemetry::Protocol;
 use std::borrow::Cow;
 use std::sync::Arc;
 use store::Durability;

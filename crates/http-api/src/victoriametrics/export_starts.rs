@@ -3,10 +3,10 @@
 //! They are series of their own, which stand in another order: one is read when its series is, so
 //! that those of one series at most are in memory. Where no series has any nothing is looked for.
 
-use crate::app::App;
-use crate::doors::http::partial::Partial;
-use crate::failure::Failure;
+use crate::http::partial::Partial;
+use app::App;
 use model::{Labels, Matcher, TimeRange};
+use net::failure::Failure;
 use std::collections::HashMap;
 use store::{SelectLimits, Selection};
 

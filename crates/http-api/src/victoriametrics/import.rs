@@ -3,16 +3,17 @@
 //! Bad lines, and blocks, are told by number with 400, after the good ones were stored.
 
 use super::strings;
-use crate::app::App;
-use crate::block_strings::BlockStrings;
-use crate::doors::http::answer::{Answer, TEXT};
-use crate::doors::http::insert::{self, durability, extra_labels};
-use crate::doors::http::request::Request;
-use crate::doors::http::unpack;
-use crate::failure::Failure;
-use crate::ingest::Outcome;
-use crate::telemetry::Protocol;
+use crate::http::answer::{Answer, TEXT};
+use crate::http::insert;
+use crate::http::insert::{durability, extra_labels};
+use crate::http::request::Request;
+use crate::http::unpack;
+use app::App;
+use app::block_strings::BlockStrings;
+use app::ingest::Outcome;
 use hyper::StatusCode;
+use net::failure::Failure;
+use net::telemetry::Protocol;
 use std::sync::Arc;
 use wire::json_lines::{self, JsonKeys};
 use wire::vm_native::decode::SAMPLES_PER_REQUEST_MAX;

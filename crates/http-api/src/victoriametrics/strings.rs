@@ -6,12 +6,12 @@
 
 use super::export::TimeUnit;
 use super::export_millis::MilliTimes;
-use crate::app::App;
-use crate::doors::http::answer::PIECE_SIZE;
-use crate::doors::http::partial::Partial;
-use crate::doors::influx::query::table_name;
-use crate::failure::Failure;
+use crate::http::answer::PIECE_SIZE;
+use crate::http::partial::Partial;
+use crate::influx::query::table_name;
+use app::App;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
+use net::failure::Failure;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io::{self, Write};
 use std::ops::Range;

@@ -3,8 +3,8 @@
 
 use super::reader::At;
 use super::shelf::{CHUNKS, DELETION_MARK, INDEX, Listed, META, Shelf, TOMBSTONES};
-use crate::commands::bucket::{Bucket, Coming, Failed, Found, Level, OddKey};
 use anyhow::{Context as _, bail, ensure};
+use http_client::object_store::{Bucket, Coming, Failed, Found, Level, OddKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;

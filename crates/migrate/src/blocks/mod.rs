@@ -105,7 +105,7 @@ pub fn open(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
 
 #[cfg(feature = "s3")]
 fn in_bucket(asked: &Asked<'_>, rest: &str) -> anyhow::Result<Box<dyn Shelf>> {
-    use crate::commands::bucket::{Bucket, Rights};
+    use http_client::object_store::{Bucket, Rights};
     let bucket = Bucket::open(asked.matches, "", rest, Rights::Read)?;
     Ok(Box::new(bucket::InBucket::new(bucket)))
 }

@@ -24,7 +24,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(epoch: Instant, peer: Option<SocketAddr>) -> Connection {
+    pub fn new(epoch: Instant, peer: Option<SocketAddr>) -> Connection {
         let connection = Connection {
             epoch,
             peer,

@@ -6,7 +6,6 @@
 //! wait for each other while a core idles.
 
 use crate::admission::{CONTROLS_MAX, SUSPENDED_MAX};
-use crate::config::Config;
 use std::io;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -34,13 +33,13 @@ struct Core {
 }
 
 impl Cores {
-    /// As many as the process may use at a time.
+    /// Starts as many as the process may use at a time, for `requests_max` requests that run at a time.
     ///
     /// # Errors
     /// When there are no more threads or files to be had.
-    pub fn start(config: &Config) -> io::Result<Cores> {
+    pub fn start(requests_max: usize) -> io::Result<Cores> {
         let count = thread::available_parallelism().map_or(1, NonZero::get);
-        let workers_max = workers_max(config);
+        let workers_max = workers_max(requests_max);
         Ok(Cores((0..count).map(|at| Core::start(at, workers_max)).collect::<io::Result<_>>()?))
     }
 
@@ -110,15 +109,13 @@ fn run(runtime: Runtime, ended: oneshot::Receiver<()>) {
 
 /// Workers of a core: one for each request that may run at a time or waits for its client, and some for
 /// short orders.
-fn workers_max(config: &Config) -> usize {
-    let requests = config.insert.concurrency_max.saturating_add(config.query.concurrency_max);
-    requests.saturating_add(SUSPENDED_MAX + CONTROLS_MAX + 16).min(4096)
+fn workers_max(requests_max: usize) -> usize {
+    requests_max.saturating_add(SUSPENDED_MAX + CONTROLS_MAX + 16).min(4096)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Settings;
     use std::net::Ipv4Addr;
     use std::sync::mpsc;
     use tokio::io::AsyncReadExt;
@@ -169,7 +166,6 @@ mod tests {
 
     #[test]
     fn a_machine_has_a_core() {
-        let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
-        assert!(!Cores::start(&config).expect("threads").0.is_empty());
+        assert!(!Cores::start(4).expect("threads").0.is_empty());
     }
 }

@@ -4,9 +4,9 @@
 //! table (which there are) > config (where each listens) > bind > accept > cores > TLS > the door's `serve`
 //! ```
 //!
-//! A protocol on a port of its own is a row in [`table`], a folder in [`crate::doors`] with a
-//! [`accept::Door`] in it, and an arm in [`crate::doors::open`]. Its flags, its connection limit, its
-//! counters, TLS and the end come from here.
+//! A protocol on a port of its own is a row in [`table`], an [`accept::Door`] in a crate of its own, and an
+//! arm in `open` of the binary's module `protocols`. Its flags, its connection limit, its counters, TLS and
+//! the end come from here.
 
 pub mod accept;
 pub mod bind;

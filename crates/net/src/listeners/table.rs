@@ -1,8 +1,8 @@
 //! The table of listeners: one row each.
 //!
 //! A row's name is the start of its flags (`--influx-listen`, `--influx.max-connections`,
-//! `--influx.idle-timeout`) and the label of its counters. [`crate::flags`] and [`crate::config`]
-//! read the rows; what a listener does with a connection is in [`crate::doors::open`].
+//! `--influx.idle-timeout`) and the label of its counters. [`crate::flags`] and the configuration in the
+//! crate `app` read the rows; the binary's module `protocols` opens the listeners.
 
 use super::connections::AtLimit;
 use crate::flag::{Flag, Group, Kind, flag};

@@ -1,12 +1,11 @@
 //! TLS from two PEM files: rustls with ring.
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::anyhow;
+pub use cli::pem::{read_certificates, read_key};
 use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::{Error as PemError, PemObject as _};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 
 /// An acceptor that shows the certificates of `cert_path`, proves them with the key of `key_path`
@@ -32,33 +31,4 @@ pub fn acceptor(cert_path: &Path, key_path: &Path, alpn: &[&[u8]]) -> anyhow::Re
         })?;
     config.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
-}
-
-/// The certificates in a PEM file, at least one.
-///
-/// # Errors
-/// When there is none.
-pub fn read_certificates(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
-    let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| shown.to_string())?;
-    let certificates = CertificateDer::pem_slice_iter(&bytes)
-        .collect::<Result<Vec<_>, _>>()
-        .with_context(|| shown.to_string())?;
-    if certificates.is_empty() {
-        bail!("{shown}: no certificate in PEM form");
-    }
-    Ok(certificates)
-}
-
-/// The private key in a PEM file.
-///
-/// # Errors
-/// When there is none.
-pub fn read_key(path: &Path) -> anyhow::Result<PrivateKeyDer<'static>> {
-    let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| shown.to_string())?;
-    PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| match error {
-        PemError::NoItemsFound => anyhow!("{shown}: no private key in PEM form"),
-        error => anyhow!("{shown}: {error}"),
-    })
 }

@@ -1,8 +1,8 @@
 //! What one set of rules allows: commands, keys and channels.
 
 use super::categories;
-use crate::doors::redis::access;
-use crate::doors::redis::registry::{Entry, Known, registry};
+use crate::access;
+use crate::registry::{Entry, Known, registry};
 use kv::commands::NO_AUTH;
 use std::collections::BTreeMap;
 

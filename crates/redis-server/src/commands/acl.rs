@@ -1,14 +1,15 @@
 //! `ACL`: users and what they may do.
 
 use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
-use crate::doors::redis::acl::categories;
-use crate::doors::redis::acl::selector::Refusal;
-use crate::doors::redis::acl::{self, User};
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::dispatch::{Context, Known};
-use crate::doors::redis::hub::Hub;
-use crate::doors::redis::registry::registry;
-use crate::doors::redis::settings::Settings;
+use crate::acl;
+use crate::acl::User;
+use crate::acl::categories;
+use crate::acl::selector::Refusal;
+use crate::connection::Redis;
+use crate::dispatch::{Context, Known};
+use crate::hub::Hub;
+use crate::registry::registry;
+use crate::settings::Settings;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::number::{int_arg, parse_i64};
 use kv::{CommandError, Keyspace, Reply as _};
@@ -294,7 +295,7 @@ fn get_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     out.text("passwords");
     out.array(user.passwords.len());
     user.passwords.iter().for_each(|hash| out.text(hash));
-    let describe = |out: &mut crate::doors::redis::out::Out, selector: &acl::selector::Selector| {
+    let describe = |out: &mut crate::out::Out, selector: &acl::selector::Selector| {
         out.text("commands");
         out.text(&selector.commands_text());
         out.text("keys");

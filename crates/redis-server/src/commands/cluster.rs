@@ -1,7 +1,7 @@
 //! `CLUSTER`: every subcommand is refused, as by a Redis whose cluster mode is off.
 
 use super::{DoorCommand, Flow, command, container};
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
 use kv::CommandError;
 use kv::commands::{ADMIN, FAST, Group, LOADING, STALE};
 

@@ -1,11 +1,12 @@
 //! `COMMAND`: what is known of commands, from their tables.
 
 use super::{DoorCommand, Flow, command, help};
-use crate::doors::redis::access::{self, Spec};
-use crate::doors::redis::acl::categories;
-use crate::doors::redis::dispatch::{Context, Known};
-use crate::doors::redis::out::Out;
-use crate::doors::redis::registry::{Entry, registry};
+use crate::access;
+use crate::access::Spec;
+use crate::acl::categories;
+use crate::dispatch::{Context, Known};
+use crate::out::Out;
+use crate::registry::{Entry, registry};
 use kv::commands::{self as flags, Group, Info, Keys, LOADING, STALE};
 use kv::error::SYNTAX;
 use kv::{CommandError, Reply as _};

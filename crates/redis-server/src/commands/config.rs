@@ -2,12 +2,12 @@
 //! `CONFIG REWRITE`, which writes what was changed to a file in the data directory.
 
 use super::{DoorCommand, Flow, command, container, help};
-use crate::doors::redis::acl::{User, sha256};
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::dispatch::Context;
-use crate::doors::redis::hub::Hub;
-use crate::doors::redis::settings::parse::Kind;
-use crate::doors::redis::settings::{MEMORY_MIN, Settings, read_line};
+use crate::acl::{User, sha256};
+use crate::connection::Redis;
+use crate::dispatch::Context;
+use crate::hub::Hub;
+use crate::settings::parse::Kind;
+use crate::settings::{MEMORY_MIN, Settings, read_line};
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::credentials::CredentialFile;
 use kv::error::SYNTAX;
@@ -119,7 +119,7 @@ fn check_together(redis: &Redis, settings: &Settings, set: &[&str]) -> Result<()
             ),
         ));
     }
-    let most = redis.app.config.memory_limit / crate::config::KV_SHARE;
+    let most = redis.app.config.memory_limit / app::config::KV_SHARE;
     let wanted = u64::try_from(settings.number("maxmemory")).unwrap_or(u64::MAX);
     if set.contains(&"maxmemory") && most < wanted {
         let reason = format!("keys may have a quarter of memory-limit at most, {most} bytes");

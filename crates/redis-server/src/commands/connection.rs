@@ -2,17 +2,17 @@
 
 use super::client::name_arg;
 use super::{DoorCommand, Flow, command};
-use crate::doors::redis::acl::User;
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::dispatch::Context;
-use crate::doors::redis::hub::Hub;
-use crate::doors::redis::session::{ReplyMode, Session};
-use crate::login_limiter;
-use crate::telemetry::Limit;
+use crate::acl::User;
+use crate::connection::Redis;
+use crate::dispatch::Context;
+use crate::hub::Hub;
+use crate::session::{ReplyMode, Session};
 use kv::commands::{ALLOW_BUSY, FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
+use net::login_limiter;
+use net::telemetry::Limit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -2,7 +2,7 @@
 
 use super::persistence::save;
 use super::{DoorCommand, Flow, Run, command, help};
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::error::{NO_KEY, SYNTAX};
 use kv::number::{float_arg, int_arg};

@@ -4,12 +4,12 @@
 
 use super::connection::REDIS_VERSION;
 use super::{DoorCommand, Flow, command};
-use crate::doors::redis::dispatch::Context;
-use crate::doors::redis::registry::registry;
-use crate::doors::redis::settings::MEMORY_BASE as BASE_COST;
-use crate::process;
+use crate::dispatch::Context;
+use crate::registry::registry;
+use crate::settings::MEMORY_BASE as BASE_COST;
 use kv::commands::{Group, LOADING, STALE};
 use kv::{CommandError, Reply as _};
+use net::process;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -171,7 +171,7 @@ impl MemoryUse {
             index,
             clients: clients as u64,
             used,
-            resident: crate::memory::used().unwrap_or(used),
+            resident: net::memory::used().unwrap_or(used),
             machine: machine_memory(),
         }
     }
@@ -363,7 +363,7 @@ fn stats(context: &Context<'_>, text: &mut String) {
 }
 
 fn replication(context: &Context<'_>, text: &mut String) {
-    crate::doors::redis::replication::info(context, text);
+    crate::replication::info(context, text);
 }
 
 fn cpu(_: &Context<'_>, text: &mut String) {

@@ -1,9 +1,9 @@
 //! `LATENCY`: what took long, and how the times of commands spread.
 
 use super::{DoorCommand, Flow, command, container, help};
-use crate::doors::redis::dispatch::Context;
-use crate::doors::redis::registry::{Entry, registry};
-use crate::doors::redis::stats::bound_of;
+use crate::dispatch::Context;
+use crate::registry::{Entry, registry};
+use crate::stats::bound_of;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Reply as _};
 use std::fmt::Write as _;

@@ -2,8 +2,8 @@
 
 use super::info::MemoryUse;
 use super::{DoorCommand, Flow, command, container, help};
-use crate::allocator::{Freed, give_back};
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
+use allocator::{Freed, give_back};
 use kv::commands::command as command_on_keys;
 use kv::commands::{Group, Keys, LOADING, READONLY, STALE};
 use kv::error::SYNTAX;

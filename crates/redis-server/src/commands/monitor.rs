@@ -1,7 +1,7 @@
 //! `MONITOR`: every command that is executed, shown to who asks.
 
 use super::{DoorCommand, Flow, command};
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Reply as _};
 

@@ -2,7 +2,7 @@
 //! checkpoint, after which the next start has less to read.
 
 use super::{DoorCommand, Flow, command};
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
 use kv::commands::{ADMIN, ALLOW_BUSY, FAST, Group, LOADING, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::{CommandError, Kv, Reply as _};

@@ -1,10 +1,10 @@
 //! Replication, as clients see it, and what replicas say before they are served.
 
 use super::{DoorCommand, Flow, command};
-use crate::doors::redis::dispatch::Context;
-use crate::doors::redis::hub::Blocked;
-use crate::doors::redis::replication;
-use crate::doors::redis::replication::failover::Progress;
+use crate::dispatch::Context;
+use crate::hub::Blocked;
+use crate::replication;
+use crate::replication::failover::Progress;
 use kv::call::Otherwise;
 use kv::commands::command as command_on_keys;
 use kv::commands::{

@@ -1,9 +1,9 @@
 //! Scripts and functions: commands that run commands.
 
 use super::{DoorCommand, Flow, container, misused_subcommand};
-use crate::doors::redis::dispatch::Context;
-use crate::doors::redis::out::Out;
-use crate::doors::redis::scripting::{
+use crate::dispatch::Context;
+use crate::out::Out;
+use crate::scripting::{
     Conflict, Engine, Flags, Job, Library, Refusal, Scripting, keep_libraries, run, sha1_hex,
 };
 use kv::commands::{

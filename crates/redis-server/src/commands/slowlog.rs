@@ -1,7 +1,7 @@
 //! `SLOWLOG`: commands that took long.
 
 use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, STALE};
 use kv::number::parse_i64;
 use kv::{CommandError, Reply as _};

@@ -1,7 +1,8 @@
 //! The first bytes of a connection.
 
 use super::Served;
-use crate::doors::redis::foreign::{self, Beginning, Foreign};
+use crate::foreign;
+use crate::foreign::{Beginning, Foreign};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<S> Served<'_, S> {

@@ -1,11 +1,12 @@
 //! Commands that have not arrived whole, and commands that wait for memory.
 
 use super::{Next, Served};
-use crate::allocator::{self, Freed};
-use crate::doors::redis::input::READ_SIZE;
-use crate::doors::redis::room;
-use crate::telemetry::Limit;
+use crate::input::READ_SIZE;
+use crate::room;
+use allocator;
+use allocator::Freed;
 use kv::Reply as _;
+use net::telemetry::Limit;
 use std::time::Duration;
 use tokio::time::Instant;
 

@@ -1,11 +1,11 @@
 //! Bytes out: messages, then the answers that gathered.
 
 use super::Served;
-use crate::doors::redis::client::Piece;
-use crate::doors::redis::client_memory::Charge;
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::input::{Input, KEPT_SIZE_MAX};
-use crate::doors::redis::sending;
+use crate::client::Piece;
+use crate::client_memory::Charge;
+use crate::connection::Redis;
+use crate::input::{Input, KEPT_SIZE_MAX};
+use crate::sending;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -9,9 +9,9 @@
 //! acknowledgements.
 
 use super::feed::{Feed, Replica, Stage};
-use crate::doors::redis::commands::Flow;
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::dispatch::Context;
+use crate::commands::Flow;
+use crate::connection::Redis;
+use crate::dispatch::Context;
 use kv::error::{NOT_INTEGER, SYNTAX};
 use kv::number::parse_i64;
 use kv::{CommandError, Mode, Reply as _};
@@ -341,7 +341,7 @@ pub async fn finish(door: &Redis) {
 
 impl Redis {
     /// Writes that waited for a failover to end go on.
-    fn go_on_writing(&self, keys: &mut kv::Keyspace, hub: &mut crate::doors::redis::hub::Hub) {
+    fn go_on_writing(&self, keys: &mut kv::Keyspace, hub: &mut crate::hub::Hub) {
         hub.is_failing_over = false;
         keys.keeps_expired_until_ms = hub.pause.until_ms;
         hub.wake_postponed();

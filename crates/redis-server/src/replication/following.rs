@@ -10,12 +10,12 @@ use super::FIELD_EXPIRY;
 use super::link::{Stage, State};
 use super::spool::Spool;
 use super::tls::{self, TlsWords, Wire};
-use crate::doors::redis::commands::Flow;
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::replication::feed::put_command;
-use crate::doors::redis::session::Session;
-use crate::listeners::accept::Stop;
+use crate::commands::Flow;
+use crate::connection::Redis;
+use crate::replication::feed::put_command;
+use crate::session::Session;
 use kv::{Kv, KvDurability};
+use net::listeners::accept::Stop;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -432,7 +432,7 @@ impl Following<'_> {
             self.door.scripting.busy.calm().await;
             let batch = self.apply_some()?;
             if let Some(work) = self.session.work.take() {
-                let mut out = crate::doors::redis::out::Out::new(2);
+                let mut out = crate::out::Out::new(2);
                 let done = tokio::task::spawn_blocking(move || work(&mut out));
                 done.await.map_err(|_| "its command failed; the log says why".to_owned())?;
             }

@@ -3,8 +3,8 @@
 //! That is kept beside the keys, and whether a dump is being loaded: what was loaded in part is shown
 //! to nobody, after a restart neither.
 
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::hub::Hub;
+use crate::connection::Redis;
+use crate::hub::Hub;
 use kv::primary::{PrimaryRecord, ReplicaState};
 use kv::{Keyspace, Kv};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};

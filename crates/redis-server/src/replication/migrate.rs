@@ -6,8 +6,8 @@
 //! ```
 
 use super::feed::put_command;
-use crate::doors::redis::commands::Flow;
-use crate::doors::redis::dispatch::Context;
+use crate::commands::Flow;
+use crate::dispatch::Context;
 use kv::error::SYNTAX;
 use kv::number::{int_arg, parse_i64};
 use kv::{Call, CommandError, Discard, Keyspace, Kv, KvDurability, Mode, Reply as _, rdb};

@@ -1,11 +1,11 @@
 //! Commands of the primary, done here: they may do everything, but to time series.
 
-use crate::doors::redis::acl::User;
-use crate::doors::redis::commands::Flow;
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::dispatch::Context;
-use crate::doors::redis::hub::Hub;
-use crate::doors::redis::session::Session;
+use crate::acl::User;
+use crate::commands::Flow;
+use crate::connection::Redis;
+use crate::dispatch::Context;
+use crate::hub::Hub;
+use crate::session::Session;
 use kv::keyspace::Emptying;
 use kv::number::parse_i64;
 use kv::replicate::field_expiry;

@@ -8,12 +8,12 @@
 
 use super::Hello;
 use super::feed::{Replica, Stage};
-use crate::doors::redis::commands::REDIS_VERSION;
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::session::Session;
-use crate::listeners::accept::Stop;
-use crate::listeners::connections::Connection;
+use crate::commands::REDIS_VERSION;
+use crate::connection::Redis;
+use crate::session::Session;
 use kv::keyspace::DumpFormat;
+use net::listeners::accept::Stop;
+use net::listeners::connections::Connection;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};

@@ -2,7 +2,7 @@
 
 use super::feed::Stage;
 use super::link;
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
 use kv::Reply as _;
 use std::fmt::Write as _;
 

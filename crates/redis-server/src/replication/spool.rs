@@ -1,7 +1,7 @@
 //! A dump of the primary: received into a file, checked as a whole, and only then loaded.
 
-use crate::doors::redis::connection::Redis;
-use crate::doors::redis::scripting::{Conflict, keep_libraries};
+use crate::connection::Redis;
+use crate::scripting::{Conflict, keep_libraries};
 use kv::Kv;
 use kv::keyspace::Emptying;
 use kv::rdb::{self, Found};

@@ -4,8 +4,8 @@
 //! not that it has the primary's name: whom this server follows is said by address, and certificates of
 //! Redis have often no names.
 
-use crate::doors::redis::settings::Settings;
-use crate::listeners::tls::{read_certificates, read_key};
+use crate::settings::Settings;
+pub use net::listeners::tls::{read_certificates, read_key};
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};

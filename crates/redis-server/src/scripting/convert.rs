@@ -10,7 +10,7 @@
 use super::busy::Busy;
 use super::raised::error_table;
 use super::time_check::TimeCheck;
-use crate::doors::redis::out::{Out, answer_size_max};
+use crate::out::{Out, answer_size_max};
 use kv::Reply as _;
 use mlua::{Lua, Table, Value};
 use std::sync::Arc;

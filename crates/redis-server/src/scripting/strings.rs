@@ -337,7 +337,7 @@ fn repeat(lua: &Lua, busy: &Arc<Busy>, args: &MultiValue) -> mlua::Result<Value>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::redis::scripting::raised::unwrap;
+    use crate::scripting::raised::unwrap;
     use random::Random;
 
     /// Compares each function with its C version. Returns the first difference.

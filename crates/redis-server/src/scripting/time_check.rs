@@ -45,11 +45,11 @@ impl<'a> TimeCheck<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::redis::out::Out;
-    use crate::doors::redis::scripting::busy::Running;
-    use crate::doors::redis::scripting::convert::{Reader, answer};
-    use crate::doors::redis::scripting::raised::text_of;
-    use crate::doors::redis::scripting::{json, msgpack};
+    use crate::out::Out;
+    use crate::scripting::busy::Running;
+    use crate::scripting::convert::{Reader, answer};
+    use crate::scripting::raised::text_of;
+    use crate::scripting::{json, msgpack};
     use mlua::{MultiValue, Value};
     use std::time::Instant;
 

@@ -5,7 +5,7 @@ use super::busy::Busy;
 use super::library::{Pending, register};
 use super::raised::{Raised, handler, unwrap};
 use super::{bits, json, msgpack, pack, strings};
-use crate::doors::redis::commands::REDIS_VERSION;
+use crate::commands::REDIS_VERSION;
 use mlua::chunk::ChunkMode;
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic, VmState,

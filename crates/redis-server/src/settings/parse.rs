@@ -159,8 +159,8 @@ const EVENT_LETTERS: &[(char, u32)] = &[
     ('d', events::EVENT_MODULE),
 ];
 const EVENT_LETTERS_BESIDE: &[(char, u32)] = &[
-    ('K', crate::doors::redis::hub::KEYSPACE_EVENTS),
-    ('E', crate::doors::redis::hub::KEYEVENT_EVENTS),
+    ('K', crate::hub::KEYSPACE_EVENTS),
+    ('E', crate::hub::KEYEVENT_EVENTS),
     ('m', events::EVENT_KEY_MISS),
     ('n', events::EVENT_NEW),
 ];
@@ -301,7 +301,7 @@ fn shutdown(text: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doors::redis::settings::table::PARAMETERS;
+    use crate::settings::table::PARAMETERS;
 
     #[test]
     fn defaults_are_what_they_may_be() {

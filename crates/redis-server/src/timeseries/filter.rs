@@ -4,7 +4,7 @@ use super::news;
 use super::samples;
 use super::series::{Found, check_database, record_in};
 use super::words::{NOT_READABLE, error};
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
 use kv::CommandError;
 use kv::series::SERIES_DB;
 use model::{METRIC_NAME, MatchOp, Matcher};

@@ -8,8 +8,8 @@ use super::range::{
 use super::samples::{self, Sample, joined, matchers_of};
 use super::series::{self, Found};
 use super::words::{error, put_value};
-use crate::doors::redis::commands::Flow;
-use crate::doors::redis::dispatch::Context;
+use crate::commands::Flow;
+use crate::dispatch::Context;
 use kv::number::parse_i64;
 use kv::{CommandError, Reply};
 use std::collections::{BTreeMap, BTreeSet};

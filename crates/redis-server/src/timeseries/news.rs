@@ -3,8 +3,8 @@
 
 use super::samples::{self, TIME_MS_MAX, labels_of, read_one};
 use super::series::{is_sampled, record_in, sets_of};
-use crate::app::App;
-use crate::doors::redis::dispatch::Context;
+use crate::dispatch::Context;
+use app::App;
 use kv::series::{SERIES_DB, SeriesEvent};
 use kv::value::Series;
 use kv::value::series::Newest;

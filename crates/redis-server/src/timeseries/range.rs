@@ -6,8 +6,8 @@ use super::rules;
 use super::samples::{self, Sample, TIME_MS_MAX};
 use super::series::{self, Found};
 use super::words::{AGGREGATION, UNKNOWN_AGGREGATION, error, put_value};
-use crate::doors::redis::commands::Flow;
-use crate::doors::redis::dispatch::Context;
+use crate::commands::Flow;
+use crate::dispatch::Context;
 use kv::number::{parse_f64, parse_i64};
 use kv::{CommandError, Reply};
 

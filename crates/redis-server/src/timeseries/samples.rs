@@ -3,7 +3,7 @@
 //! Legacy backends are not asked: commands run under the lock of all keys, and keys are made here.
 
 use super::words::error;
-use crate::app::App;
+use app::App;
 use kv::CommandError;
 use model::sample::NANOS_PER_MILLI;
 use model::{

@@ -3,13 +3,13 @@
 use super::news;
 use super::samples::{self, Sample, labels_of};
 use super::words::{INVALID_TIMESTAMP, NO_KEY, NOT_READABLE, NOT_SERIES, OTHER_DATABASE, error};
-use crate::doors::redis::dispatch::Context;
-use crate::selector;
+use crate::dispatch::Context;
 use kv::series::SERIES_DB;
 use kv::value::Series;
 use kv::value::series::Newest;
 use kv::{CommandError, Keyspace};
 use model::{Labels, METRIC_NAME, MatchOp};
+use promql::matchers_of;
 
 /// A series that was found.
 #[derive(Clone, Debug)]
@@ -93,7 +93,7 @@ pub fn named_labels(key: &[u8]) -> Option<Labels> {
         return Some(labels_of::<&str, &str>(text, &[])).filter(|_| !text.is_empty());
     }
     let (name, rest) = text.split_once('{')?;
-    let matchers = selector::matchers_of(promql::parse(&format!("{{{rest}")).ok()?)?;
+    let matchers = matchers_of(promql::parse(&format!("{{{rest}")).ok()?)?;
     if !matchers.iter().all(|one| one.op == MatchOp::Equal && !one.value.is_empty()) {
         return None;
     }

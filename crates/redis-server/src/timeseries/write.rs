@@ -8,8 +8,8 @@ use super::series::{
     time_arg, value_arg,
 };
 use super::words::{BLOCKED, INVALID_VALUE, KEY_EXISTS, NO_KEY, NOT_NEWEST, TOO_OLD, error};
-use crate::doors::redis::commands::Flow;
-use crate::doors::redis::dispatch::Context;
+use crate::commands::Flow;
+use crate::dispatch::Context;
 use kv::keyspace::{EVENT_MODULE, Expire};
 use kv::series::SERIES_DB;
 use kv::value::series::{DuplicatePolicy, Newest};

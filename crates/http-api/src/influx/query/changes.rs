@@ -4,15 +4,15 @@ use super::super::policies::stored_name;
 use super::super::write::write_made;
 use super::may_come;
 use super::policies::{answered, is_valid_name, policy_of};
-use super::source::{NAMELESS_DATABASE, StoreSource, database_matcher, table_name};
-use crate::doors::http::request::Request;
-use crate::doors::http::site;
-use crate::failure::{Failure, Kind};
-use crate::measurements::DATABASES_MAX;
-use crate::retention_policies::note_of_policies;
+pub use super::source::{NAMELESS_DATABASE, StoreSource, database_matcher, table_name};
+use crate::http::request::Request;
+use crate::http::site;
+use influx_schema::retention_policies::note_of_policies;
+use influx_schema::schema::DATABASES_MAX;
 use influxql::ast::{Policy, Statement};
 use influxql::{Answer, Deletion, EvalError, Evaluator, Place, Source as _};
 use model::{Matcher, Metadata, TimeRange};
+use net::failure::{Failure, Kind};
 use std::collections::BTreeMap;
 
 /// All of time.

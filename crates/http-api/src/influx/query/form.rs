@@ -3,8 +3,8 @@
 
 use super::super::write::VERSION;
 use super::is_on;
-use crate::doors::http::answer::{Answer, JSON, whole};
-use crate::doors::http::request::Request;
+use crate::http::answer::{Answer, JSON, whole};
+use crate::http::request::Request;
 use hyper::StatusCode;
 use influxql::{Answer as Rows, Epoch, Writer, csv_cell};
 use serde_json::json;

@@ -2,12 +2,12 @@
 
 use super::super::policies::name_of_policy;
 use super::changes::Changes;
-use super::source::{NAMELESS_DATABASE, database_matcher};
-use crate::failure::{Failure, Kind};
-use crate::measurements::note_of_database;
-use crate::retention_policies::{DatabasePolicies, POLICIES_MAX, Policy, note_of_policies};
+pub use super::source::{NAMELESS_DATABASE, database_matcher};
+use influx_schema::retention_policies::{DatabasePolicies, POLICIES_MAX, Policy, note_of_policies};
+use influx_schema::schema::note_of_database;
 use influxql::ast::Policy as Asked;
 use influxql::{AUTOGEN, Answer, EvalError, Source as _, shard_duration};
+use net::failure::{Failure, Kind};
 
 const HOUR: i64 = 3_600_000_000_000;
 /// Shortest duration that InfluxDB takes.

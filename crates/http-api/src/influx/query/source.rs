@@ -2,9 +2,10 @@
 //! lines said, and metrics that came otherwise are measurements of their own with a field `value`.
 
 use super::longs::Longs;
-use crate::app::App;
-use crate::measurements::Measurements;
-use crate::texts::TextTable;
+use app::App;
+pub use influx_schema::NAMELESS_DATABASE;
+use influx_schema::schema::Measurements;
+use influx_schema::strings::TextTable;
 use influxql::ast::DataType;
 use influxql::{
     EvalError, Fields, Place, RetentionPolicy, SampleSink, SeriesSet, SharedSet, Source,
@@ -18,8 +19,6 @@ use store::{Questions, SelectLimits, Selection};
 use wire::influx::FieldType;
 use wire::moved_labels;
 
-/// The database of what was written without one.
-pub const NAMELESS_DATABASE: &str = "quipu";
 /// The field of a metric that did not come as lines.
 const PLAIN_FIELD: &str = "value";
 
@@ -73,7 +72,7 @@ impl StoreSource<'_> {
         database_matcher(self.app, database).into_iter().collect()
     }
 
-    fn written(&self, database: &str, measurement: &str) -> Option<crate::measurements::Fields> {
+    fn written(&self, database: &str, measurement: &str) -> Option<influx_schema::schema::Fields> {
         let asks = self.questions.asks();
         self.app.measurements.fields(table_name(self.app, database), measurement, asks)
     }
@@ -363,7 +362,7 @@ impl Source for StoreSource<'_> {
     }
 
     fn fields(&self, database: &str, measurement: &str) -> Result<Fields, EvalError> {
-        let typed = |fields: crate::measurements::Fields| {
+        let typed = |fields: influx_schema::schema::Fields| {
             fields.into_iter().map(|(name, kind)| (name, type_of(kind))).collect()
         };
         if let Some(fields) = self.written(database, measurement) {

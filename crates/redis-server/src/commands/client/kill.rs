@@ -2,8 +2,8 @@
 
 use super::super::{Flow, misused_subcommand};
 use super::list::unknown_class;
-use crate::doors::redis::client::{Class, Client};
-use crate::doors::redis::dispatch::Context;
+use crate::client::{Class, Client};
+use crate::dispatch::Context;
 use kv::error::SYNTAX;
 use kv::number::parse_i64;
 use kv::{CommandError, Reply as _};

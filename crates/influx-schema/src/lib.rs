@@ -1,0 +1,12 @@
+//! What InfluxDB's clients wrote besides numbers: measurements with their fields and types, strings,
+//! retention policies, names of metrics.
+
+pub mod borrowed_strings;
+pub mod metric_names;
+pub mod retention_policies;
+pub mod schema;
+pub mod strings;
+pub mod tag_keys;
+
+/// The database of what was written without one.
+pub const NAMELESS_DATABASE: &str = "quipu";
