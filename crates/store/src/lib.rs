@@ -20,22 +20,11 @@ mod merge;
 mod part;
 mod log;
 mod base;
+#[doc(hidden)]
+pub mod inside;
 #[cfg(test)]
 #[path = "../tests/rows/mod.rs"]
 mod rows;
-
-/// What tests, fuzzers and measurements reach inside for.
-#[doc(hidden)]
-pub mod inside {
-    pub use crate::merge::fuzzing::fuzz_merge;
-    pub use crate::part::fuzzing::fuzz_part;
-    pub use crate::partition::disk::manifest::Manifest;
-    pub use crate::partition::head::arena::CHUNK_WORDS;
-    pub use crate::partition::histograms::lower::Lowered;
-    pub use crate::partition::histograms::marker::Marker;
-    pub use crate::partition::series_map::{GROUP_ROWS, SeriesMap, Target};
-    pub use crate::store::backup::fuzz_backup_manifest;
-}
 
 pub use background::scrub::ScrubStats;
 pub use base::config::{Durability, StoreConfig};
@@ -46,7 +35,7 @@ pub use base::directory::restoring::{
     MARKER as RESTORING_MARKER, begin_restoring, end_restoring, restoring,
 };
 pub use base::directory::root_manifest::is_file_lost;
-pub use base::error::{Error, Limit};
+pub use base::error::{Error, Limit, Result};
 pub use base::file_names::{PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR};
 pub use base::period::{PartitionLength, Period};
 pub use base::select_limits::SelectLimits;
@@ -78,6 +67,3 @@ pub use write::append_exemplars::AppendedExemplars;
 pub use write::append_starts::{AppendedStarts, StartBatch};
 pub use write::refusal::Appended;
 pub use write::series_limits::{LimitScope, Refusals, SeriesLimit};
-
-/// `Result` of this room.
-pub type Result<T> = std::result::Result<T, Error>;

@@ -5,6 +5,9 @@ use index::Interruption;
 use model::size::format_size;
 use std::path::PathBuf;
 
+/// `Result` of the store.
+pub type Result<T> = std::result::Result<T, Error>;
+
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -285,6 +288,25 @@ impl Error {
             _ => false,
         }
     }
+
+    /// Message without the name of the file, for callers that print the name themselves.
+    pub(crate) fn without_file(&self) -> String {
+        match self {
+            Error::Corrupt { offset, what, .. } => corrupt_words(*offset, what),
+            Error::Index(index::Error::Corrupt { offset, what, .. }) => {
+                corrupt_words(*offset, what)
+            }
+            Error::Wal(wal::Error::Corrupt { offset, what, .. }) => corrupt_words(*offset, what),
+            Error::Io(error) | Error::Index(index::Error::Io(error)) => {
+                format!("cannot be read ({}): {}", error.operation, error.source)
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
+fn corrupt_words(offset: u64, what: &str) -> String {
+    format!("is corrupt at byte {offset}: {what}")
 }
 
 /// Whether a failure leaves it open what the disk holds. That something could not be read does not;

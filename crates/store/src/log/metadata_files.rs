@@ -13,7 +13,6 @@
 use crate::base::damage::{Damage, DamagePlace};
 use crate::base::directory::side_file::{SideFile, read_twice};
 use crate::log::log_record::{decode_metadata, encode_metadata};
-use crate::offline::verify::report::words_of;
 use crate::{Error, Result};
 use codec::{Reader, put_varint};
 use model::Metadata;
@@ -178,7 +177,7 @@ impl FileState {
         let fault = |what, is_there| FileFault { file, what, is_there };
         match self {
             FileState::Missing => fault("is missing".to_string(), false),
-            FileState::Damaged(error) => fault(words_of(error), true),
+            FileState::Damaged(error) => fault(error.without_file(), true),
             FileState::Sound(_) => fault(format!("is older than {COPY_NAME}"), true),
         }
     }

@@ -36,7 +36,6 @@ use crate::offline::verify::files::size_of_store;
 use crate::offline::verify::files::{self, Stray};
 use crate::offline::verify::judge::Judge;
 use crate::offline::verify::partition_index::PartitionIndex;
-use crate::offline::verify::report::words_of;
 use crate::offline::verify::side::SIDE_FILES;
 use crate::offline::verify::{OnProgress, Progress, Snapshots, check_is_store, is_of};
 use crate::partition::dropped::DroppedPartitions;
@@ -204,7 +203,7 @@ impl Planner<'_, '_> {
             check_is_known(&error)?;
             let path = dir.join(side.path);
             self.losses.push(Loss::unknown(path.clone(), side.lost.to_string()));
-            self.move_aside(path, &words_of(&error));
+            self.move_aside(path, &error.without_file());
         }
         self.metadata()
     }

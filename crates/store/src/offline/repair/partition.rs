@@ -13,7 +13,6 @@ use crate::offline::verify::files;
 use crate::offline::verify::part_faults::{BadPage, PartFaults};
 use crate::offline::verify::partition::{broken_rules, open_segment, unknown_series};
 use crate::offline::verify::partition_index::PartitionIndex;
-use crate::offline::verify::report::words_of;
 use crate::part::Part;
 use crate::partition::disk::live_part::open_part;
 use crate::partition::disk::manifest::{FILE_NAME, Manifest, PartEntry};
@@ -102,7 +101,7 @@ impl PartitionRepair {
             Ok(None) => self.rebuilt = Some("is missing".into()),
             Err(error) => {
                 check_is_known(&error)?;
-                self.rebuilt = Some(words_of(&error));
+                self.rebuilt = Some(error.without_file());
             }
         }
         self.manifest = rebuild(vfs, &self.dir)?;
@@ -131,7 +130,7 @@ impl PartitionRepair {
                 Err(error) => error,
             };
             check_is_known(&error)?;
-            kept.extend(self.salvage(planner, &path, &entry, next_sequence, &words_of(&error)));
+            kept.extend(self.salvage(planner, &path, &entry, next_sequence, &error.without_file()));
             next_sequence += 1;
         }
         self.manifest.segments = kept;
@@ -267,7 +266,7 @@ impl PartitionRepair {
                 let (period, range) = (Some(self.period), self.period.range());
                 self.losses.push(Loss { file: path.to_path_buf(), period, of, range });
                 if !matches!(planner.vfs.exists(path), Ok(false)) {
-                    self.after.push((path.to_path_buf(), words_of(&error)));
+                    self.after.push((path.to_path_buf(), error.without_file()));
                 }
                 return Ok(None);
             }

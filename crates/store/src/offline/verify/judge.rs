@@ -6,7 +6,6 @@
 //! nothing of a record can be read, for a row does not say how long it is.
 
 use super::partition_index::{EntityFate, PartitionIndex};
-use super::report::words_of;
 use crate::base::narrow::to_u16;
 use crate::base::period::{PartitionLength, Period};
 use crate::log::exemplar_record::decode_exemplars;
@@ -129,9 +128,10 @@ impl Judge {
         if let Some(error) = error
             && !index.is_partly_unreadable()
         {
-            verdict
-                .words
-                .push(format!("registers what does not apply: {}", words_of(&error.into())));
+            verdict.words.push(format!(
+                "registers what does not apply: {}",
+                crate::Error::from(error).without_file()
+            ));
         }
         self.check_rows(&rows, &mut verdict);
         if !verdict.words.is_empty() {

@@ -3,7 +3,6 @@
 
 use crate::Result;
 use crate::base::narrow::to_u32;
-use crate::offline::verify::report::words_of;
 use crate::part::liveness::{DayRuns, Liveness};
 use crate::part::reader::Check;
 use crate::part::{ColumnTimes, Part, Slice};
@@ -136,7 +135,7 @@ impl Finder {
         let mut span = None;
         let shared = self.shared.read_shared(part, idx);
         if let Err(error) = &shared {
-            self.shared_is_lost(part, idx, words_of(error));
+            self.shared_is_lost(part, idx, error.without_file());
         } else if matches!(shared, Ok(true)) {
             widen(&mut span, self.shared.span());
         }
@@ -153,7 +152,7 @@ impl Finder {
         let is_whole = self.found.pages.len() == bad_pages;
         let said = TimeRange::new(slice.min_ts, slice.max_ts);
         if is_whole && (samples != slice.samples || span != Some(said)) {
-            let what = words_of(&part.corrupt_slice(idx, "counts and span that agree"));
+            let what = part.corrupt_slice(idx, "counts and span that agree").without_file();
             self.found.others.push(what);
         }
     }
@@ -161,7 +160,7 @@ impl Finder {
     fn shared_column(&mut self, part: &Part, idx: usize, column: usize) -> u64 {
         let first = part.slice(idx).ordinal(column, 0);
         if let Err(error) = self.shared.read_values(part, idx, column, &mut self.values) {
-            let page = values_lost(&self.shared, part, idx, column, words_of(&error));
+            let page = values_lost(&self.shared, part, idx, column, error.without_file());
             self.found.pages.push(page);
             return 0;
         }
@@ -181,7 +180,7 @@ impl Finder {
             let page = BadPage {
                 slice: idx,
                 columns: vec![to_u32(column)],
-                what: words_of(&error),
+                what: error.without_file(),
                 series: column_series(slice, column),
                 range: TimeRange::new(slice.min_ts, slice.max_ts),
             };
@@ -189,7 +188,7 @@ impl Finder {
             return 0;
         }
         if let Err(error) = self.own.read_values(part, idx, column, &mut self.values) {
-            let page = values_lost(&self.own, part, idx, column, words_of(&error));
+            let page = values_lost(&self.own, part, idx, column, error.without_file());
             self.found.pages.push(page);
             return 0;
         }
@@ -213,7 +212,7 @@ impl Finder {
     fn days(&mut self, part: &Part) {
         let expected = self.liveness.finish();
         match part.live_days() {
-            Err(error) => self.found.others.push(words_of(&error)),
+            Err(error) => self.found.others.push(error.without_file()),
             Ok(found) => {
                 let is_same = expected.iter().eq(found.iter().map(|(day, set)| (day, set)));
                 if self.found.pages.is_empty() && !is_same {

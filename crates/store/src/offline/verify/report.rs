@@ -86,23 +86,6 @@ impl VerifyReport {
 
     /// A problem in the words of an error about a file.
     pub(crate) fn error(&mut self, file: &Path, error: &Error) {
-        self.problem(file, words_of(error));
+        self.problem(file, error.without_file());
     }
-}
-
-/// An error without the file's name, where it has it apart.
-pub(crate) fn words_of(error: &Error) -> String {
-    match error {
-        Error::Corrupt { offset, what, .. } => corrupt_words(*offset, what),
-        Error::Index(index::Error::Corrupt { offset, what, .. }) => corrupt_words(*offset, what),
-        Error::Wal(wal::Error::Corrupt { offset, what, .. }) => corrupt_words(*offset, what),
-        Error::Io(error) | Error::Index(index::Error::Io(error)) => {
-            format!("cannot be read ({}): {}", error.operation, error.source)
-        }
-        other => other.to_string(),
-    }
-}
-
-fn corrupt_words(offset: u64, what: &str) -> String {
-    format!("is corrupt at byte {offset}: {what}")
 }
