@@ -27,7 +27,7 @@ pub mod inside;
 mod rows;
 
 pub use background::scrub::ScrubStats;
-pub use base::config::{Durability, StoreConfig};
+pub use base::config::{Durability, LimitScope, SeriesLimit, StoreConfig};
 pub use base::damage::{Damage, DamagePlace};
 pub use base::directory::identity::store_id;
 pub use base::directory::needs::Need;
@@ -66,4 +66,4 @@ pub use store::opening::StoreOpening;
 pub use write::append_exemplars::AppendedExemplars;
 pub use write::append_starts::{AppendedStarts, StartBatch};
 pub use write::refusal::Appended;
-pub use write::series_limits::{LimitScope, Refusals, SeriesLimit};
+pub use write::series_limits::Refusals;

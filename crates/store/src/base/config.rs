@@ -1,7 +1,7 @@
 //! What the owner of a store decides; every field is a flag of the binary.
 
 use crate::base::period::PartitionLength;
-use crate::write::series_limits::SeriesLimit;
+use model::Matcher;
 use model::limits::Limits;
 
 /// How sure a writer wants to be before it is answered.
@@ -11,6 +11,36 @@ pub enum Durability {
     Synced,
     /// Answer once the samples are in memory and on their way to the log.
     Relaxed,
+}
+
+/// Row ids are `u32`; the arena is renewed before they run out, with room for what arrives until
+/// then.
+pub const ARENA_WORDS_MAX: usize = 3 << 30;
+
+/// Which series a limit is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LimitScope {
+    /// All there are.
+    All,
+    /// Those of each metric for themselves.
+    EachMetric,
+    /// Those that match.
+    Matching(Vec<Matcher>),
+}
+
+/// Bounds on the series of one scope; `u64::MAX` is none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeriesLimit {
+    /// What messages call it: the flag, and the scope if the flag has several.
+    pub name: String,
+    /// Which series count.
+    pub scope: LimitScope,
+    /// Active series.
+    pub active_max: u64,
+    /// New series in a clock hour.
+    pub new_hourly_max: u64,
+    /// New series in a UTC day.
+    pub new_daily_max: u64,
 }
 
 /// Settings of one store.
@@ -80,7 +110,7 @@ impl StoreConfig {
             series_limits: Vec::new(),
             partitions_per_request_max: 1000,
             exemplars_max: 100_000,
-            arena_words_max: crate::partition::head::arena::WORDS_MAX,
+            arena_words_max: ARENA_WORDS_MAX,
             wal_pending_max: 64 << 20,
             wal_record_max: wal::RECORD_SIZE_MAX,
             committer: wal::Committer::Thread,

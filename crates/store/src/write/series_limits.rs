@@ -8,44 +8,19 @@
 //! new     label sets that a partition did not hold yet
 //! ```
 
+use crate::base::config::{LimitScope, SeriesLimit};
 use crate::base::locks::lock;
 use crate::base::narrow::whole;
 use crate::write::refusal::{Refusal, Told};
 use hashbrown::HashMap;
 use index::CompiledMatchers;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_HOUR};
-use model::{Labels, METRIC_NAME, Matcher};
+use model::{Labels, METRIC_NAME};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Labels of refused series that are watched, at most.
 const WATCHED_LABELS_MAX: usize = 256;
-
-/// Which series a limit is about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LimitScope {
-    /// All there are.
-    All,
-    /// Those of each metric for themselves.
-    EachMetric,
-    /// Those that match.
-    Matching(Vec<Matcher>),
-}
-
-/// Bounds on the series of one scope; `u64::MAX` is none.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeriesLimit {
-    /// What messages call it: the flag, and the scope if the flag has several.
-    pub name: String,
-    /// Which series count.
-    pub scope: LimitScope,
-    /// Active series.
-    pub active_max: u64,
-    /// New series in a clock hour.
-    pub new_hourly_max: u64,
-    /// New series in a UTC day.
-    pub new_daily_max: u64,
-}
 
 /// What was refused of late, for a log line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

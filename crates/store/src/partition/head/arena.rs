@@ -16,6 +16,7 @@
 //! Values that belong to a part of an entity's columns (rare: the same tags once arrived with
 //! another list of fields) are *singles*, chained by entity and column.
 
+use crate::base::config::ARENA_WORDS_MAX;
 use crate::base::narrow::{low_half, to_u32, to_usize};
 use hashbrown::HashMap;
 use model::Timestamp;
@@ -31,13 +32,10 @@ pub const COLUMNS_MAX: usize = 4096;
 pub const NO_ROW: u32 = 0;
 /// The span of no timestamp.
 const NO_SPAN: (Timestamp, Timestamp) = (Timestamp::MAX, Timestamp::MIN);
-/// Row ids are `u32`; the arena is renewed before they run out, with room for what arrives until
-/// then.
-pub const WORDS_MAX: usize = 3 << 30;
 
 const _: () = assert!(HEADER_WORDS + COLUMNS_MAX <= CHUNK_WORDS);
 const _: () = assert!(COLUMNS_MAX == model::limits::FIELDS_PER_LINE_MAX);
-const _: () = assert!(WORDS_MAX + 2 * CHUNK_WORDS <= u32::MAX as usize);
+const _: () = assert!(ARENA_WORDS_MAX + 2 * CHUNK_WORDS <= u32::MAX as usize);
 
 /// A value of one series alone.
 #[derive(Clone, Copy, Debug)]
@@ -217,7 +215,7 @@ impl Arena {
 
     /// Whether row ids will soon run out: everything must be sealed and [`Arena::renew`] called.
     pub fn is_worn(&self, words_max: usize) -> bool {
-        assert!(words_max <= WORDS_MAX);
+        assert!(words_max <= ARENA_WORDS_MAX);
         words_max <= self.words_used()
     }
 
@@ -373,7 +371,7 @@ impl ArenaView {
 }
 
 /// The id of the row that begins with this word: arenas are renewed before ids have more bits
-/// ([`WORDS_MAX`]).
+/// ([`ARENA_WORDS_MAX`]).
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "what was looked at after each record")]
 fn row_id(word: usize) -> u32 {
