@@ -12,17 +12,17 @@
 
 use crate::background::damage_review::{DamageReview, note_header, note_page};
 use crate::base::damage::{Damage, DamagePlace};
-use crate::base::file_names::INDEX_DIR;
+use crate::base::file_names::{EXEMPLARS_FILE, INDEX_DIR, PARTITION_MANIFEST};
 use crate::base::ground::Ground;
 use crate::base::locks::lock;
 use crate::base::narrow::whole;
 use crate::base::period::Period;
-use crate::log::exemplars::{self, ExemplarQueue};
+use crate::log::exemplars::ExemplarQueue;
 use crate::log::metadata::MetadataTable;
 use crate::log::metadata_files::{self, StoredMetadata};
 use crate::partition::Partition;
 use crate::partition::disk::live_part::LivePart;
-use crate::partition::disk::manifest::{self, Manifest};
+use crate::partition::disk::manifest::Manifest;
 use crate::partition::partitions::Partitions;
 use crate::partition::shared::Shared;
 use crate::read::live::live_days_damage;
@@ -237,7 +237,7 @@ impl Scrubber {
             Task::Manifest(period) => {
                 let dir = self.ground.partition_dir(period);
                 let read = Manifest::read(self.ground.vfs.as_ref(), &dir).map(drop);
-                let path = dir.join(manifest::FILE_NAME);
+                let path = dir.join(PARTITION_MANIFEST);
                 self.scrub_small(Some(period), self.ground.damage.relative(&path), read)
             }
             Task::Metadata => self.scrub_metadata(),
@@ -245,7 +245,7 @@ impl Scrubber {
                 let read =
                     ExemplarQueue::read(self.ground.vfs.as_ref(), &self.ground.dir, usize::MAX)
                         .map(drop);
-                self.scrub_small(None, exemplars::FILE_NAME.to_string(), read)
+                self.scrub_small(None, EXEMPLARS_FILE.to_string(), read)
             }
         }
     }

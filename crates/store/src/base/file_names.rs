@@ -1,4 +1,4 @@
-//! Names of the folders of a store, and of what is set aside in them.
+//! Names of the folders and files of a store, and suffixes of files that are set aside.
 
 /// Folder of the log.
 pub const WAL_DIR: &str = "wal";
@@ -10,6 +10,18 @@ pub const SNAPSHOTS_DIR: &str = "snapshots";
 pub const PARTS_DIR: &str = "parts";
 /// Folder of the index segments in a partition's directory.
 pub const INDEX_DIR: &str = "index";
+/// Manifest in a partition's directory.
+pub const PARTITION_MANIFEST: &str = "MANIFEST";
+/// Table of metadata.
+pub const METADATA_FILE: &str = "metadata";
+/// Copy of the table of metadata, with the same bytes.
+pub const METADATA_COPY: &str = "metadata.copy";
+/// Reserved numbers of the string dictionary.
+pub const STRINGS_FILE: &str = "strings";
+/// Exemplars.
+pub const EXEMPLARS_FILE: &str = "exemplars";
+/// Partitions that retention has dropped.
+pub const DROPPED_FILE: &str = "dropped";
 /// What is appended to the name of a side file that is set aside.
 pub const CORRUPT_SUFFIX: &str = ".corrupt";
 

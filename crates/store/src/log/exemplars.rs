@@ -11,6 +11,7 @@
 //! segment with exemplars that it lacks; so file and log together are always the queue as it was.
 
 use crate::base::directory::side_file::SideFile;
+use crate::base::file_names::EXEMPLARS_FILE;
 use crate::base::locks::lock;
 use crate::log::exemplar_record::{ExemplarEncoder, decode_exemplars, exemplar_size_max};
 use crate::log::log_record::KIND_EXEMPLARS;
@@ -25,8 +26,6 @@ use std::sync::{Arc, Mutex};
 use vfs::Vfs;
 use wal::Wal;
 
-/// The file's name.
-pub const FILE_NAME: &str = "exemplars";
 const MAGIC: &[u8; 8] = b"QPEXEMP1";
 /// Exemplars of one series: a hundredth of what is kept by default.
 pub const PER_SERIES_MAX: usize = 1000;
@@ -453,7 +452,7 @@ impl Queue {
 }
 
 fn file(dir: &Path) -> SideFile {
-    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
+    SideFile { path: dir.join(EXEMPLARS_FILE), magic: MAGIC }
 }
 
 fn size_of_exemplar(exemplar: &Exemplar) -> usize {

@@ -12,6 +12,7 @@
 
 use crate::base::damage::{Damage, DamagePlace};
 use crate::base::directory::side_file::{SideFile, read_twice};
+use crate::base::file_names::{METADATA_COPY, METADATA_FILE};
 use crate::log::log_record::{decode_metadata, encode_metadata};
 use crate::{Error, Result};
 use codec::{Reader, put_varint};
@@ -19,12 +20,8 @@ use model::Metadata;
 use std::path::Path;
 use vfs::Vfs;
 
-/// The file's name.
-pub const FILE_NAME: &str = "metadata";
-/// Name of the second file with the same bytes.
-pub const COPY_NAME: &str = "metadata.copy";
 /// Both, in the order in which a write replaces them.
-pub const NAMES: [&str; 2] = [FILE_NAME, COPY_NAME];
+pub const NAMES: [&str; 2] = [METADATA_FILE, METADATA_COPY];
 /// What is lost when neither file can be read.
 pub const LOST: &str = "types, help and units of metrics, until they are sent again; strings of \
                         line protocol; InfluxDB's databases and retention policies with their \
@@ -107,14 +104,14 @@ impl StoredMetadata {
     /// [`Error::UnknownVersion`], and I/O errors but for bytes of a file that cannot be read.
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<StoredMetadata> {
         // A write that goes on meanwhile replaces the copy last, so the copy is read first.
-        let copy = read_body(vfs, dir, COPY_NAME);
-        let main = read_body(vfs, dir, FILE_NAME);
+        let copy = read_body(vfs, dir, METADATA_COPY);
+        let main = read_body(vfs, dir, METADATA_FILE);
         let is_twice = matches!((&main, &copy), (Ok(Some(main)), Ok(Some(copy))) if main == copy);
-        let main = FileState::decode(dir, FILE_NAME, main)?;
+        let main = FileState::decode(dir, METADATA_FILE, main)?;
         if is_twice && let FileState::Sound(contents) = main {
             return Ok(StoredMetadata { contents: Some(contents), faults: Vec::new(), is_twice });
         }
-        Ok(choose(main, FileState::decode(dir, COPY_NAME, copy)?))
+        Ok(choose(main, FileState::decode(dir, METADATA_COPY, copy)?))
     }
 
     /// Whether a crash between two writes left the copy behind.
@@ -131,7 +128,9 @@ impl StoredMetadata {
         let faults: Vec<String> = self.faults.iter().map(words).collect();
         match faults.is_empty() {
             true => Vec::new(),
-            false => vec![damage_of(FILE_NAME, format!("{}; {}", faults.join(", "), lost_words()))],
+            false => {
+                vec![damage_of(METADATA_FILE, format!("{}; {}", faults.join(", "), lost_words()))]
+            }
         }
     }
 }
@@ -141,7 +140,7 @@ pub const OTHER_IS_USED: &str = "the other copy of it is used";
 
 /// Damage of a store that has numbers of strings and neither file.
 pub fn lost_dictionary() -> Damage {
-    damage_of(FILE_NAME, format!("the file is missing; {}", lost_words()))
+    damage_of(METADATA_FILE, format!("the file is missing; {}", lost_words()))
 }
 
 /// Words for what is lost when neither file can be read.
@@ -178,7 +177,7 @@ impl FileState {
         match self {
             FileState::Missing => fault("is missing".to_string(), false),
             FileState::Damaged(error) => fault(error.without_file(), true),
-            FileState::Sound(_) => fault(format!("is older than {COPY_NAME}"), true),
+            FileState::Sound(_) => fault(format!("is older than {METADATA_COPY}"), true),
         }
     }
 }
@@ -190,7 +189,7 @@ fn choose(main: FileState, copy: FileState) -> StoredMetadata {
         faults,
         is_twice: false,
     };
-    let main_fault = main.fault(FILE_NAME);
+    let main_fault = main.fault(METADATA_FILE);
     match (main, copy) {
         (FileState::Sound(main), FileState::Sound(copy)) => {
             match main.generation < copy.generation {
@@ -201,7 +200,7 @@ fn choose(main: FileState, copy: FileState) -> StoredMetadata {
         (FileState::Sound(main), FileState::Missing) if main.generation <= GENERATION_FIRST => {
             used(main, Vec::new())
         }
-        (FileState::Sound(main), copy) => used(main, vec![copy.fault(COPY_NAME)]),
+        (FileState::Sound(main), copy) => used(main, vec![copy.fault(METADATA_COPY)]),
         (_, FileState::Sound(copy)) => used(copy, vec![main_fault]),
         (FileState::Missing, FileState::Missing) => StoredMetadata::default(),
         // Stores of earlier versions have no copy.
@@ -209,7 +208,7 @@ fn choose(main: FileState, copy: FileState) -> StoredMetadata {
             StoredMetadata { faults: vec![main_fault], ..StoredMetadata::default() }
         }
         (_, copy) => {
-            let faults = vec![main_fault, copy.fault(COPY_NAME)];
+            let faults = vec![main_fault, copy.fault(METADATA_COPY)];
             StoredMetadata { faults, ..StoredMetadata::default() }
         }
     }
@@ -297,8 +296,8 @@ mod tests {
 
         let old = b"QPMETAD1\x00\x01m\x01h\x00";
         let bytes = [&old[..], &codec::crc32(&old[8..]).to_le_bytes()].concat();
-        replace(&disk, FILE_NAME, &bytes);
-        disk.remove(&Path::new(DIR).join(COPY_NAME)).expect("there");
+        replace(&disk, METADATA_FILE, &bytes);
+        disk.remove(&Path::new(DIR).join(METADATA_COPY)).expect("there");
         let stored = read(&disk);
         assert!(stored.is_copy_behind(), "an old store is not damaged: {stored:?}");
         assert_eq!(stored.contents, Some(Contents { generation: 0, entries: written.entries }));
@@ -345,14 +344,14 @@ mod tests {
             assert_eq!(stored.contents, Some(contents(5)), "{name}");
             assert!(!stored.is_twice, "{name}");
             // A crash leaves the copy behind, and never the file itself.
-            assert_eq!(stored.faults.len(), usize::from(name == FILE_NAME));
+            assert_eq!(stored.faults.len(), usize::from(name == METADATA_FILE));
         }
         let disk = disk_with(5);
         let mut other = contents(5);
         other.entries.pop();
         other.write(&disk, Path::new(DIR)).expect("a good disk");
-        let copy = disk_with(5).read(&Path::new(DIR).join(COPY_NAME)).expect("there");
-        replace(&disk, COPY_NAME, &copy);
+        let copy = disk_with(5).read(&Path::new(DIR).join(METADATA_COPY)).expect("there");
+        replace(&disk, METADATA_COPY, &copy);
         assert_eq!(
             read(&disk).contents,
             Some(other),
@@ -364,7 +363,7 @@ mod tests {
     fn missing_copy_of_the_first_write_is_no_damage() {
         for (count, faults) in [(1, 0), (2, 1)] {
             let disk = disk_with(count);
-            disk.remove(&Path::new(DIR).join(COPY_NAME)).expect("there");
+            disk.remove(&Path::new(DIR).join(METADATA_COPY)).expect("there");
             let stored = read(&disk);
             assert_eq!((generation(&stored), stored.faults.len()), (Some(count), faults));
         }
@@ -379,12 +378,12 @@ mod tests {
         ];
         for (main, copy) in [(0, 0), (0, 1), (1, 0)] {
             let disk = disk_with(5);
-            damages[main](&disk, &path(FILE_NAME));
-            damages[copy](&disk, &path(COPY_NAME));
+            damages[main](&disk, &path(METADATA_FILE));
+            damages[copy](&disk, &path(METADATA_COPY));
             let stored = read(&disk);
             assert!(stored.contents.is_none(), "{stored:?}");
             let [damage] = &stored.damage()[..] else { panic!("{stored:?}") };
-            assert_eq!((damage.file.as_str(), damage.samples), (FILE_NAME, None));
+            assert_eq!((damage.file.as_str(), damage.samples), (METADATA_FILE, None));
             assert!(damage.what.contains("InfluxDB's databases"), "{}", damage.what);
         }
         let disk = disk_with(5);

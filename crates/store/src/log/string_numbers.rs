@@ -11,6 +11,7 @@
 use crate::Result;
 use crate::base::directory::root_manifest::Contents;
 use crate::base::directory::side_file::SideFile;
+use crate::base::file_names::STRINGS_FILE;
 use crate::base::ground::Ground;
 use crate::base::locks::lock;
 use crate::log::metadata::MetadataTable;
@@ -19,8 +20,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use vfs::Vfs;
 
-/// Name of the file in the data directory.
-pub const FILE_NAME: &str = "strings";
 const MAGIC: &[u8; 8] = b"QPSTRNG2";
 /// Numbers that are reserved beyond those needed, which saves writes of the file.
 const RESERVE: u32 = 1024;
@@ -93,9 +92,9 @@ pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Option<u32>> {
 pub fn is_used(vfs: &dyn Vfs, dir: &Path) -> bool {
     let in_root = Contents::read(vfs, dir).ok().flatten();
     in_root.is_some_and(|contents| 0 < contents.string_number)
-        || vfs.exists(&dir.join(FILE_NAME)).unwrap_or(false)
+        || vfs.exists(&dir.join(STRINGS_FILE)).unwrap_or(false)
 }
 
 fn file(dir: &Path) -> SideFile {
-    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
+    SideFile { path: dir.join(STRINGS_FILE), magic: MAGIC }
 }

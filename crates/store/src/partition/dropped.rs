@@ -7,14 +7,13 @@
 
 use crate::Result;
 use crate::base::directory::side_file::SideFile;
+use crate::base::file_names::DROPPED_FILE;
 use crate::base::period::Period;
 use codec::{Reader, put_i64_zigzag, put_varint};
 use std::collections::BTreeMap;
 use std::path::Path;
 use vfs::Vfs;
 
-/// The file's name.
-pub const FILE_NAME: &str = "dropped";
 const MAGIC: &[u8; 8] = b"QPDROPS1";
 /// More periods than an `i64` of nanoseconds has, of each length.
 const PERIODS_MAX: usize = 250_000;
@@ -102,7 +101,7 @@ fn decode(body: &[u8]) -> std::result::Result<DroppedPartitions, codec::Error> {
 }
 
 fn file(dir: &Path) -> SideFile {
-    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
+    SideFile { path: dir.join(DROPPED_FILE), magic: MAGIC }
 }
 
 #[cfg(test)]
@@ -127,12 +126,12 @@ mod tests {
         let read = DroppedPartitions::read(&disk, dir).unwrap();
         assert_eq!(read, partitions);
         assert_eq!((read.from(month(600)), read.from(month(-5)), read.newest()), (9, 0, 9));
-        let bytes = disk.read(&dir.join(FILE_NAME)).unwrap();
+        let bytes = disk.read(&dir.join(DROPPED_FILE)).unwrap();
         assert_eq!(bytes, b"QPDROPS1\x01\xb0\x09\x09\x84E\xb8\xf4", "version 1, for ever");
         for offset in 0..bytes.len() as u64 {
-            disk.flip_bit(&dir.join(FILE_NAME), offset, 4).unwrap();
+            disk.flip_bit(&dir.join(DROPPED_FILE), offset, 4).unwrap();
             assert!(DroppedPartitions::read(&disk, dir).is_err(), "byte {offset}");
-            disk.flip_bit(&dir.join(FILE_NAME), offset, 4).unwrap();
+            disk.flip_bit(&dir.join(DROPPED_FILE), offset, 4).unwrap();
         }
     }
 }

@@ -25,7 +25,8 @@ pub(crate) mod histograms;
 
 use crate::base::backoff::Backoff;
 use crate::base::damage::DamageList;
-use crate::base::file_names::{INDEX_DIR, PARTS_DIR};
+use crate::base::directory::root_manifest::has_content;
+use crate::base::file_names::{INDEX_DIR, PARTITION_MANIFEST, PARTS_DIR};
 use crate::base::locks::lock;
 use crate::base::narrow::to_u32;
 use crate::base::period::Period;
@@ -33,8 +34,7 @@ use crate::log::unflushed::Unflushed;
 use crate::partition::changes::ChangedTimes;
 use crate::partition::disk::disk_parts::DiskParts;
 use crate::partition::disk::live_part::{LivePart, LostPart};
-use crate::partition::disk::manifest::{self, Manifest};
-use crate::partition::disk::strays;
+use crate::partition::disk::manifest::Manifest;
 use crate::partition::head::Head;
 use crate::partition::head::activity::ActiveHour;
 use crate::partition::head::seal::Sealing;
@@ -389,9 +389,9 @@ impl PartitionState {
 /// it should name is damage, and no reason to think that nothing is there.
 fn read_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
     let found = Manifest::read(vfs, dir)?;
-    if found.is_none() && strays::has_content(vfs, dir)? {
+    if found.is_none() && has_content(vfs, dir)? {
         let what = "it is missing, but there are parts or index segments".to_string();
-        return Err(Error::Corrupt { file: dir.join(manifest::FILE_NAME), offset: 0, what });
+        return Err(Error::Corrupt { file: dir.join(PARTITION_MANIFEST), offset: 0, what });
     }
     Ok(found)
 }

@@ -7,12 +7,12 @@
 
 use crate::base::locks::lock;
 use crate::base::select_limits::SelectLimits;
-use crate::partition::histograms::names::{LABEL, Piece, RUN_LABEL, START_COLUMNS};
+use crate::partition::histograms::names::{LABEL, Piece, RUN_LABEL, START_COLUMNS, plain_labels};
 use crate::read::missing::Watch;
 use crate::read::view::PartitionView;
 use crate::{Error, Result};
 use index::{BlockMatch, CompiledMatchers};
-use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
+use model::{LabelsBuilder, METRIC_NAME, TimeRange};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -167,13 +167,4 @@ fn identify(labels: &mut LabelsBuilder, found: &BlockMatch) -> Option<(Piece, u1
 /// What is in a partition is not what was written.
 pub fn view_corrupt(view: &PartitionView, what: &str) -> Error {
     Error::Corrupt { file: view.partition.dir.clone(), offset: 0, what: what.into() }
-}
-
-/// The labels of the series that a hidden one with these labels belongs to.
-pub fn plain_labels(hidden: &mut LabelsBuilder) -> Labels {
-    let metric = hidden.get(LABEL).unwrap_or_default().to_string();
-    hidden.remove(LABEL);
-    hidden.remove(RUN_LABEL);
-    hidden.set(METRIC_NAME, &metric);
-    hidden.finish()
 }

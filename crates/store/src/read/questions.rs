@@ -2,7 +2,8 @@
 //! not whole as long as what is missing is told.
 
 use crate::base::damage::Damage;
-use crate::log::exemplars::{self, ExemplarSeries};
+use crate::base::file_names::EXEMPLARS_FILE;
+use crate::log::exemplars::ExemplarSeries;
 use crate::partition::histograms::names::{RUN_LABEL, START_RUN};
 use crate::read::catalog::ListBounds;
 use crate::read::elsewhere::asking::Concerned;
@@ -366,7 +367,7 @@ impl<'a> Questions<'a> {
         limits: &SelectLimits,
     ) -> Result<Vec<ExemplarSeries>> {
         if self.missing.is_some() {
-            let is_theirs = |damage: &Damage| damage.file == exemplars::FILE_NAME;
+            let is_theirs = |damage: &Damage| damage.file == EXEMPLARS_FILE;
             let lost = self.reader.ground.damage.list();
             self.watch().note_lost(&lost.into_iter().filter(is_theirs).collect::<Vec<_>>())?;
         }

@@ -1,6 +1,6 @@
 //! Whose start timestamps a selection of them has.
 
-use crate::read::hidden_series::plain_labels;
+use crate::partition::histograms::names::plain_labels;
 use model::Labels;
 
 /// The labels of the series that start timestamps of these labels belong to.

@@ -7,15 +7,15 @@
 //! the partition. Whatever else is damaged is left to `quipu verify --repair`.
 
 use crate::base::damage::{Damage, DamagePlace};
-use crate::base::file_names::{CORRUPT_SUFFIX, INDEX_DIR, PARTS_DIR, WAL_DIR};
+use crate::base::directory::root_manifest::has_content;
+use crate::base::file_names::{CORRUPT_SUFFIX, INDEX_DIR, PARTITION_MANIFEST, PARTS_DIR, WAL_DIR};
 use crate::base::period::Period;
 use crate::offline::repair::manifest::rebuild;
 use crate::offline::repair::replay_start::find_replay_starts;
 use crate::offline::verify::partition::{open_segment, unknown_series};
 use crate::offline::verify::partition_index::PartitionIndex;
 use crate::partition::disk::live_part::open_part;
-use crate::partition::disk::manifest::{self, Manifest};
-use crate::partition::disk::strays::has_content;
+use crate::partition::disk::manifest::Manifest;
 use crate::store::recover::{Found, Recovery};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ impl Recovery<'_> {
         for folder in [PARTS_DIR, INDEX_DIR] {
             vfs.create_dir_all(&dir.join(folder))?;
         }
-        let (path, aside) = (dir.join(manifest::FILE_NAME), aside(&dir));
+        let (path, aside) = (dir.join(PARTITION_MANIFEST), aside(&dir));
         // A start that dies behind this finds no manifest, and does the same again.
         if vfs.exists(&path)? {
             vfs.rename(&path, &aside)?;
@@ -123,12 +123,12 @@ impl Recovery<'_> {
         }
         let what = "it was made again from the partition's files: samples may be back that were \
                     deleted since the last merge";
-        let file = self.ground.damage.relative(&dir.join(manifest::FILE_NAME));
+        let file = self.ground.damage.relative(&dir.join(PARTITION_MANIFEST));
         Ok(Some(Damage::of_partition(period, DamagePlace::Partition, file, what.to_string())))
     }
 }
 
 /// The path of a manifest that is set aside. It is empty if there was none.
 fn aside(dir: &Path) -> PathBuf {
-    dir.join(format!("{}{CORRUPT_SUFFIX}", manifest::FILE_NAME))
+    dir.join(format!("{}{CORRUPT_SUFFIX}", PARTITION_MANIFEST))
 }

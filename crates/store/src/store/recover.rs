@@ -17,20 +17,22 @@ use crate::base::directory::root_manifest::{Contents, PartitionEntry};
 use crate::base::directory::side_file::read_twice;
 use crate::base::directory::{partition_length, root_manifest};
 use crate::base::file_names::{
-    CORRUPT_SUFFIX, INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR,
+    CORRUPT_SUFFIX, DROPPED_FILE, EXEMPLARS_FILE, INDEX_DIR, METADATA_FILE, PARTITION_MANIFEST,
+    PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, STRINGS_FILE, WAL_DIR,
 };
 use crate::base::ground::Ground;
 use crate::base::narrow::to_u16;
 use crate::base::period::{PartitionLength, Period};
-use crate::log::exemplars::{self, ExemplarQueue};
+use crate::log::exemplars::ExemplarQueue;
 use crate::log::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecord};
 use crate::log::metadata::MetadataTable;
 use crate::log::metadata_files::{self, StoredMetadata};
 use crate::log::string_numbers;
+use crate::offline::verify::side::lost_file;
 use crate::partition::damaged::DamagedPartition;
-use crate::partition::disk::manifest::{self, Manifest};
+use crate::partition::disk::manifest::Manifest;
 use crate::partition::disk::strays;
-use crate::partition::dropped::{self, DroppedPartitions};
+use crate::partition::dropped::DroppedPartitions;
 use crate::partition::histograms::marker::may_be_marker;
 use crate::partition::partitions::{PARTITIONS_MAX, PRESENT_PARTITIONS_MAX, check_partition_count};
 use crate::partition::retention::retention_clock::{self, ClockRecord};
@@ -151,9 +153,9 @@ impl Recovery<'_> {
         let metadata = MetadataTable::from_stored(&stored);
         drop(stored);
         let read = || ExemplarQueue::read(vfs, dir, exemplars_max);
-        let exemplars = self.side_file(exemplars::FILE_NAME, &read, &mut bad)?;
+        let exemplars = self.side_file(EXEMPLARS_FILE, &read, &mut bad)?;
         let read = || DroppedPartitions::read(vfs, dir);
-        let dropped = self.side_file(dropped::FILE_NAME, &read, &mut bad)?;
+        let dropped = self.side_file(DROPPED_FILE, &read, &mut bad)?;
         let clock =
             self.side_file(retention_clock::FILE_NAME, &|| ClockRecord::read(vfs, dir), &mut bad)?;
         let exemplars = exemplars.unwrap_or_else(|| ExemplarQueue::new(exemplars_max));
@@ -209,7 +211,7 @@ impl Recovery<'_> {
         contents.files.retain(|name| !files.contains(name));
         contents.lost_files.extend(files);
         for name in &contents.lost_files {
-            self.note(root_manifest::lost_file(name));
+            self.note(lost_file(name));
         }
         Ok(missing)
     }
@@ -232,9 +234,8 @@ impl Recovery<'_> {
     ) -> Result<()> {
         let Ground { vfs, dir, .. } = self.ground;
         let read = || string_numbers::read(vfs.as_ref(), dir);
-        let reserved = self.side_file(string_numbers::FILE_NAME, &read, bad)?.flatten();
-        let is_loss =
-            |one: &Damage| one.file == metadata_files::FILE_NAME && one.samples != Some(0);
+        let reserved = self.side_file(STRINGS_FILE, &read, bad)?.flatten();
+        let is_loss = |one: &Damage| one.file == METADATA_FILE && one.samples != Some(0);
         let is_noted = || self.ground.damage.list().iter().any(is_loss);
         if (reserved.is_some() || 0 < string_number) && stored.contents.is_none() && !is_noted() {
             self.note(metadata_files::lost_dictionary());
@@ -465,7 +466,7 @@ impl Recovery<'_> {
 /// The error of a manifest that is an older copy.
 fn stale_manifest(dir: &Path) -> Error {
     let what = "it is an older copy: MANIFEST of the data directory names a newer one".to_string();
-    Error::Corrupt { file: dir.join(manifest::FILE_NAME), offset: 0, what }
+    Error::Corrupt { file: dir.join(PARTITION_MANIFEST), offset: 0, what }
 }
 
 impl Found {

@@ -3,16 +3,17 @@
 use crate::background::flush::Flusher;
 use crate::base::damage::{Damage, DamagePlace};
 use crate::base::directory::partition_length;
-use crate::base::file_names::{INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR};
+use crate::base::file_names::{
+    DROPPED_FILE, EXEMPLARS_FILE, INDEX_DIR, METADATA_COPY, METADATA_FILE, PARTITION_MANIFEST,
+    PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, STRINGS_FILE, WAL_DIR,
+};
 use crate::base::ground::Ground;
 use crate::base::narrow::low_half;
 use crate::base::period::Period;
 use crate::log::store_log::StoreLog;
-use crate::log::{exemplars, metadata_files, string_numbers};
 use crate::partition::Partition;
-use crate::partition::disk::manifest::{FILE_NAME, Manifest};
+use crate::partition::disk::manifest::Manifest;
 use crate::partition::disk::strays;
-use crate::partition::dropped;
 use crate::partition::partitions::Partitions;
 use crate::partition::shared::Shared;
 use crate::{Error, Result};
@@ -112,12 +113,12 @@ impl Snapshots {
         // all others.
         let names = [
             // Before the dictionary, which exists whenever this file does.
-            string_numbers::FILE_NAME,
+            STRINGS_FILE,
             // A write replaces the copy last, so that in a snapshot it is never ahead.
-            metadata_files::COPY_NAME,
-            metadata_files::FILE_NAME,
-            exemplars::FILE_NAME,
-            dropped::FILE_NAME,
+            METADATA_COPY,
+            METADATA_FILE,
+            EXEMPLARS_FILE,
+            DROPPED_FILE,
             partition_length::FILE_NAME,
         ];
         for name in names {
@@ -204,8 +205,10 @@ impl Snapshots {
             }
             self.ground.vfs.sync_dir(&to.join(folder))?;
         }
-        if self.ground.vfs.exists(&from.join(FILE_NAME))? {
-            self.ground.vfs.hard_link(&from.join(FILE_NAME), &to.join(FILE_NAME))?;
+        if self.ground.vfs.exists(&from.join(PARTITION_MANIFEST))? {
+            self.ground
+                .vfs
+                .hard_link(&from.join(PARTITION_MANIFEST), &to.join(PARTITION_MANIFEST))?;
         }
         Ok(self.ground.vfs.sync_dir(&to)?)
     }

@@ -3,7 +3,7 @@
 
 use crate::base::narrow::to_u16;
 use crate::partition::PartitionState;
-use crate::read::hidden_series::plain_labels;
+use crate::partition::histograms::names::plain_labels;
 use crate::write::series_limits::SeriesGate;
 use index::EntityId;
 use model::{Labels, LabelsBuilder};

@@ -17,15 +17,12 @@ use crate::base::damage::{Damage, DamagePlace};
 use crate::base::directory::named_log::{self, NamedLog};
 use crate::base::directory::partition_length;
 use crate::base::directory::side_file::SideFile;
-use crate::base::file_names::{PARTITIONS_DIR, copy_of};
+use crate::base::file_names::{
+    DROPPED_FILE, EXEMPLARS_FILE, INDEX_DIR, METADATA_FILE, PARTITION_MANIFEST, PARTITIONS_DIR,
+    PARTS_DIR, STRINGS_FILE, copy_of,
+};
 use crate::base::locks::lock;
 use crate::base::period::{PartitionLength, Period};
-use crate::log::exemplars;
-use crate::log::{metadata_files, string_numbers};
-use crate::offline::verify::side::SIDE_FILES;
-use crate::partition::disk::manifest;
-use crate::partition::disk::strays::has_content;
-use crate::partition::dropped;
 use crate::{Error, Result};
 use codec::{Reader, put_i64_zigzag, put_varint};
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,10 +38,10 @@ const MAGIC_WITHOUT_LOG: &[u8; 8] = b"QPROOTM2";
 /// Files outside of partitions whose loss changes answers.
 const FILES: [&str; 7] = [
     partition_length::FILE_NAME,
-    metadata_files::FILE_NAME,
-    string_numbers::FILE_NAME,
-    exemplars::FILE_NAME,
-    dropped::FILE_NAME,
+    METADATA_FILE,
+    STRINGS_FILE,
+    EXEMPLARS_FILE,
+    DROPPED_FILE,
     "keys/MANIFEST",
     "tables/MANIFEST",
 ];
@@ -251,11 +248,25 @@ fn file(dir: &Path) -> SideFile {
     SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
+/// Whether parts or index segments are in a partition's directory.
+///
+/// # Errors
+/// When a directory cannot be listed.
+pub fn has_content(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
+    for folder in [PARTS_DIR, INDEX_DIR] {
+        let path = dir.join(folder);
+        if vfs.exists(&path)? && !vfs.list(&path)?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether a partition's directory has anything in it. Content without a manifest is damage, which
 /// whoever opens the partition finds.
 fn is_partition_there(vfs: &dyn Vfs, dir: &Path, period: Period) -> bool {
     let path = dir.join(PARTITIONS_DIR).join(period.name());
-    is_there(vfs, &path.join(manifest::FILE_NAME)) || has_content(vfs, &path).unwrap_or(true)
+    is_there(vfs, &path.join(PARTITION_MANIFEST)) || has_content(vfs, &path).unwrap_or(true)
 }
 
 /// Whether a file is there, or its copy, which stands in for it: metadata and the manifests of keys
@@ -284,14 +295,6 @@ pub fn lost_partition(period: Period) -> Damage {
     let file = format!("{PARTITIONS_DIR}/{}", period.name());
     let what = "the directory is missing, though MANIFEST names it".to_string();
     Damage::of_partition(period, DamagePlace::Partition, file, what)
-}
-
-/// The damage of a file that is missing.
-pub fn lost_file(name: &str) -> Damage {
-    let side = SIDE_FILES.iter().find(|side| side.path == name);
-    let lost = side.map_or(String::new(), |side| format!("; lost with it: {}", side.lost));
-    let what = format!("the file is missing, though MANIFEST names it{lost}");
-    Damage::of_store(DamagePlace::SideFile, name.to_string(), what)
 }
 
 /// The manifest of an open store.

@@ -27,16 +27,18 @@ pub mod replay_start;
 
 use crate::base::directory::partition_length;
 use crate::base::directory::root_manifest::{self, Contents};
-use crate::base::file_names::{PARTITIONS_DIR, WAL_DIR, copy_of};
+use crate::base::file_names::{
+    METADATA_COPY, METADATA_FILE, PARTITION_MANIFEST, PARTITIONS_DIR, WAL_DIR, copy_of,
+};
 use crate::base::period::Period;
 use crate::log::metadata::MetadataTable;
-use crate::log::metadata_files::{self, LOST, StoredMetadata};
+use crate::log::metadata_files::{LOST, StoredMetadata};
 use crate::log::string_numbers;
 use crate::offline::verify::files::size_of_store;
 use crate::offline::verify::files::{self, Stray};
 use crate::offline::verify::judge::Judge;
 use crate::offline::verify::partition_index::PartitionIndex;
-use crate::offline::verify::side::SIDE_FILES;
+use crate::offline::verify::side::{SIDE_FILES, lost_file};
 use crate::offline::verify::{OnProgress, Progress, Snapshots, check_is_store, is_of};
 use crate::partition::dropped::DroppedPartitions;
 use crate::{Error, Result};
@@ -214,11 +216,11 @@ impl Planner<'_, '_> {
         let dir = self.dir.clone();
         let stored = StoredMetadata::read(self.vfs.as_ref(), &dir);
         let stored = stored.or_else(|error| check_is_known(&error).and(Err(error)))?;
-        let path = dir.join(metadata_files::FILE_NAME);
+        let path = dir.join(METADATA_FILE);
         let damaged = stored.faults.iter().map(|fault| dir.join(fault.file)).collect();
         if stored.contents.is_some() {
             if let Some(fault) = stored.faults.first() {
-                let (copy, file) = (dir.join(metadata_files::COPY_NAME), fault.file);
+                let (copy, file) = (dir.join(METADATA_COPY), fault.file);
                 let says = format!(
                     "write {} and {} again: {file} {}",
                     path.display(),
@@ -270,7 +272,7 @@ impl Planner<'_, '_> {
             self.losses.push(Loss { file, period: Some(*period), of, range: period.range() });
         }
         for name in files.iter().chain(&contents.lost_files) {
-            self.losses.push(Loss::unknown(dir.join(name), root_manifest::lost_file(name).what));
+            self.losses.push(Loss::unknown(dir.join(name), lost_file(name).what));
         }
         for damage in log_damage {
             self.losses.push(Loss::unknown(dir.join(damage.file), damage.what));
@@ -342,7 +344,7 @@ impl RepairPlan {
             Act::WriteSegment { path, bytes } => aside::write_new(vfs, path, bytes),
             Act::RewritePart(rewrite) => rewrite.run(vfs),
             Act::WriteManifest { dir, manifest } => {
-                aside.keep(&dir.join(crate::partition::disk::manifest::FILE_NAME))?;
+                aside.keep(&dir.join(PARTITION_MANIFEST))?;
                 manifest.write(vfs, dir)
             }
             Act::RewriteLog(rewrite) => rewrite.run(vfs, aside),

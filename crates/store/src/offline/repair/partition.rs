@@ -5,8 +5,8 @@ use super::manifest::{next_number, rebuild};
 use super::part::{LeftOut, PartRewrite};
 use super::{Act, Planner, check_is_known};
 use crate::Result;
-use crate::base::directory::root_manifest::Contents;
-use crate::base::file_names::{INDEX_DIR, PARTS_DIR};
+use crate::base::directory::root_manifest::{Contents, has_content};
+use crate::base::file_names::{INDEX_DIR, PARTITION_MANIFEST, PARTS_DIR};
 use crate::base::narrow::to_ordinal;
 use crate::base::period::Period;
 use crate::offline::verify::files;
@@ -15,8 +15,7 @@ use crate::offline::verify::partition::{broken_rules, open_segment, unknown_seri
 use crate::offline::verify::partition_index::PartitionIndex;
 use crate::part::Part;
 use crate::partition::disk::live_part::open_part;
-use crate::partition::disk::manifest::{FILE_NAME, Manifest, PartEntry};
-use crate::partition::disk::strays::has_content;
+use crate::partition::disk::manifest::{Manifest, PartEntry};
 use crate::partition::histograms::names;
 use index::{Segment, SegmentEntry, parse_segment_name, salvage};
 use model::{LabelsBuilder, TimeRange};
@@ -227,7 +226,7 @@ impl PartitionRepair {
         let of = "deletions that no merge had applied, or whose merge left its inputs behind: those \
                   samples come back";
         self.losses.push(Loss {
-            file: self.dir.join(FILE_NAME),
+            file: self.dir.join(PARTITION_MANIFEST),
             period: Some(self.period),
             of: LostOf::Unknown(of.into()),
             range: self.period.range(),
@@ -240,7 +239,7 @@ impl PartitionRepair {
     fn write_manifest(&self, planner: &mut Planner<'_, '_>, manifest: Manifest, why: &str) {
         let says = format!(
             "write {} (parts: {}, index segments: {}): {why}",
-            self.dir.join(FILE_NAME).display(),
+            self.dir.join(PARTITION_MANIFEST).display(),
             manifest.parts.len(),
             manifest.segments.len(),
         );

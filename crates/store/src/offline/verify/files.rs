@@ -7,10 +7,11 @@
 use super::Snapshots;
 use super::side::SIDE_FILES;
 use crate::base::file_names::{
-    CORRUPT_SUFFIX, INDEX_DIR, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR, WAL_DIR,
+    CORRUPT_SUFFIX, INDEX_DIR, PARTITION_MANIFEST, PARTITIONS_DIR, PARTS_DIR, SNAPSHOTS_DIR,
+    WAL_DIR,
 };
 use crate::base::period::Period;
-use crate::partition::disk::manifest::{self, Manifest};
+use crate::partition::disk::manifest::Manifest;
 use index::parse_segment_name;
 use std::path::Path;
 use vfs::Vfs;
@@ -81,7 +82,7 @@ pub fn in_snapshots(name: &str) -> Stray {
 
 /// A name in a partition's directory.
 pub fn in_partition(name: &str) -> Stray {
-    if [manifest::FILE_NAME, PARTS_DIR, INDEX_DIR].contains(&name) {
+    if [PARTITION_MANIFEST, PARTS_DIR, INDEX_DIR].contains(&name) {
         return Stray::Known;
     }
     by_name(name).unwrap_or(Stray::Leftover("is not of the store"))

@@ -6,14 +6,13 @@ use super::part_faults::PartFaults;
 use super::partition_index::PartitionIndex;
 use crate::Result;
 use crate::base::damage::rfc3339;
-use crate::base::directory::root_manifest::Contents;
-use crate::base::file_names::{INDEX_DIR, PARTS_DIR};
+use crate::base::directory::root_manifest::{Contents, has_content};
+use crate::base::file_names::{INDEX_DIR, PARTITION_MANIFEST, PARTS_DIR};
 use crate::base::narrow::to_ordinal;
 use crate::base::period::Period;
 use crate::part::Part;
 use crate::partition::disk::live_part::open_part;
-use crate::partition::disk::manifest::{FILE_NAME, Manifest, PartEntry};
-use crate::partition::disk::strays::has_content;
+use crate::partition::disk::manifest::{Manifest, PartEntry};
 use index::{Segment, SegmentEntry, parse_segment_name};
 use model::TimeRange;
 use roaring::RoaringBitmap;
@@ -31,7 +30,7 @@ impl Walk<'_, '_> {
         for name in self.list(dir) {
             self.stray(&dir.join(&name), files::in_partition(&name));
         }
-        let path = dir.join(FILE_NAME);
+        let path = dir.join(PARTITION_MANIFEST);
         let manifest = match Manifest::read(self.vfs.as_ref(), dir) {
             Ok(Some(manifest)) => {
                 self.reading(&path);
@@ -71,7 +70,7 @@ impl Walk<'_, '_> {
     /// Whether any file of a partition has changed.
     fn has_changed(&mut self, dir: &Path) -> bool {
         // A walk over everything lists no folder twice.
-        if (self.is_changed)(&dir.join(FILE_NAME)) {
+        if (self.is_changed)(&dir.join(PARTITION_MANIFEST)) {
             return true;
         }
         [PARTS_DIR, INDEX_DIR].into_iter().any(|folder| {
@@ -87,7 +86,7 @@ impl Walk<'_, '_> {
             Ok(false) => return PartitionIndex::empty(),
             Ok(true) => {
                 let what = "is missing, though there are parts or index segments";
-                self.report.problem(&dir.join(FILE_NAME), what);
+                self.report.problem(&dir.join(PARTITION_MANIFEST), what);
             }
             Err(error) => self.report.error(dir, &error),
         }

@@ -3,16 +3,18 @@
 
 use super::Walk;
 use crate::Result;
-use crate::base::damage::{self, DamageList, DamagePlace};
+use crate::base::damage::{self, Damage, DamageList, DamagePlace};
 use crate::base::directory::identity;
 use crate::base::directory::partition_length;
 use crate::base::directory::root_manifest::{self, Contents};
-use crate::base::file_names::WAL_DIR;
+use crate::base::file_names::{
+    DROPPED_FILE, EXEMPLARS_FILE, METADATA_COPY, METADATA_FILE, STRINGS_FILE, WAL_DIR,
+};
 use crate::base::period::Period;
-use crate::log::exemplars::{self, ExemplarQueue};
+use crate::log::exemplars::ExemplarQueue;
 use crate::log::metadata_files::{self, LOST, OTHER_IS_USED, StoredMetadata};
 use crate::log::string_numbers;
-use crate::partition::dropped::{self, DroppedPartitions};
+use crate::partition::dropped::DroppedPartitions;
 use crate::partition::retention::retention_clock::{self, ClockRecord};
 use crate::partition::unfinished_deletion::{self, UnfinishedDeletion};
 use crate::read::elsewhere::moved::{self, MovedUntil};
@@ -46,15 +48,15 @@ pub const SIDE_FILES: &[SideFile] = &[
         read: Some(|vfs, dir| partition_length::read(vfs, dir).map(drop)),
         lost: "how long partitions are, which their names say",
     },
-    SideFile { path: metadata_files::FILE_NAME, read: None, lost: LOST },
-    SideFile { path: metadata_files::COPY_NAME, read: None, lost: LOST },
+    SideFile { path: METADATA_FILE, read: None, lost: LOST },
+    SideFile { path: METADATA_COPY, read: None, lost: LOST },
     SideFile {
-        path: string_numbers::FILE_NAME,
+        path: STRINGS_FILE,
         read: Some(|vfs, dir| string_numbers::read(vfs, dir).map(drop)),
         lost: "which numbers of strings are in use, which the dictionary says as long as it is whole",
     },
     SideFile {
-        path: exemplars::FILE_NAME,
+        path: EXEMPLARS_FILE,
         read: Some(|vfs, dir| ExemplarQueue::read(vfs, dir, usize::MAX).map(drop)),
         lost: "all exemplars but those in the log, of which some that were deleted may be back",
     },
@@ -64,7 +66,7 @@ pub const SIDE_FILES: &[SideFile] = &[
         lost: "the list of the damage that was noticed before",
     },
     SideFile {
-        path: dropped::FILE_NAME,
+        path: DROPPED_FILE,
         read: Some(|vfs, dir| DroppedPartitions::read(vfs, dir).map(drop)),
         lost: "from where on the log's records of dropped partitions count: they may come back",
     },
@@ -100,6 +102,14 @@ pub const SIDE_FILES: &[SideFile] = &[
     },
 ];
 
+/// The damage of a file that is missing.
+pub fn lost_file(name: &str) -> Damage {
+    let side = SIDE_FILES.iter().find(|side| side.path == name);
+    let lost = side.map_or(String::new(), |side| format!("; lost with it: {}", side.lost));
+    let what = format!("the file is missing, though MANIFEST names it{lost}");
+    Damage::of_store(DamagePlace::SideFile, name.to_string(), what)
+}
+
 impl Walk<'_, '_> {
     /// Checks both files of the table of metadata.
     fn metadata_files(&mut self, dir: &Path) {
@@ -111,7 +121,7 @@ impl Walk<'_, '_> {
         }
         let stored = match StoredMetadata::read(self.vfs.as_ref(), dir) {
             Ok(stored) => stored,
-            Err(error) => return self.report.error(&dir.join(metadata_files::FILE_NAME), &error),
+            Err(error) => return self.report.error(&dir.join(METADATA_FILE), &error),
         };
         let end = match stored.contents {
             Some(_) => format!(": {OTHER_IS_USED}"),
@@ -120,7 +130,7 @@ impl Walk<'_, '_> {
         for fault in &stored.faults {
             self.report.problem(&dir.join(fault.file), format!("{}{end}", fault.what));
         }
-        let copy = dir.join(metadata_files::COPY_NAME);
+        let copy = dir.join(METADATA_COPY);
         if stored.is_copy_behind() && self.vfs.exists(&copy).unwrap_or(false) {
             self.report.note(&copy, "is older, as after a crash; the next start writes it again");
         }
@@ -145,9 +155,8 @@ impl Walk<'_, '_> {
 
     /// Reports a missing dictionary of a store that has numbers of strings.
     fn check_dictionary(&mut self, dir: &Path) {
-        let is_named = Contents::read(self.vfs.as_ref(), dir).is_ok_and(|contents| {
-            contents.is_some_and(|one| one.files.contains(metadata_files::FILE_NAME))
-        });
+        let is_named = Contents::read(self.vfs.as_ref(), dir)
+            .is_ok_and(|contents| contents.is_some_and(|one| one.files.contains(METADATA_FILE)));
         if is_named {
             // Reported with all that is missing.
             return;
@@ -164,14 +173,12 @@ impl Walk<'_, '_> {
         let (partitions, files) = contents.missing(self.vfs.as_ref(), dir);
         let lost = |period: &Period| root_manifest::lost_partition(*period);
         let partitions = partitions.iter().map(lost);
-        let missing = partitions.chain(files.iter().map(|name| root_manifest::lost_file(name)));
+        let missing = partitions.chain(files.iter().map(|name| lost_file(name)));
         for damage in missing.chain(contents.log_damage(self.vfs.as_ref(), dir)) {
             self.report.problem(&dir.join(damage.file), damage.what);
         }
         let known = contents.lost_partitions.iter().map(lost);
-        for damage in
-            known.chain(contents.lost_files.iter().map(|one| root_manifest::lost_file(one)))
-        {
+        for damage in known.chain(contents.lost_files.iter().map(|one| lost_file(one))) {
             let what = "was missing when the store was opened; a repair accepts the loss";
             self.report.problem(&dir.join(damage.file), what);
         }

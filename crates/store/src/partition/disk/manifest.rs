@@ -4,7 +4,7 @@
 //! Such a file is removed only when the manifest proves that it may go (see [`crate::partition::disk::strays`]): its
 //! number was never given to a manifest, or it is listed as one that nobody vouches for.
 
-use crate::base::file_names::{INDEX_DIR, PARTS_DIR};
+use crate::base::file_names::{INDEX_DIR, PARTITION_MANIFEST, PARTS_DIR};
 use crate::base::period::Period;
 use crate::{Error, Result};
 use codec::{Reader, crc32, put_i64_zigzag, put_u32, put_varint};
@@ -14,8 +14,6 @@ use roaring::RoaringBitmap;
 use std::path::Path;
 use vfs::Vfs;
 
-/// Name of the file in the partition's directory.
-pub const FILE_NAME: &str = "MANIFEST";
 /// What every version begins with; a digit follows, the version.
 const KIND: &[u8; 7] = b"QPMANIF";
 /// The version that is written; all before it are read for ever.
@@ -127,7 +125,7 @@ impl Manifest {
     /// # Errors
     /// [`Error::Corrupt`], [`Error::UnknownVersion`], and I/O errors.
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Option<Manifest>> {
-        let path = dir.join(FILE_NAME);
+        let path = dir.join(PARTITION_MANIFEST);
         if !vfs.exists(&path)? {
             return Ok(None);
         }
@@ -156,7 +154,7 @@ impl Manifest {
             Ok(self),
             "it reads back"
         );
-        Ok(vfs::write_atomic(vfs, &dir.join(FILE_NAME), &bytes)?)
+        Ok(vfs::write_atomic(vfs, &dir.join(PARTITION_MANIFEST), &bytes)?)
     }
 
     /// Drops the tombstones that every part has applied.

@@ -94,20 +94,6 @@ pub fn clear_directories(
     Ok(())
 }
 
-/// Whether parts or index segments are in a partition's directory.
-///
-/// # Errors
-/// When a directory cannot be listed.
-pub fn has_content(vfs: &dyn Vfs, dir: &Path) -> Result<bool> {
-    for folder in [PARTS_DIR, INDEX_DIR] {
-        let path = dir.join(folder);
-        if vfs.exists(&path)? && !vfs.list(&path)?.is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 fn fate(folder: &str, name: &str, manifest: &Manifest) -> Fate {
     let is_named = match folder {
         PARTS_DIR => Manifest::part_number(name)

@@ -1,6 +1,6 @@
 //! What hidden series are called.
 
-use model::{LabelError, METRIC_NAME};
+use model::{LabelError, Labels, LabelsBuilder, METRIC_NAME};
 
 /// The label of all hidden series; its value is the name of the metric that they belong to.
 pub const LABEL: &str = "__quipu_histogram__";
@@ -108,6 +108,15 @@ pub fn hidden_tags<'a>(
     all.sort_unstable();
     debug_assert!(tags.iter().all(|(name, _)| *name != METRIC_NAME));
     all
+}
+
+/// The labels of the series that a hidden one with these labels belongs to.
+pub fn plain_labels(hidden: &mut LabelsBuilder) -> Labels {
+    let metric = hidden.get(LABEL).unwrap_or_default().to_string();
+    hidden.remove(LABEL);
+    hidden.remove(RUN_LABEL);
+    hidden.set(METRIC_NAME, &metric);
+    hidden.finish()
 }
 
 #[cfg(test)]
