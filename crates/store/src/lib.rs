@@ -48,6 +48,7 @@ pub use offline::verify::report::{Finding, VerifyReport};
 pub use offline::verify::{Progress, Snapshots, verify, verify_changed, verify_with};
 pub use partition::damaged::DamagedPartition;
 pub use partition::partitions::PARTITIONS_MAX;
+pub use read::cardinality::{Cardinality, CardinalityRequest, NameCount, NewSeries};
 pub use read::elsewhere::fold::{Fold, Folded, FoldedRow, SeriesFold, WindowFold};
 pub use read::elsewhere::moved::MovedUntil;
 pub use read::elsewhere::waiting::waiting;
@@ -56,13 +57,13 @@ pub use read::missing::Missing;
 pub use read::questions::{Asks, Questions, confine};
 pub use read::select::selection::{Selection, SeriesKeys};
 pub use read::starts::series_of_starts;
-pub use read::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, StoreStats};
 pub use store::Store;
 pub use store::backup::{
     BackupFile, BackupManifest, BlobHash, HASH_SIZE, MANIFEST_SIZE_MAX, is_below,
 };
 pub use store::data_directory::{DirectoryState, inspect_directory};
 pub use store::opening::StoreOpening;
+pub use store::stats::StoreStats;
 pub use write::append_exemplars::AppendedExemplars;
 pub use write::append_starts::{AppendedStarts, StartBatch};
 pub use write::refusal::Appended;

@@ -354,6 +354,15 @@ impl Partition {
 }
 
 impl PartitionState {
+    /// Oldest and newest timestamp of all parts and rows; `None` when there is none.
+    pub fn time_min_max(&self) -> Option<(i64, i64)> {
+        let parts = self.disk.parts().iter().chain(self.head.parts()).map(|part| part.span());
+        let parts = parts.map(|span| Some((span.start, span.end)));
+        let taken = self.head.taken().iter().flat_map(|taken| taken.view.rows());
+        let taken = taken.map(|row| Some((row.timestamp, row.timestamp)));
+        parts.chain(taken).fold(self.head.arena.time_min_max(), join_spans)
+    }
+
     /// Seals all taken rows, oldest first; for the holder of `sealing`.
     fn seal_taken(&mut self) -> Result<()> {
         while let Some((number, view)) = self.head.oldest_taken() {
@@ -411,4 +420,12 @@ fn open_parts(
         }
     }
     Ok((parts, lost))
+}
+
+/// Smallest span that covers both.
+pub(crate) fn join_spans(a: Option<(i64, i64)>, b: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (a, b) => a.or(b),
+    }
 }

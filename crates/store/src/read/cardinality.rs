@@ -1,23 +1,93 @@
 //! Who makes the series: counts by metric, label and pair, of the series of a day, of those that are
 //! new, or of those that nobody asks for; and what they cost.
 
-use crate::Result;
 use crate::base::narrow::{to_u16, to_u32};
 use crate::partition::histograms::names::{LABEL, RUN_LABEL};
 use crate::partition::new_series::HOURS_KEPT;
-use crate::partition::{Partition, PartitionState};
+use crate::partition::{Partition, PartitionState, join_spans};
 use crate::read::catalog::for_each_live;
 use crate::read::hidden_series::matchers_of_hidden;
 use crate::read::live::push_kept;
 use crate::read::missing::Watch;
 use crate::read::reader::Reader;
 use crate::read::select::matchers::compile;
-use crate::read::stats::{Cardinality, CardinalityRequest, NameCount, NewSeries, stored_span};
+use crate::{Result, SelectLimits};
 use index::{BlockMatch, CardinalityQuestion, CompiledMatchers, Completeness, Search};
 use model::sample::NANOS_PER_DAY;
 use model::time_range::day_of;
-use model::{METRIC_NAME, TimeRange};
+use model::{METRIC_NAME, Matcher, TimeRange};
 use roaring::RoaringBitmap;
+
+/// A name and how many series (or bytes) it accounts for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameCount {
+    /// Metric, label name, or `name=value`.
+    pub name: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// What the cardinality explorer asks.
+#[derive(Clone, Debug)]
+pub struct CardinalityRequest {
+    /// How many rows of each list.
+    pub top_n: usize,
+    /// UTC day number since the epoch; `None` is the newest with data.
+    pub day: Option<i32>,
+    /// Only series that match one of these; empty is all.
+    pub sets: Vec<Vec<Matcher>>,
+    /// A label whose values get a list of their own.
+    pub focus_label: Option<String>,
+    /// When to give up; the number of series has no bound here.
+    pub limits: SelectLimits,
+}
+
+/// What it gets, each list by falling count.
+#[derive(Clone, Debug, Default)]
+pub struct Cardinality {
+    /// Series in all.
+    pub series: u64,
+    /// Distinct `name=value` pairs.
+    pub label_pairs: u64,
+    /// Labels of all series together.
+    pub series_labels: u64,
+    /// Series by metric.
+    pub by_metric: Vec<NameCount>,
+    /// Distinct values by label name.
+    pub values_by_label: Vec<NameCount>,
+    /// Bytes of distinct values by label name.
+    pub bytes_by_label: Vec<NameCount>,
+    /// Series by label name.
+    pub by_label: Vec<NameCount>,
+    /// Series by `name=value`.
+    pub by_pair: Vec<NameCount>,
+    /// Series by value of the label asked about.
+    pub by_focus_value: Vec<NameCount>,
+    /// Series inside the store that native histograms take, by the metric they belong to; in no
+    /// other count of series here.
+    pub hidden_by_metric: Vec<NameCount>,
+    /// Bytes on disk of all samples of these series, in the partition of the day.
+    pub disk_bytes: u64,
+    /// The same by metric.
+    pub disk_bytes_by_metric: Vec<NameCount>,
+    /// The same by `name=value`.
+    pub disk_bytes_by_pair: Vec<NameCount>,
+    /// Bytes on disk that labels take in the partition's index, whoever has them.
+    pub index_bytes_by_label: Vec<NameCount>,
+    /// Bytes of memory that knowing a series takes, on average; hidden ones are series, too.
+    pub memory_bytes_per_series: f64,
+    /// Oldest and newest timestamp of the head, nanoseconds.
+    pub time_min_max: Option<(i64, i64)>,
+}
+
+/// Series that were registered lately.
+#[derive(Clone, Debug, Default)]
+pub struct NewSeries {
+    /// Hours since the epoch, and how many were registered in each; oldest first.
+    pub hours: Vec<(i64, u64)>,
+    /// Who they are.
+    pub series: Cardinality,
+}
 
 /// Entries that lists of hidden series have beyond those asked for: some are told under other names,
 /// or not at all.
@@ -309,4 +379,10 @@ fn series_memory(state: &PartitionState) -> usize {
 
 fn named(counted: Vec<index::Counted>) -> Vec<NameCount> {
     counted.into_iter().map(|(name, count)| NameCount { name, count }).collect()
+}
+
+/// From the oldest sample that is stored to the newest; `None` when there is none.
+fn stored_span(reader: &Reader) -> Option<(i64, i64)> {
+    let spans = reader.partitions.all().into_iter().map(|one| one.read().time_min_max());
+    spans.fold(None, join_spans)
 }

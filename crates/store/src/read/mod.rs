@@ -1,8 +1,8 @@
 //! Read path: from a question to series and samples.
 //!
 //! [`questions`] is the entry and [`reader`] runs it: [`select`] finds the series of every partition,
-//! [`view`] freezes a partition, [`read_column`] gathers samples. [`catalog`], [`cardinality`] and
-//! [`stats`] answer without samples.
+//! [`view`] freezes a partition, [`read_column`] gathers samples. [`catalog`] and
+//! [`cardinality`] answer without samples.
 
 pub(crate) mod questions;
 pub(crate) mod reader;
@@ -19,4 +19,3 @@ pub(crate) mod glance;
 pub(crate) mod live;
 pub(crate) mod catalog;
 pub(crate) mod cardinality;
-pub(crate) mod stats;

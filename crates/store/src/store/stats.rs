@@ -1,8 +1,7 @@
-//! What the store tells about itself: sizes, counts, cardinality.
+//! Sizes and counts of an open store.
 
 use crate::log::exemplars::ExemplarStats;
-use crate::partition::PartitionState;
-use crate::read::reader::Reader;
+use crate::partition::{PartitionState, join_spans};
 
 /// A snapshot of the store's counters and sizes.
 #[derive(Clone, Debug, Default)]
@@ -92,22 +91,13 @@ pub struct StoreStats {
     pub free_disk_bytes: u64,
 }
 
-/// From the oldest sample that is stored to the newest; `None` when there is none.
-pub(crate) fn stored_span(reader: &Reader) -> Option<(i64, i64)> {
-    let mut stats = StoreStats::default();
-    for partition in reader.partitions.all() {
-        stats.widen_by(&partition.read());
-    }
-    stats.time_min_max
-}
-
 impl StoreStats {
     /// Adds a partition; the newest comes last.
     pub(crate) fn add_partition(&mut self, state: &PartitionState) {
         self.partitions += 1;
         self.parts += state.disk.parts().len() as u64;
         self.lost_parts += state.disk.lost().len() as u64;
-        self.widen_by(state);
+        self.time_min_max = join_spans(self.time_min_max, state.time_min_max());
         for part in state.disk.parts() {
             self.part_samples += part.part.summary().samples;
             self.part_bytes += part.part.summary().size;
@@ -121,97 +111,9 @@ impl StoreStats {
             self.series_current = state.series.visible();
         }
     }
-
-    fn widen_by(&mut self, state: &PartitionState) {
-        for span in state.disk.parts().iter().chain(state.head.parts()).map(|part| part.span()) {
-            self.widen(span.start, span.end);
-        }
-        for view in state.head.taken().iter().map(|taken| &taken.view) {
-            view.rows().for_each(|row| self.widen(row.timestamp, row.timestamp));
-        }
-        if let Some((min, max)) = state.head.arena.time_min_max() {
-            self.widen(min, max);
-        }
-    }
-
-    fn widen(&mut self, min: i64, max: i64) {
-        let (known_min, known_max) = self.time_min_max.unwrap_or((min, max));
-        self.time_min_max = Some((known_min.min(min), known_max.max(max)));
-    }
 }
 
 /// Bytes of an index's segments on disk.
 fn segments_size(index: &index::Index) -> u64 {
     index.segments().iter().map(|segment| segment.size()).sum()
-}
-
-/// A name and how many series (or bytes) it accounts for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameCount {
-    /// Metric, label name, or `name=value`.
-    pub name: String,
-    /// How many.
-    pub count: u64,
-}
-
-/// What the cardinality explorer asks.
-#[derive(Clone, Debug)]
-pub struct CardinalityRequest {
-    /// How many rows of each list.
-    pub top_n: usize,
-    /// UTC day number since the epoch; `None` is the newest with data.
-    pub day: Option<i32>,
-    /// Only series that match one of these; empty is all.
-    pub sets: Vec<Vec<model::Matcher>>,
-    /// A label whose values get a list of their own.
-    pub focus_label: Option<String>,
-    /// When to give up; the number of series has no bound here.
-    pub limits: crate::SelectLimits,
-}
-
-/// What it gets, each list by falling count.
-#[derive(Clone, Debug, Default)]
-pub struct Cardinality {
-    /// Series in all.
-    pub series: u64,
-    /// Distinct `name=value` pairs.
-    pub label_pairs: u64,
-    /// Labels of all series together.
-    pub series_labels: u64,
-    /// Series by metric.
-    pub by_metric: Vec<NameCount>,
-    /// Distinct values by label name.
-    pub values_by_label: Vec<NameCount>,
-    /// Bytes of distinct values by label name.
-    pub bytes_by_label: Vec<NameCount>,
-    /// Series by label name.
-    pub by_label: Vec<NameCount>,
-    /// Series by `name=value`.
-    pub by_pair: Vec<NameCount>,
-    /// Series by value of the label asked about.
-    pub by_focus_value: Vec<NameCount>,
-    /// Series inside the store that native histograms take, by the metric they belong to; in no
-    /// other count of series here.
-    pub hidden_by_metric: Vec<NameCount>,
-    /// Bytes on disk of all samples of these series, in the partition of the day.
-    pub disk_bytes: u64,
-    /// The same by metric.
-    pub disk_bytes_by_metric: Vec<NameCount>,
-    /// The same by `name=value`.
-    pub disk_bytes_by_pair: Vec<NameCount>,
-    /// Bytes on disk that labels take in the partition's index, whoever has them.
-    pub index_bytes_by_label: Vec<NameCount>,
-    /// Bytes of memory that knowing a series takes, on average; hidden ones are series, too.
-    pub memory_bytes_per_series: f64,
-    /// Oldest and newest timestamp of the head, nanoseconds.
-    pub time_min_max: Option<(i64, i64)>,
-}
-
-/// Series that were registered lately.
-#[derive(Clone, Debug, Default)]
-pub struct NewSeries {
-    /// Hours since the epoch, and how many were registered in each; oldest first.
-    pub hours: Vec<(i64, u64)>,
-    /// Who they are.
-    pub series: Cardinality,
 }
