@@ -755,3 +755,6 @@ impl Work for Store {
         self.check_disk();
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -54,31 +54,3 @@ pub(crate) fn refuse_restoring(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
         ))),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Snapshots, Store, StoreConfig, verify_with};
-    use std::sync::Arc;
-    use vfs::SimVfs;
-
-    #[test]
-    fn a_half_restored_directory_does_not_open_whenever_the_power_fails() {
-        let dir = Path::new("/data");
-        let disk = SimVfs::new(3);
-        disk.create_dir_all(dir).unwrap();
-        begin_restoring(&disk, dir, "backup x from /place").unwrap();
-        let disk = disk.crash();
-        let open =
-            |disk: &SimVfs| Store::open(Arc::new(disk.clone()), dir, StoreConfig::standard());
-        let Err(error) = open(&disk) else { panic!("it opens") };
-        assert!(error.to_string().contains("backup x from /place"), "{error}");
-        assert!(!disk.exists(&dir.join("partitions")).unwrap(), "nothing is touched");
-        disk.create_dir_all(&dir.join("partitions")).unwrap();
-        let checked = verify_with(Arc::new(disk.clone()), dir, Snapshots::Skip, &mut |_| {});
-        assert!(checked.unwrap_err().to_string().contains("half restored"));
-        end_restoring(&disk, dir).unwrap();
-        let disk = disk.crash();
-        assert!(open(&disk).is_ok());
-    }
-}
