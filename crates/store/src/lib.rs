@@ -6,7 +6,8 @@
 //!                          seal ► flush ► part ► compact (merge) ───────┘
 //! ```
 //!
-//! Read the files in this order.
+//! Folders are layers, the highest first: a file uses its own folder and those below it. `cargo xtask
+//! tidy` checks this.
 
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation))]
 
