@@ -124,7 +124,7 @@ fn module_of(name: &str) -> ModulePath {
 }
 
 fn test_modules(file: &File) -> Vec<ModulePath> {
-    let child = |name: &String| [&file.module[..], &[name.clone()]].concat();
+    let child = |name: &String| [&file.module[..], std::slice::from_ref(name)].concat();
     file.source.test_modules.iter().map(child).collect()
 }
 

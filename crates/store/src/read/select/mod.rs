@@ -5,7 +5,7 @@
 //!                                                          └► floats, histograms
 //! ```
 //!
-//! Read the files in this order: [`limits`], [`matchers`], [`views`], [`places`], [`scope`],
+//! Read the files in this order: [`crate::base::select_limits`], [`matchers`], [`views`], [`places`], [`scope`],
 //! [`floats`], [`selection`]; histograms are put together in [`crate::read::histogram_reader`].
 
 pub(crate) mod floats;
