@@ -1,5 +1,5 @@
 //! House rules that no compiler checks: heads of files, sizes of files and functions, words that
-//! may not stay, and the edges between rooms as ARCHITECTURE.md draws them.
+//! may not stay, the edges between rooms as ARCHITECTURE.md draws them, and [`layers`].
 
 use crate::layers;
 use anyhow::{Context, Result, bail};
