@@ -6,6 +6,7 @@ mod ci;
 mod dependencies;
 mod fuzz;
 mod instructions;
+mod layers;
 mod redis_suite;
 mod setup;
 mod tidy;

@@ -1,6 +1,7 @@
 //! House rules that no compiler checks: heads of files, sizes of files and functions, words that
-//! may not stay, and the edges between rooms as ARCHITECTURE.md draws them.
+//! may not stay, the edges between rooms as ARCHITECTURE.md draws them, and [`layers`].
 
+use crate::layers;
 use anyhow::{Context, Result, bail};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,13 +50,15 @@ pub fn run() -> Result<()> {
         }
     }
     check_edges(root, &mut complaints)?;
+    layers::check(root, &mut complaints)?;
     if !complaints.is_empty() {
         bail!("{} complaints:\n{}", complaints.len(), complaints.join("\n"));
     }
     Ok(())
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Adds the source files below a folder, in order.
+pub fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let Ok(entries) = fs::read_dir(folder) else { return Ok(()) };
     for entry in entries {
         let path = entry?.path();

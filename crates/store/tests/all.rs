@@ -33,6 +33,7 @@ mod partition_length;
 mod races;
 mod rebuild;
 mod repair;
+mod restoring;
 mod rollover;
 mod rot;
 mod rows;

@@ -13,7 +13,7 @@
 
 use super::deleted::remove_deleted;
 use super::track::{Track, clip};
-use crate::narrow::to_u32;
+use crate::base::narrow::to_u32;
 use index::BLOCK_SLOTS_MAX;
 use model::TimeRange;
 use roaring::RoaringBitmap;

@@ -11,7 +11,7 @@
 use super::input::{MergeInput, SliceLimits};
 use super::track::{Count, Track};
 use crate::Result;
-use crate::narrow::to_usize;
+use crate::base::narrow::to_usize;
 use crate::part::reader::Check;
 use crate::part::{ColumnTimes, Part, Slice};
 

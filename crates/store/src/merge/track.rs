@@ -2,7 +2,7 @@
 
 use super::input::SliceLimits;
 use crate::Result;
-use crate::narrow::to_u32;
+use crate::base::narrow::to_u32;
 use crate::part::Part;
 use codec::TimestampsReader;
 

@@ -10,7 +10,7 @@ use super::input::{MergeInput, Pace, SliceLimits, Stop};
 use super::order::{Order, View};
 use super::sweep::OpenSlice;
 use crate::Result;
-use crate::narrow::{to_ordinal, to_u32};
+use crate::base::narrow::{to_ordinal, to_u32};
 use crate::part::{ColumnTimes, PartWriter, SliceKey};
 use model::TimeRange;
 use roaring::RoaringBitmap;

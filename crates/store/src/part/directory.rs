@@ -9,7 +9,7 @@
 
 use super::format::{COLUMN_SIZE_MAX, COLUMNS_MAX, Encoding, HEADER_SIZE, SLOTS_MAX};
 use super::slices::SliceList;
-use crate::narrow::to_u32;
+use crate::base::narrow::to_u32;
 use codec::{Reader, put_i64_zigzag, put_u32, put_varint};
 
 /// One entity block's samples for one span of time.

@@ -2,7 +2,7 @@
 
 use super::format::{END_MAGIC, HEADER_SIZE, TRAILER_SIZE};
 use super::{ColumnTimes, Part};
-use crate::narrow::to_usize;
+use crate::base::narrow::to_usize;
 use codec::crc32;
 use std::path::PathBuf;
 

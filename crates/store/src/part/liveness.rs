@@ -3,7 +3,7 @@
 //! The writer learns it from the timestamps it is given anyway: once for the shared times of a
 //! slice, as ranges of slots, then one insertion of a range for each column and day.
 
-use crate::narrow::to_u32;
+use crate::base::narrow::to_u32;
 use model::sample::NANOS_PER_DAY;
 use model::time_range::day_of;
 use roaring::RoaringBitmap;

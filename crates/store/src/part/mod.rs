@@ -21,6 +21,7 @@ pub mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod liveness;
+pub(crate) mod page_headers;
 mod read_back;
 pub mod reader;
 pub mod slices;

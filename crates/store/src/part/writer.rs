@@ -12,7 +12,7 @@ use super::liveness::{DayRuns, Liveness};
 use super::read_back::{PagePlace, ReadBack};
 use super::reader::{Check, Part, PartSummary};
 use super::slices::SliceList;
-use crate::narrow::to_u32;
+use crate::base::narrow::to_u32;
 use crate::{Error, Result};
 use codec::{Effort, Layout, crc32, put_u32, put_u64, put_varint};
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 
 use super::Part;
 use super::pages::{Check, Page};
-use crate::narrow::to_u32;
-use crate::page_headers::{PageHeaders, PageKey, PageOf};
+use crate::base::narrow::to_u32;
 use crate::part::directory::{ColumnTimes, Slice};
+use crate::part::page_headers::{PageHeaders, PageKey, PageOf};
 use crate::{Error, Result};
 use codec::{Paging, Reader, TimestampsOutline, TimestampsReader, ValuesOutline, ValuesReader};
 use std::sync::Arc;

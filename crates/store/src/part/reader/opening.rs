@@ -1,7 +1,7 @@
 //! From a part's last bytes to its directory.
 
 use super::corrupt;
-use crate::narrow::to_usize;
+use crate::base::narrow::to_usize;
 use crate::part::directory::Directory;
 use crate::part::format::{self, Encoding, HEADER_SIZE, TRAILER_SIZE};
 use crate::{Error, Result};

@@ -5,7 +5,7 @@
 //! every time, because what it writes replaces what it read.
 
 use super::Part;
-use crate::narrow::to_usize;
+use crate::base::narrow::to_usize;
 use crate::part::directory::{ColumnTimes, ColumnWord};
 use crate::part::format::CHECKSUM_SIZE;
 use crate::{Error, Result};
