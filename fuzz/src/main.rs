@@ -10,7 +10,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use quipu_fuzz::{INPUT_SIZE_MAX, TARGETS, Target};
-use random::Random;
+use rng::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 

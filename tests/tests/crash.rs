@@ -5,7 +5,7 @@
 use anyhow::{Context, Result, ensure};
 use e2e::launch::quipu;
 use e2e::{Client, Export, Launch, Server};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::scope;

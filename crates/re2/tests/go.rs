@@ -4,7 +4,7 @@
 //! `REGEXPS=n` ask others, and more.
 
 use anyhow::{Context, Result, ensure};
-use random::Random;
+use rng::Random;
 use re2::{ErrorCode, Expression, Limits};
 use serde_json::{Value, json};
 use std::io::Write;

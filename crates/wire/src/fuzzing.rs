@@ -477,7 +477,7 @@ pub const TARGETS: &[Target] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     /// Changes, copies, cuts and doubles pieces of the bytes.
     fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {

@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn random_decimals_agree_with_the_standard_library() {
-        let mut random = random::Random::seeded(0x5eed);
+        let mut random = rng::Random::seeded(0x5eed);
         for _ in 0..20_000 {
             let bits = random.next();
             let text = match bits % 4 {
