@@ -5,7 +5,7 @@
 //!                                                      └─ observe (/proc, disk) ─► report
 //! ```
 //!
-//! It links nothing of Quipu: what it measures is what a client of any of the servers would see.
+//! It links nothing of Quipu but its random numbers: what it measures is what a client of any of the servers would see.
 
 #![allow(clippy::disallowed_methods, reason = "a tool on a real machine")]
 

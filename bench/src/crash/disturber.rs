@@ -2,8 +2,8 @@
 
 use crate::http::HttpClient;
 use crate::load::settle::Call;
-use crate::random::Random;
 use crate::server::Peer;
+use rng::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

@@ -17,11 +17,11 @@ mod sample;
 mod writer;
 
 use crate::observe::disk;
-use crate::random::Random;
 use crate::server::{Installed, RunningServer};
 use anyhow::{Context, Result, ensure};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use ledger::Ledger;
+use rng::Random;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,7 +90,7 @@ struct Life {
 pub fn run(options: &CrashOptions) -> Result<CrashSummary> {
     ensure!(options.writers > 0 && options.rounds_per_directory > 0, "nothing to do");
     std::fs::create_dir_all(&options.dir)?;
-    let mut random = Random::new(options.seed);
+    let mut random = Random(options.seed);
     let mut summary = CrashSummary::default();
     let bar = ProgressBar::new(options.rounds);
     let style =
@@ -199,13 +199,13 @@ fn load_and_kill(
             let mut writer = writer::Writer {
                 idx: idx as u64,
                 ledger,
-                random: Random::new(random.next()),
+                random: Random(random.next()),
                 lines_fast: options.lines_per_round,
             };
             scope.spawn(move || writer.run(authority, is_over))
         });
         let writers = writers.collect::<Vec<_>>();
-        let disturber = Random::new(random.next());
+        let disturber = Random(random.next());
         let peer = options.installed.peer;
         scope.spawn(|| disturber::run(&authority, peer, disturber, &is_over));
         std::thread::sleep(load);

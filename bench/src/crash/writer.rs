@@ -3,7 +3,7 @@
 use super::ledger::Ledger;
 use super::sample::put_line;
 use crate::http::HttpClient;
-use crate::random::Random;
+use rng::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

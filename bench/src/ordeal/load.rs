@@ -4,8 +4,8 @@
 use super::ledger::{Demand, Ledger};
 use super::sample::{Tongue, body};
 use crate::http::HttpClient;
-use crate::random::Random;
 use crate::tsbs::queries::percent_encode;
+use rng::Random;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -18,11 +18,11 @@ mod sample;
 mod server;
 mod shim;
 
-use crate::random::Random;
 use anyhow::{Context, Result};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use ledger::{Demand, Ledger};
 use load::{Snapshot, Statuses, lock};
+use rng::Random;
 use server::Server;
 use shim::{Shim, Weather};
 use std::collections::BTreeMap;
@@ -85,7 +85,7 @@ struct Life {
 pub fn run(options: &OrdealOptions) -> Result<OrdealSummary> {
     std::fs::create_dir_all(&options.dir)?;
     let shim = Shim::build(&options.dir)?;
-    let mut random = Random::new(options.seed);
+    let mut random = Random(options.seed);
     let mut summary = OrdealSummary::default();
     let bar = ProgressBar::new(options.rounds);
     let style = ProgressStyle::with_template(
@@ -219,11 +219,11 @@ fn load_and_kill(
         let (authority, is_over) = (&authority, &is_over);
         let mut writers = Vec::new();
         for (writer, ledger) in (0..).zip(ledgers) {
-            let random = Random::new(random.next());
+            let random = Random(random.next());
             writers
                 .push(scope.spawn(move || load::write(authority, writer, ledger, random, is_over)));
         }
-        let others = Random::new(random.next());
+        let others = Random(random.next());
         let disturber =
             scope.spawn(move || load::disturb(authority, ledgers, kept, others, is_over));
         let ended = weather_then_end(options, shim, weather, random, server);

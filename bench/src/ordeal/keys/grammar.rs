@@ -5,8 +5,8 @@
 //! ever or pick at random otherwise.
 
 use super::words;
-use crate::random::Random;
 use crate::resp::Words;
+use rng::Random;
 
 /// How often `*` and `+` repeat at most.
 const REPEATS_MAX: u64 = 4;
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn patterns_are_drawn_from() {
         let pattern = Pattern::new("SET a (b|c) [NX]; DEL a+");
-        let mut random = Random::new(1);
+        let mut random = Random(1);
         for _ in 0..100 {
             let drawn = pattern.draw(&mut random);
             let [set, del] = drawn.as_slice() else { panic!("two commands") };

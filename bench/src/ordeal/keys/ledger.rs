@@ -1,8 +1,8 @@
 //! What a connection has sent, unit by unit, what was answered, and when.
 
 use super::patterns::{FAMILIES, Family, MORE_FAMILIES, Patterns};
-use crate::random::Random;
 use crate::resp::{Reply, Words, words};
+use rng::Random;
 use std::time::Instant;
 
 /// Families that are about what all connections share.

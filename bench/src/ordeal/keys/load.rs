@@ -3,8 +3,8 @@
 use super::ledger::Ledger;
 use super::patterns::Patterns;
 use crate::http::HttpClient;
-use crate::random::Random;
 use crate::resp::{Reply, RespClient, words};
+use rng::Random;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

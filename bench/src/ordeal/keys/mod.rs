@@ -20,7 +20,6 @@ mod words;
 
 use super::server::{Server, free_port, verify};
 use super::shim::{Shim, Weather};
-use crate::random::Random;
 use crate::resp::{Reply, RespClient, shown};
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -28,6 +27,7 @@ use ledger::{Ledger, Unit};
 use load::Snapshot;
 use patterns::Patterns;
 use replies::{is_alike, name_of};
+use rng::Random;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -125,7 +125,7 @@ pub fn run(options: &KeysOptions) -> Result<KeysSummary> {
     std::fs::create_dir_all(&options.dir)?;
     let shim = Shim::build(&options.dir)?;
     let patterns = ledger::patterns();
-    let mut random = Random::new(options.seed);
+    let mut random = Random(options.seed);
     let mut summary = KeysSummary::default();
     let bar = ProgressBar::new(options.rounds);
     let style = ProgressStyle::with_template(
@@ -258,13 +258,13 @@ impl Run<'_> {
         let ended = std::thread::scope(|scope| {
             let (http, redis, is_over, answered) = (&http, &redis, &is_over, &answered);
             for (ledger, answered) in life.ledgers.iter_mut().zip(answered) {
-                let random = Random::new(random.next());
+                let random = Random(random.next());
                 let patterns = self.patterns;
                 scope.spawn(move || {
                     load::send(redis, ledger, patterns, random, answered, is_over);
                 });
             }
-            let others = Random::new(random.next());
+            let others = Random(random.next());
             let disturber =
                 scope.spawn(move || load::disturb(http, redis, answered, others, is_over));
             let ended = self.weather_then_kill(weather, load_max, random, server.server);

@@ -2,8 +2,8 @@
 
 use super::grammar::Pattern;
 use super::words;
-use crate::random::Random;
 use crate::resp::{Words, words as words_of};
+use rng::Random;
 
 /// A Lua script that runs the command in its arguments.
 pub const WRAPPER: &[u8] = b"return redis.call(unpack(ARGV))";

@@ -1,7 +1,7 @@
 //! What stands for a placeholder: keys of each type, numbers in and out of range, members, times.
 
-use crate::random::Random;
 use crate::resp::Words;
+use rng::Random;
 
 /// Keys of a kind.
 const KEYS: u64 = 4;
