@@ -40,9 +40,9 @@ pub struct NormalTable {
     steps: Box<[f32; NORMAL_STEPS]>,
 }
 
-impl NormalTable {
+impl Default for NormalTable {
     /// Integrates the density from -6 to 6 and notes where each quantile's middle is passed.
-    pub fn new() -> NormalTable {
+    fn default() -> NormalTable {
         const WIDTH: f64 = 1e-4;
         let mut steps = Box::new([0f32; NORMAL_STEPS]);
         let scale = WIDTH / std::f64::consts::TAU.sqrt();
@@ -58,7 +58,9 @@ impl NormalTable {
         assert!(idx == NORMAL_STEPS, "{idx} of {NORMAL_STEPS} quantiles found");
         NormalTable { steps }
     }
+}
 
+impl NormalTable {
     /// The step that the low [`NORMAL_BITS`] of `bits` name.
     #[inline]
     pub fn step(&self, bits: u64) -> f32 {
@@ -72,7 +74,7 @@ mod tests {
 
     #[test]
     fn normal_table_has_mean_0_and_deviation_1() {
-        let table = NormalTable::new();
+        let table = NormalTable::default();
         let count = NORMAL_STEPS as f64;
         let mean = table.steps.iter().map(|s| f64::from(*s)).sum::<f64>() / count;
         let variance = table.steps.iter().map(|s| f64::from(*s).powi(2)).sum::<f64>() / count;

@@ -1,6 +1,6 @@
 //! kill -9 under load: every acknowledged sample is there afterwards, none that was not sent.
 //!
-//! `quipu-bench crash` does the same for longer and with more writers.
+//! `soak crash` (`tests/soak`) does the same for longer and with more writers.
 
 use anyhow::{Context, Result, ensure};
 use e2e::launch::quipu;

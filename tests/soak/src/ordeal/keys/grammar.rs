@@ -5,7 +5,7 @@
 //! ever or pick at random otherwise.
 
 use super::words;
-use crate::resp::Words;
+use quipu_bench::resp::Words;
 use rng::Random;
 
 /// How often `*` and `+` repeat at most.
@@ -180,7 +180,7 @@ impl Drawing<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::shown;
+    use quipu_bench::resp::shown;
 
     #[test]
     fn patterns_are_drawn_from() {

@@ -16,11 +16,11 @@ mod ledger;
 mod sample;
 mod writer;
 
-use crate::observe::disk;
-use crate::server::{Installed, RunningServer};
 use anyhow::{Context, Result, ensure};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use ledger::Ledger;
+use quipu_bench::observe::disk;
+use quipu_bench::server::{Installed, RunningServer};
 use rng::Random;
 use std::path::{Path, PathBuf};
 use std::process::Command;

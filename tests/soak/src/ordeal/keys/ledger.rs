@@ -1,7 +1,7 @@
 //! What a connection has sent, unit by unit, what was answered, and when.
 
 use super::patterns::{FAMILIES, Family, MORE_FAMILIES, Patterns};
-use crate::resp::{Reply, Words, words};
+use quipu_bench::resp::{Reply, Words, words};
 use rng::Random;
 use std::time::Instant;
 

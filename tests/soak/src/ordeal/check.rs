@@ -2,9 +2,9 @@
 
 use super::ledger::Demand;
 use super::sample::{self, Tongue};
-use crate::http::{Answer, HttpClient};
-use crate::tsbs::queries::percent_encode;
 use anyhow::{Context, Result, ensure};
+use quipu_bench::http::{Answer, HttpClient};
+use quipu_bench::percent_encode;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

@@ -2,9 +2,9 @@
 
 use super::ledger::{Fate, Ledger};
 use super::sample::{self, FIELDS, LABELS, Place};
-use crate::http::HttpClient;
-use crate::tsbs::queries::percent_encode;
 use anyhow::{Context, Result, bail};
+use quipu_bench::http::HttpClient;
+use quipu_bench::percent_encode;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io;

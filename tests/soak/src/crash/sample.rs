@@ -10,8 +10,8 @@
 //! each writer has a month of its own, so several partitions are open at once; `batch` makes new
 //! series all the time.
 
-use crate::instant::DAY_NS;
-use crate::random::mix_pair;
+use quipu_bench::instant::DAY_NS;
+use quipu_bench::random::mix_pair;
 
 /// The fields of a line: an integer, a float, and an integer that rarely changes.
 pub const FIELDS: [&str; 3] = ["count", "ratio", "level"];

@@ -2,7 +2,7 @@
 
 use super::grammar::Pattern;
 use super::words;
-use crate::resp::{Words, words as words_of};
+use quipu_bench::resp::{Words, words as words_of};
 use rng::Random;
 
 /// A Lua script that runs the command in its arguments.

@@ -1,12 +1,12 @@
 //! `ordeal`: kill -9 under mixed load on a disk that stalls, fills up and fails to sync; of series, or
 //! of keys with `--keys`.
 
-use crate::flags;
 use crate::ordeal::keys::{self, KeysOptions};
 use crate::ordeal::{self, OrdealOptions};
 use anyhow::{Result, ensure};
 use clap::{ArgMatches, Command};
 use indicatif::HumanCount;
+use quipu_bench::flags;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -20,12 +20,12 @@ mod words;
 
 use super::server::{Server, free_port, verify};
 use super::shim::{Shim, Weather};
-use crate::resp::{Reply, RespClient, shown};
 use anyhow::{Context, Result, bail, ensure};
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 use ledger::{Ledger, Unit};
 use load::Snapshot;
 use patterns::Patterns;
+use quipu_bench::resp::{Reply, RespClient, shown};
 use replies::{is_alike, name_of};
 use rng::Random;
 use std::collections::BTreeMap;

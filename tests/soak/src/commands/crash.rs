@@ -1,11 +1,11 @@
 //! `crash`: kill -9 in a loop under load.
 
 use crate::crash::{self, CrashOptions, End};
-use crate::flags;
-use crate::server::{Installed, QUIPU, VICTORIA_METRICS};
 use anyhow::Result;
 use clap::{ArgMatches, Command};
 use indicatif::HumanCount;
+use quipu_bench::flags;
+use quipu_bench::server::{Installed, QUIPU, VICTORIA_METRICS};
 use std::path::PathBuf;
 use std::process::ExitCode;
 

@@ -3,8 +3,8 @@
 
 use super::ledger::{Demand, Ledger};
 use super::sample::{Tongue, body};
-use crate::http::HttpClient;
-use crate::tsbs::queries::percent_encode;
+use quipu_bench::http::HttpClient;
+use quipu_bench::percent_encode;
 use rng::Random;
 use serde::Deserialize;
 use std::collections::BTreeMap;

@@ -2,8 +2,8 @@
 
 use super::ledger::Ledger;
 use super::patterns::Patterns;
-use crate::http::HttpClient;
-use crate::resp::{Reply, RespClient, words};
+use quipu_bench::http::HttpClient;
+use quipu_bench::resp::{Reply, RespClient, words};
 use rng::Random;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! What stands for a placeholder: keys of each type, numbers in and out of range, members, times.
 
-use crate::resp::Words;
+use quipu_bench::resp::Words;
 use rng::Random;
 
 /// Keys of a kind.

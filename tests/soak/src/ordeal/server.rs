@@ -1,8 +1,8 @@
 //! Quipu with a small head and log behind the shim, started and killed within milliseconds.
 
 use super::shim::Shim;
-use crate::http::HttpClient;
 use anyhow::{Context, Result, bail};
+use quipu_bench::http::HttpClient;
 use std::fs::OpenOptions;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -8,9 +8,9 @@
 //! Each writer speaks another protocol; lines of line protocol have a second field, every fourth of
 //! remote write an exemplar.
 
-use crate::payload::protobuf::{bytes_size, put_bytes, put_head, put_sample, sample_size};
-use crate::payload::remote_write::put_label;
-use crate::random::mix_pair;
+use quipu_bench::payload::protobuf::{bytes_size, put_bytes, put_head, put_sample, sample_size};
+use quipu_bench::payload::remote_write::put_label;
+use quipu_bench::random::mix_pair;
 
 /// Lines that share their series' `batch`, and are deleted together.
 pub const BATCH: u64 = 64;

@@ -1,8 +1,8 @@
 //! All keys of a database as a client sees them, and whether two databases are alike.
 
 use super::replies::is_alike;
-use crate::resp::{Reply, RespClient, Words, words};
 use anyhow::{Result, bail};
+use quipu_bench::resp::{Reply, RespClient, Words, words};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -126,7 +126,7 @@ pub fn difference(found: &State, expected: &State) -> Option<String> {
         };
         for ((read, found), (expected_read, expected)) in found.iter().zip(reads) {
             if read != expected_read || !is_same(read, found, expected) {
-                let what = crate::resp::shown(read);
+                let what = quipu_bench::resp::shown(read);
                 let (found, expected) = (found.shown(), expected.shown());
                 return Some(format!("{what}:\n  found    {found}\n  expected {expected}"));
             }

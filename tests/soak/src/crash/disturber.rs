@@ -1,8 +1,8 @@
 //! Makes the server flush and merge at random moments, so that kills fall into those too.
 
-use crate::http::HttpClient;
-use crate::load::settle::Call;
-use crate::server::Peer;
+use quipu_bench::http::HttpClient;
+use quipu_bench::load::settle::Call;
+use quipu_bench::server::Peer;
 use rng::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //! random picks, times.
 
 use super::patterns::WRAPPER;
-use crate::resp::Reply;
+use quipu_bench::resp::Reply;
 use std::cmp::Ordering;
 
 /// Milliseconds since the epoch begin here: what is larger and stands for a time is one.
@@ -187,7 +187,7 @@ fn info_of_stream(reply: &mut Reply) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::resp::words;
+    use quipu_bench::resp::words;
 
     fn list(items: &[&str]) -> Reply {
         Reply::List(b'*', items.iter().map(|item| Reply::Bulk(item.as_bytes().to_vec())).collect())

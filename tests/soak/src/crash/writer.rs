@@ -2,7 +2,7 @@
 
 use super::ledger::Ledger;
 use super::sample::put_line;
-use crate::http::HttpClient;
+use quipu_bench::http::HttpClient;
 use rng::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
