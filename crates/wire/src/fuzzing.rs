@@ -136,7 +136,7 @@ struct ShortTexts;
 impl influx::Texts for ShortTexts {
     fn number(&self, text: &str) -> Result<u32, String> {
         if text.len() < 8 {
-            Ok(crate::narrow::to_u32(text.len()))
+            Ok(crate::narrow::body_offset(text.len()))
         } else {
             Err("too long".to_string())
         }
