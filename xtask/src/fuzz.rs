@@ -445,6 +445,27 @@ mod tests {
     }
 
     #[test]
+    fn a_run_adds_what_it_finds_to_the_pack_and_leaves_files_by_hand_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fake_fuzzer.sh");
+        let target =
+            Target { name: "a", program: &program, input_size_max: "1", root: root.path() };
+        fs::create_dir_all(target.by_hand()).unwrap();
+        fs::write(target.by_hand().join("operators"), "+-").unwrap();
+        let known = Input { name: hash(1), bytes: b"1".to_vec() };
+        fuzz_pack::write_if_changed(&target.pack(), std::slice::from_ref(&known)).unwrap();
+
+        target.run(1).unwrap();
+        let found = Input { name: hash(255), bytes: b"found".to_vec() };
+        assert_eq!(fuzz_pack::read(&target.pack()).unwrap(), [known, found]);
+        assert_eq!(files(&target.by_hand()).unwrap(), [(2, "operators".to_string())]);
+
+        let written = fs::metadata(target.pack()).unwrap().modified().unwrap();
+        target.run(1).unwrap();
+        assert_eq!(fs::metadata(target.pack()).unwrap().modified().unwrap(), written);
+    }
+
+    #[test]
     fn what_is_kept_is_bounded() {
         let many = (0..FILES_MAX + 7).map(|number| (number as u64, hash(number)));
         let (chosen, left_out) = choose(many.rev().collect());
