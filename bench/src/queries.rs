@@ -2,7 +2,7 @@
 
 use crate::http::HttpClient;
 use crate::observe::Observed;
-use crate::random::Random;
+use crate::random::stream;
 use crate::sql::SqlClient;
 use crate::tsbs::Scale;
 use crate::tsbs::queries::{Language, QueryType, Request, RequestForm};
@@ -116,7 +116,7 @@ pub fn run(
     observed: &Observed,
 ) -> Result<QueryReport> {
     ensure!(options.count > 0, "--count must be at least 1");
-    let mut random = Random::new(scale.seed);
+    let mut random = stream(scale.seed);
     let queries = (0..options.count)
         .map(|_| Ok(query_type.query(scale, &mut random)?.request(options.language)))
         .collect::<Result<Vec<Request>>>()?;

@@ -208,7 +208,8 @@ mod tests {
         for (bytes, expected) in [
             ("+OK\r\n", "+OK"),
             ("-ERR no\r\n", "-ERR no"),
-            ("$3\r\na\r\n\r\n", ""),
+            ("$3\r\na\r\n", ""),
+            ("$3\r\na\r\n\r\n", "\"a\\r\\n\""),
             ("$3\r\na\rb\r\n", "\"a\\rb\""),
             ("$-1\r\n", "$nil"),
             ("*2\r\n:-1\r\n*-1\r\n", "*[:-1 *nil]"),

@@ -1,10 +1,11 @@
 //! The whole suite: every case of a profile in turn, resumable, and the overview of all.
 //!
-//! An interrupted run is taken up again by its identity, which lies beside the raw results: what
+//! An interrupted run is taken up again by its identity, which is recorded with the results: what
 //! that run has done is kept, what other runs left there is not.
 
 use crate::cases::{self, Setting};
 use crate::compare::overview::{self, Entry};
+use crate::compare::record::Record;
 use crate::compare::{self, CompareOptions, RUN_PREFIX, Resume};
 use crate::instant;
 use anyhow::{Context, Result};
@@ -50,16 +51,14 @@ pub fn run(options: &SuiteOptions) -> Result<()> {
 
 /// The interrupted run's identity, or a new one.
 fn identity(compare: &CompareOptions) -> Result<String> {
-    let path = compare.out_dir.join("raw").join("suite.txt");
+    let mut record = Record::read(&compare.out_dir)?;
     if compare.resume == Resume::Yes
-        && let Ok(identity) = fs::read_to_string(&path)
+        && let Some(identity) = record.suite()
     {
-        return Ok(identity.trim().to_string());
+        return Ok(identity.to_string());
     }
     let identity = instant::format_rfc3339(instant::now_ns());
-    fs::create_dir_all(compare.out_dir.join("raw"))?;
-    fs::write(&path, format!("{identity}\n"))
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    record.begin_suite(&identity)?;
     Ok(identity)
 }
 
@@ -77,11 +76,13 @@ fn remove_leftovers(work_dir: &Path) -> Result<()> {
 
 fn write_overview(options: &SuiteOptions, compare: &CompareOptions) -> Result<()> {
     let all = cases::plan(&options.setting, &[])?;
+    let record = Record::read(&compare.out_dir)?;
     let entry = |one| {
         let one: &cases::Planned = one;
         let repeats = options.repeats.unwrap_or(one.repeats).max(one.repeats);
         let compare = CompareOptions { repeats, ..compare.clone() };
-        Entry { case: one.case.as_ref(), runs: compare::read_runs(one.case.as_ref(), &compare) }
+        let runs = compare::recorded_runs(one.case.as_ref(), &compare, &record);
+        Entry { case: one.case.as_ref(), runs }
     };
     let page = overview::page(&all.iter().map(entry).collect::<Vec<_>>(), compare);
     let path = compare.out_dir.join("results.md");

@@ -2,6 +2,9 @@
 //! blind one (`main.rs`), which is quick and always the same, for CI; and the guided one
 //! (`guided.rs`), which looks for inputs that reach more, by hand and at night. What the second one
 //! finds is kept in `fuzz/corpus/` and is what the first one begins with.
+//!
+//! `fuzz/corpus/TARGET.pack` holds what was found (`fuzz/pack`), `fuzz/corpus/TARGET/` inputs that
+//! were written by hand, `fuzz/corpus/common/` inputs that every target begins with.
 
 /// A decoder's fuzz function.
 pub type Target = (&'static str, fn(&[u8]));

@@ -10,7 +10,7 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use quipu_fuzz::{INPUT_SIZE_MAX, TARGETS, Target};
-use random::Random;
+use rng::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -64,16 +64,24 @@ fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Request> {
     Ok(request)
 }
 
-/// Inputs worth mutating: files kept for the target, and those for all.
+/// Inputs worth mutating: the target's pack and files, and the files that are for all. Sorted by
+/// folder and name, because a seed draws inputs by their place in the list.
 fn corpus(name: &str) -> Result<Vec<Vec<u8>>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    let mut files = Vec::new();
-    for folder in [folder.join(name), folder.join(COMMON)] {
-        // A target may have no inputs of its own yet.
-        files.extend(std::fs::read_dir(folder).into_iter().flatten().flatten().map(|f| f.path()));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+    let mut inputs: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    for input in fuzz_pack::read(&root.join(format!("{name}.pack")))? {
+        inputs.push((root.join(name).join(input.name), input.bytes));
     }
-    files.sort();
-    let mut inputs: Vec<Vec<u8>> = files.iter().map(std::fs::read).collect::<Result<_, _>>()?;
+    for folder in [root.join(name), root.join(COMMON)] {
+        // A target may have no files of its own.
+        for file in std::fs::read_dir(folder).into_iter().flatten() {
+            let path = file?.path();
+            let bytes = std::fs::read(&path)?;
+            inputs.push((path, bytes));
+        }
+    }
+    inputs.sort();
+    let mut inputs: Vec<Vec<u8>> = inputs.into_iter().map(|(_, bytes)| bytes).collect();
     inputs.push(Vec::new());
     Ok(inputs)
 }
@@ -111,4 +119,25 @@ fn mutate(corpus: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
         input.truncate(INPUT_SIZE_MAX);
     }
     input
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pack or folder whose target was renamed would be read by no run.
+    #[test]
+    fn everything_in_the_corpus_belongs_to_a_target() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
+        for entry in std::fs::read_dir(&root).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let is_known = name == COMMON || TARGETS.iter().any(|target| target.0 == name);
+            assert!(is_known, "{}: no target has this name", path.display());
+        }
+        for (name, _) in TARGETS {
+            let inputs = corpus(name).unwrap();
+            assert!(inputs.iter().all(|input| input.len() <= INPUT_SIZE_MAX), "{name}");
+        }
+    }
 }

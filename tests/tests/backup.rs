@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use e2e::{Export, Launch, Psql, RedisClient, Server, launch, postgres};
-use random::Random;
+use rng::Random;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

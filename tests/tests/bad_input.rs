@@ -312,7 +312,7 @@ fn protobuf_that_lies() -> Result<()> {
     refused(&answer, 400, &["1 sample stored", "series 0: "]);
     victim.is_well("bad series")?;
     // Random bytes: whatever they are, the answer is an error of the client.
-    let mut random = random::Random::seeded(3);
+    let mut random = rng::Random::seeded(3);
     for _ in 0..200 {
         let size = random.below(200) as usize;
         let noise: Vec<u8> = (0..size).map(|_| random.next() as u8).collect();

@@ -8,7 +8,7 @@ use e2e::redis::{Reply, door_port};
 use e2e::routes::{PARAMETERS, paths};
 use e2e::tls::{certificate, send_encrypted};
 use e2e::{Launch, RedisClient, Server};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeSet;
 use std::io::{BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};

@@ -1,11 +1,11 @@
 //! kill -9 under load: every acknowledged sample is there afterwards, none that was not sent.
 //!
-//! `quipu-bench crash` does the same for longer and with more writers.
+//! `soak crash` (`tests/soak`) does the same for longer and with more writers.
 
 use anyhow::{Context, Result, ensure};
 use e2e::launch::quipu;
 use e2e::{Client, Export, Launch, Server};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::scope;

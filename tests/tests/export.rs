@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::launch::quipu;
 use e2e::programs::run;
 use e2e::{Client, Launch, Program, Prometheus, Server, free_port, poll};
-use random::Random;
+use rng::Random;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

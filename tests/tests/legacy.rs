@@ -329,7 +329,7 @@ fn old_samples_of_a_victoriametrics_are_in_every_answer() -> Result<()> {
 fn a_large_answer_is_whole_whoever_unpacks_it() -> Result<()> {
     let directory = tempfile::tempdir()?;
     let (_victoria, authority) = start_victoria(directory.path())?;
-    let mut random = random::Random::seeded(7);
+    let mut random = rng::Random::seeded(7);
     let mut lines = String::new();
     for row in 0..1000 {
         for host in 0..200 {

@@ -5,7 +5,7 @@ use crate::legacy::{alike, data, same};
 use anyhow::{Context, Result, ensure};
 use e2e::influx::start_influx;
 use e2e::{Client, Launch, Server, percent};
-use random::Random;
+use rng::Random;
 use serde_json::Value;
 
 /// 2026-08-30 00:00:00 UTC in seconds.

@@ -4,7 +4,7 @@ use crate::legacy::same;
 use anyhow::{Result, ensure};
 use e2e::victoria::start_victoria;
 use e2e::{Client, Launch, Server, percent};
-use random::Random;
+use rng::Random;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wire::remote_write::encode::{MillisSample, RequestV1};
@@ -197,7 +197,7 @@ fn windows_over_the_border_see_both_sides() -> Result<()> {
     let whole = Launch::new(&directory.path().join("whole")).start()?;
     let (there, here) = (launch("there", "")?, launch("here", " aggregates=here")?);
     let stage = Stage { url: url.clone(), whole, there, here };
-    for seed in random::seeds(1..2) {
+    for seed in rng::seeds(1..2) {
         println!("SEED={seed}");
         let random = &mut Random(seed);
         write_history(&authority, &stage, random)?;

@@ -5,7 +5,7 @@ use crate::damage::{files, fill, flip};
 use anyhow::{Result, ensure};
 use e2e::migration::migrate;
 use e2e::{Launch, Server};
-use random::Random;
+use rng::Random;
 use std::path::Path;
 
 /// 2024-02-29 12:00:00 UTC in seconds.

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::Server;
 use e2e::postgres::{Psql, door_port, launch};
 use e2e::tls::{certificate, send_encrypted};
-use random::Random;
+use rng::Random;
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::path::Path;

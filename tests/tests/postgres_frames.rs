@@ -4,7 +4,7 @@
 use anyhow::{Result, ensure};
 use e2e::postgres::{Raw, door_port};
 use e2e::{Launch, Server};
-use random::Random;
+use rng::Random;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;

@@ -487,7 +487,7 @@ fn long_functions_have_a_bound_or_end_with_their_statement() -> Result<()> {
 }
 
 /// Statements made of functions and numbers that make much of little.
-struct Statements(random::Random);
+struct Statements(rng::Random);
 
 impl Statements {
     fn pick<'a>(&mut self, all: &[&'a str]) -> &'a str {
@@ -560,7 +560,7 @@ fn random_statements_neither_end_the_server_nor_take_its_memory() -> Result<()> 
     let mut raw = Raw::of(&server)?;
     raw.query("SET statement_timeout = '300ms'")?;
     raw.until('Z')?;
-    let mut statements = Statements(random::Random::seeded(44));
+    let mut statements = Statements(rng::Random::seeded(44));
     for _ in 0..120 {
         let text = statements.statement();
         raw.query(&text)?;

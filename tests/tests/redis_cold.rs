@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use e2e::http::connect;
 use e2e::redis::door_port;
 use e2e::{Launch, Server, poll};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

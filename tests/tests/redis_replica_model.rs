@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use e2e::launch::{Server, signal};
 use e2e::redis::{Reply, door_port};
 use e2e::{Redis, RedisClient, poll};
-use random::Random;
+use rng::Random;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -165,7 +165,7 @@ fn draw(dice: &mut Random, fields: Fields) -> String {
 
 fn rounds(fields: Fields, primary: &mut RedisClient, port: u16) -> Result<()> {
     let rounds = std::env::var("REPLICA_ROUNDS").ok().and_then(|text| text.parse().ok());
-    let seed = random::seed().unwrap_or(1);
+    let seed = rng::seed().unwrap_or(1);
     println!("SEED={seed}");
     let directory = tempfile::tempdir()?;
     let server = quipu(directory.path())?;

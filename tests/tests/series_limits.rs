@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use e2e::{Launch, Server, poll};
-use random::Random;
+use rng::Random;
 use std::fmt::Write as _;
 use std::time::Duration;
 

@@ -7,7 +7,7 @@ use e2e::postgres::{Raw, launch as with_postgres};
 use e2e::protobuf::{bytes, number};
 use e2e::redis::RedisClient;
 use e2e::{Launch, Response, Server, poll};
-use random::Random;
+use rng::Random;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -72,7 +72,11 @@ pub fn run() -> Result<()> {
 /// Builds the release binaries, installs the peers and runs the suite; `arguments` go to it.
 pub fn bench(arguments: &[String]) -> Result<()> {
     cargo("release binaries", BUILD_RELEASE, &[])?;
-    cargo("tests of what measures", &["test", "--release", "--package", "quipu-bench"], &[])?;
+    cargo(
+        "tests of what measures",
+        &["test", "--release", "--package", "quipu-bench", "--package", "soak"],
+        &[],
+    )?;
     step("packages of the peers", setup::peers)?;
     let mut run = vec!["run", "--release", "--package", "quipu-bench", "--", "suite"];
     run.extend(["--quipu", "target/release/quipu", "--inside", "target/release/quipu-inside"]);

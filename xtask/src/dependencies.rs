@@ -202,6 +202,22 @@ fn line_of(markdown: &str) -> Result<Option<String>> {
 mod tests {
     use super::*;
 
+    /// `deny.toml` tells cargo-deny what this file tells CI.
+    #[test]
+    fn the_licences_of_cargo_deny_are_these() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deny.toml");
+        let deny: toml::Table = toml::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        let licenses = deny["licenses"].as_table().unwrap();
+        let allowed = licenses["allow"].as_array().unwrap().iter();
+        assert_eq!(allowed.map(|one| one.as_str().unwrap()).collect::<Vec<_>>(), LICENCES);
+        let exceptions = licenses["exceptions"].as_array().unwrap().iter();
+        let exceptions = exceptions.map(|one| {
+            let [licence] = &one["allow"].as_array().unwrap()[..] else { panic!("{one:?}") };
+            (one["name"].as_str().unwrap(), licence.as_str().unwrap())
+        });
+        assert_eq!(exceptions.collect::<Vec<_>>(), EXCEPTIONS);
+    }
+
     #[test]
     fn licences_are_read_as_they_are_written() {
         for good in ["MIT", "MIT/Apache-2.0", "GPL-3.0 OR MIT", "(MIT OR X) AND Unicode-3.0"] {

@@ -2,11 +2,12 @@
 //! every edge of the code, runs each for a while, and keeps the inputs that reach something new.
 //!
 //! All inputs that were ever of use lie in `target/fuzz/corpus/`, the next run begins with them.
-//! The fewest that reach every edge are kept in `fuzz/corpus/`, for the next checkout and for CI.
-//! Files there that a hand has named stay as they are.
+//! The fewest that reach every edge are kept in `fuzz/corpus/TARGET.pack`, for the next checkout and
+//! for CI. Files in `fuzz/corpus/TARGET/` were written by hand and stay as they are.
 
 use crate::ci::command;
 use anyhow::{Context, Result, bail, ensure};
+use fuzz_pack::Input;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -30,7 +31,7 @@ const PROGRAM: &str = "quipu-fuzz-guided";
 const TARGET_VARIABLE: &str = "QUIPU_FUZZ_TARGET";
 /// Below the checkout: the build and all that need not be kept.
 const SCRATCH: &str = "target/fuzz";
-/// Below the checkout: a folder of inputs for each target.
+/// Below the checkout: a pack of inputs and perhaps a folder of others for each target.
 const CORPUS: &str = "fuzz/corpus";
 /// The folder of inputs that every target begins with.
 const COMMON: &str = "common";
@@ -149,9 +150,10 @@ fn build(root: &Path) -> Result<PathBuf> {
 impl Target<'_> {
     fn run(&self, seconds: u64) -> Result<()> {
         println!("== {}", self.name);
-        for folder in [self.kept(), self.common(), self.scratch("corpus"), self.scratch("failed")] {
+        for folder in [self.common(), self.scratch("corpus"), self.scratch("failed")] {
             fs::create_dir_all(folder)?;
         }
+        self.unpack()?;
         let progress = self.fuzz(seconds)?;
         let kept = self.minimise()?;
         println!(
@@ -174,8 +176,17 @@ impl Target<'_> {
         Ok(())
     }
 
-    fn kept(&self) -> PathBuf {
+    fn pack(&self) -> PathBuf {
+        self.root.join(CORPUS).join(format!("{}.pack", self.name))
+    }
+
+    fn by_hand(&self) -> PathBuf {
         self.root.join(CORPUS).join(self.name)
+    }
+
+    /// The unpacked inputs of the pack, and copies of those written by hand.
+    fn kept(&self) -> PathBuf {
+        self.scratch("kept")
     }
 
     fn common(&self) -> PathBuf {
@@ -197,6 +208,21 @@ impl Target<'_> {
         command.arg(format!("-rss_limit_mb={MEMORY_MIB_MAX}"));
         command.arg(format!("-artifact_prefix={}/", self.scratch("failed").display()));
         command
+    }
+
+    /// Makes the folder of kept inputs, which libFuzzer reads, from the pack and the files.
+    fn unpack(&self) -> Result<()> {
+        let kept = self.kept();
+        recreate(&kept)?;
+        for input in fuzz_pack::read(&self.pack())? {
+            fs::write(kept.join(input.name), input.bytes)?;
+        }
+        if self.by_hand().exists() {
+            for (_, name) in files(&self.by_hand())? {
+                fs::copy(self.by_hand().join(&name), kept.join(&name))?;
+            }
+        }
+        Ok(())
     }
 
     /// Grows inputs for a while. What is of use lands among those of earlier runs.
@@ -245,14 +271,9 @@ impl Target<'_> {
     /// Keeps the fewest inputs that reach all edges, beside those named by hand.
     fn minimise(&self) -> Result<Kept> {
         let merged = self.scratch("merged");
-        if merged.exists() {
-            fs::remove_dir_all(&merged)?;
-        }
-        fs::create_dir_all(&merged)?;
+        recreate(&merged)?;
         let before = files(&self.kept())?;
-        let (by_hand, found): (Vec<_>, Vec<_>) =
-            before.iter().cloned().partition(|(_, name)| !is_found(name));
-        for (_, name) in &by_hand {
+        for (_, name) in before.iter().filter(|(_, name)| !is_found(name)) {
             fs::copy(self.kept().join(name), merged.join(name))?;
         }
         let mut command = self.command();
@@ -262,12 +283,11 @@ impl Target<'_> {
         let output = command.output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let (chosen, left_out) = choose(files(&merged)?);
-        for (_, name) in &found {
-            fs::remove_file(self.kept().join(name))?;
-        }
-        for (_, name) in &chosen {
-            fs::copy(merged.join(name), self.kept().join(name))?;
-        }
+        let found = chosen
+            .iter()
+            .filter(|(_, name)| is_found(name))
+            .map(|(_, name)| Ok(Input { name: name.clone(), bytes: fs::read(merged.join(name))? }));
+        fuzz_pack::write_if_changed(&self.pack(), &found.collect::<Result<Vec<_>>>()?)?;
         let names: BTreeSet<&String> = before.iter().map(|(_, name)| name).collect();
         Ok(Kept {
             files: chosen.len(),
@@ -305,6 +325,14 @@ fn tell(log: &str) -> String {
     let start = panic.unwrap_or(lines.len().saturating_sub(TOLD_LINES_MAX));
     let end = lines.len().min(start + TOLD_LINES_MAX);
     lines[start..end].join("\n   ")
+}
+
+/// Makes an empty folder in place of what is there.
+fn recreate(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    fs::create_dir_all(folder).with_context(|| format!("{}", folder.display()))
 }
 
 /// Whether libFuzzer gave the name: a checksum of 160 bits.
@@ -392,6 +420,49 @@ mod tests {
         assert!(told.starts_with("thread 'main' panicked at a.rs:1:2:\n   odd\n"), "{told}");
         assert_eq!(told.lines().count(), TOLD_LINES_MAX);
         assert_eq!(tell("#7\tNEW cov: 1\nkilled\n"), "#7\tNEW cov: 1\n   killed");
+    }
+
+    #[test]
+    fn packs_and_files_by_hand_are_unpacked_together() {
+        let root = tempfile::tempdir().unwrap();
+        let target = Target {
+            name: "a",
+            program: Path::new("none"),
+            input_size_max: "1",
+            root: root.path(),
+        };
+        let names = || files(&target.kept()).unwrap().into_iter().map(|(_, name)| name);
+        target.unpack().unwrap();
+        assert_eq!(names().count(), 0);
+
+        fs::create_dir_all(target.by_hand()).unwrap();
+        fs::write(target.by_hand().join("operators"), "+-").unwrap();
+        let found = Input { name: hash(1), bytes: b"1".to_vec() };
+        fuzz_pack::write_if_changed(&target.pack(), &[found]).unwrap();
+        fs::write(target.kept().join("of-an-earlier-run"), "").unwrap();
+        target.unpack().unwrap();
+        assert_eq!(names().collect::<Vec<_>>(), [hash(1), "operators".to_string()]);
+    }
+
+    #[test]
+    fn a_run_adds_what_it_finds_to_the_pack_and_leaves_files_by_hand_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/fake_fuzzer.sh");
+        let target =
+            Target { name: "a", program: &program, input_size_max: "1", root: root.path() };
+        fs::create_dir_all(target.by_hand()).unwrap();
+        fs::write(target.by_hand().join("operators"), "+-").unwrap();
+        let known = Input { name: hash(1), bytes: b"1".to_vec() };
+        fuzz_pack::write_if_changed(&target.pack(), std::slice::from_ref(&known)).unwrap();
+
+        target.run(1).unwrap();
+        let found = Input { name: hash(255), bytes: b"found".to_vec() };
+        assert_eq!(fuzz_pack::read(&target.pack()).unwrap(), [known, found]);
+        assert_eq!(files(&target.by_hand()).unwrap(), [(2, "operators".to_string())]);
+
+        let written = fs::metadata(target.pack()).unwrap().modified().unwrap();
+        target.run(1).unwrap();
+        assert_eq!(fs::metadata(target.pack()).unwrap().modified().unwrap(), written);
     }
 
     #[test]

@@ -26,7 +26,7 @@ usage: cargo xtask <task>
   setup   install what the end-to-end tests need (Debian and Python packages)
   bench   Quipu and its peers side by side; further arguments go to quipu-bench suite
   fuzz [--seconds N] [TARGET...]
-          looks for inputs that reach new code, 60 s for each target, and keeps them in fuzz/corpus
+          looks for inputs that reach new code, 60 s for each target, and packs them in fuzz/corpus
   test-redis [--debug] [--quick] [--update] [--words] [UNIT...]
           Redis' own suite against the release binary, compared with tests/redis-suite.toml
   instructions [--update]

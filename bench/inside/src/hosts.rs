@@ -1,6 +1,6 @@
 //! Data of the shape of TSBS' use case cpu-only: hosts with ten tags and ten metrics each.
 
-use crate::random::Random;
+use rng::Random;
 use std::fmt::Write;
 
 /// When the data begin: 2016-01-01T00:00:00Z, in nanoseconds.
@@ -36,21 +36,21 @@ const REGIONS: [&str; 9] = [
 
 /// The tags of one host.
 pub fn tags(host: u64) -> Tags {
-    let mut random = Random::new(host);
+    let mut random = Random(host);
     let region = one_of(&mut random, &REGIONS);
     vec![
         ("arch", one_of(&mut random, &["x64", "x86"]).to_string()),
         ("datacenter", format!("{region}{}", one_of(&mut random, &["a", "b", "c"]))),
         ("hostname", format!("host_{host}")),
         ("os", one_of(&mut random, &["Ubuntu16.10", "Ubuntu16.04LTS", "Ubuntu15.10"]).to_string()),
-        ("rack", random.below(100).to_string()),
+        ("rack", random.scaled(100).to_string()),
         ("region", region.to_string()),
-        ("service", random.below(20).to_string()),
+        ("service", random.scaled(20).to_string()),
         (
             "service_environment",
             one_of(&mut random, &["production", "staging", "test"]).to_string(),
         ),
-        ("service_version", random.below(2).to_string()),
+        ("service_version", random.scaled(2).to_string()),
         ("team", one_of(&mut random, &["SF", "NYC", "LON", "CHI"]).to_string()),
     ]
 }
@@ -94,5 +94,5 @@ fn push_line(text: &mut String, host: u64, step: u64) -> std::fmt::Result {
 }
 
 fn one_of(random: &mut Random, names: &[&'static str]) -> &'static str {
-    names[random.below(names.len() as u64) as usize]
+    names[random.scaled(names.len() as u64) as usize]
 }

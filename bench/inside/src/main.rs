@@ -1,7 +1,7 @@
 //! `quipu-inside`: hot paths and matchers, measured from inside the process.
 //!
 //! ```text
-//! commands ─┬─ paths, path, time ─► path (what one is, how it runs) ─► paths/* over hosts, random
+//! commands ─┬─ paths, path, time ─► path (what one is, how it runs) ─► paths/* over hosts, rng
 //!           └─ matchers ──────────► matchers/{cases, series, report}
 //! ```
 //!
@@ -15,7 +15,6 @@ mod commands;
 mod path;
 mod paths;
 mod hosts;
-mod random;
 mod matchers;
 mod process;
 

@@ -3,8 +3,9 @@
 use super::Scale;
 use super::catalog::Spec;
 use super::objects::{Kind, Owner, REPLICAS, namespace_of, node_of, owner_of, workload_of};
-use crate::random::{below, mix_pair};
+use crate::random::mix_pair;
 use crate::workload::LabelSet;
+use rng::below;
 use std::fmt::Write;
 
 /// Which labels a series has beside its own.

@@ -1,7 +1,8 @@
 //! What exists: nodes, workloads, pods and the servers of the control plane, and since which row.
 
 use super::Scale;
-use crate::random::{below, mix_pair};
+use crate::random::mix_pair;
+use rng::below;
 
 /// Pods of a workload.
 pub const REPLICAS: u64 = 8;

@@ -6,8 +6,9 @@ use super::labels::{Base, Pairs};
 use super::objects::{Kind, Life};
 use super::signal::Signal;
 use crate::payload::remote_write;
-use crate::random::{below, mix};
+use crate::random::mix;
 use crate::workload::{LabelSet, RequestFormat, Requests, Share};
+use rng::below;
 
 /// Rows of a block: a request has so many samples of each of its series, as after a pause of the
 /// network. It keeps the cost of labels from hiding that of samples.

@@ -7,7 +7,8 @@
 use super::Scale;
 use super::objects::{Kind, Life, Owner, REPLICAS, owner_of, workload_of};
 use crate::instant::SECOND_NS;
-use crate::random::{below, mix_pair, unit};
+use crate::random::{mix_pair, unit};
+use rng::below;
 use std::f64::consts::TAU;
 
 /// Rows between two knots of a gauge.

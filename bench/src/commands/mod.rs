@@ -2,11 +2,9 @@
 
 mod compare;
 mod contenders;
-mod crash;
 mod dashboards;
 mod legacy;
 mod load;
-mod ordeal;
 mod redis;
 mod shapes;
 mod suite;
@@ -32,13 +30,11 @@ pub fn command() -> Command {
         .arg_required_else_help(true)
         .subcommand(shapes::command());
     Command::new("quipu-bench")
-        .about("Load generators, a crash test and side-by-side comparisons for metrics databases")
+        .about("Load generators and side-by-side comparisons for metrics databases")
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(tsbs)
         .subcommand(shapes)
-        .subcommand(crash::command())
-        .subcommand(ordeal::command())
         .subcommand(compare::command())
         .subcommand(legacy::command())
         .subcommand(redis::command())
@@ -61,8 +57,6 @@ pub fn run(matches: &ArgMatches) -> Result<ExitCode> {
             Some(("load", matches)) => shapes::run(matches),
             _ => unreachable!("clap demands a subcommand"),
         },
-        Some(("crash", matches)) => crash::run(matches),
-        Some(("ordeal", matches)) => ordeal::run(matches),
         Some(("compare", matches)) => compare::run(matches),
         Some(("legacy", matches)) => legacy::run(matches),
         Some(("redis", matches)) => redis::run(matches),

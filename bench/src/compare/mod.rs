@@ -1,13 +1,13 @@
 //! Side by side: the same work for several servers in turn, and a table of ratios.
 //!
 //! ```text
-//! for each repeat, for each contender:            raw/<case>-<server>-<repeat>.json
+//! for each repeat, for each contender:            a line in runs.jsonl
 //!   start in an empty directory ─► work ─► stop ─►                │
 //!                                                 <case>.md ◄─ medians, spreads, ratios
 //! ```
 //!
 //! Repeats are interleaved, so that a slow minute of the machine hits all. Each run's raw result
-//! is written at once; with `--resume` a run that has one is not done again. A case is a file in
+//! is recorded at once ([`record`]); with `--resume` a run that has one is not done again. A case is a file in
 //! `cases/` that implements [`Case`]; its figures carry their own direction, so tables need no
 //! case's help.
 
@@ -15,13 +15,15 @@ pub mod figures;
 mod markdown;
 pub mod overview;
 mod plot;
+pub mod record;
 mod spread;
 mod tally;
 
 use crate::observe::machine;
 use crate::server::Installed;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use figures::Figure;
+use record::Record;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -147,19 +149,22 @@ pub enum Resume {
 /// # Errors
 /// When results cannot be written; a server's failure is a result.
 pub fn run(case: &dyn Case, options: &CompareOptions) -> Result<String> {
-    let raw_dir = options.out_dir.join("raw");
-    fs::create_dir_all(&raw_dir).with_context(|| format!("cannot create {}", raw_dir.display()))?;
+    let mut record = Record::read(&options.out_dir)?;
     let mut runs = Vec::new();
     for repeat in 1..=options.repeats {
         for contender in &options.contenders {
-            let path = raw_path(case, contender, repeat, &options.out_dir);
-            let done = read_raw(&path)
+            let name = run_name(case, contender, repeat);
+            let done = record
+                .get(&name)
                 .filter(|run| options.resume == Resume::Yes && run.suite == options.suite);
             let run = match done {
-                Some(run) => run,
-                None => run_once(case, contender, repeat, options)?,
+                Some(run) => run.clone(),
+                None => {
+                    let run = run_once(case, contender, repeat, options)?;
+                    record.put(&name, run.clone())?;
+                    run
+                }
             };
-            fs::write(&path, serde_json::to_string_pretty(&run)? + "\n")?;
             runs.push(run);
         }
     }
@@ -177,23 +182,16 @@ pub fn run(case: &dyn Case, options: &CompareOptions) -> Result<String> {
     Ok(table)
 }
 
-/// The results of a case that are there, of whatever run.
-pub fn read_runs(case: &dyn Case, options: &CompareOptions) -> Vec<Run> {
+/// The results of a case that are recorded, of whatever run.
+pub fn recorded_runs(case: &dyn Case, options: &CompareOptions, record: &Record) -> Vec<Run> {
     let repeats = 1..=options.repeats;
-    let paths = repeats.flat_map(|repeat| {
-        let path = move |one| raw_path(case, one, repeat, &options.out_dir);
-        options.contenders.iter().map(path)
-    });
-    paths.filter_map(|path| read_raw(&path)).collect()
+    let names = repeats
+        .flat_map(|repeat| options.contenders.iter().map(move |one| run_name(case, one, repeat)));
+    names.filter_map(|name| record.get(&name).cloned()).collect()
 }
 
-fn raw_path(case: &dyn Case, contender: &Installed, repeat: u64, out_dir: &Path) -> PathBuf {
-    let name = format!("{}-{}-{repeat}.json", case.file_name(), contender.peer.name);
-    out_dir.join("raw").join(name.to_lowercase())
-}
-
-fn read_raw(path: &Path) -> Option<Run> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+fn run_name(case: &dyn Case, contender: &Installed, repeat: u64) -> String {
+    format!("{}-{}-{repeat}", case.file_name(), contender.peer.name).to_lowercase()
 }
 
 fn names(options: &CompareOptions) -> Vec<&'static str> {

@@ -18,7 +18,7 @@ mod states;
 use crate::cases::index_operations::Operation;
 use crate::cases::index_queries::unique_names;
 use crate::instant::{DAY_NS, SECOND_NS, parse_rfc3339};
-use crate::random::Random;
+use crate::random::stream;
 use crate::server::Installed;
 use crate::shapes::unique_names::SHARED_VALUE;
 use crate::tsbs::queries::{Language, QUERY_TYPES, RequestForm};
@@ -89,7 +89,7 @@ pub fn run(options: &LegacyOptions, command_line: &str) -> Result<()> {
 
 /// The query types of TSBS, each with as many different questions as there may be rounds.
 fn tsbs_questions(scale: &Scale, rounds: usize) -> Result<Vec<Question>> {
-    let mut random = Random::new(scale.seed);
+    let mut random = stream(scale.seed);
     let mut questions = Vec::new();
     for query_type in &QUERY_TYPES {
         let mut paths = Vec::new();

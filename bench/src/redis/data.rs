@@ -1,6 +1,7 @@
 //! Keys and values: as `redis-benchmark` makes them, as applications do, and such as nothing helps with.
 
-use crate::random::{below, mix, mix_pair, unit};
+use crate::random::{mix, mix_pair, unit};
+use rng::below;
 use std::io::Write as _;
 
 /// What values are.

@@ -5,8 +5,9 @@
 
 use super::{Point, Shape, ShapeScale, plausible_value};
 use crate::instant::HOUR_NS;
-use crate::random::{below, mix_pair};
+use crate::random::mix_pair;
 use crate::workload::LabelSet;
+use rng::below;
 
 /// A slot's pod lives that many hours.
 const LIFE_HOURS: u64 = 10;

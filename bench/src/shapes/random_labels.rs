@@ -3,8 +3,9 @@
 //! No two series share a list of tag names, so nothing can be stored by columns of tags.
 
 use super::{Point, Shape, ShapeScale, plausible_value};
-use crate::random::{below, mix_pair};
+use crate::random::mix_pair;
 use crate::workload::LabelSet;
+use rng::below;
 
 const LABELS: u64 = 10;
 const NAMES: u64 = 1000;

@@ -1,6 +1,7 @@
 //! The hosts and their ten tags: a hash of seed and host chooses from the lists that a cloud has.
 
-use crate::random::{below, mix_pair};
+use crate::random::mix_pair;
+use rng::below;
 
 /// The tags in the order of a line.
 pub const TAG_NAMES: [&str; 10] = [

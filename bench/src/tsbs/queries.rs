@@ -10,8 +10,8 @@ mod sql;
 use super::fleet::host_name;
 use super::{FIELDS, Scale};
 use crate::instant::{HOUR_NS, SECOND_NS};
-use crate::random::Random;
 use anyhow::{Result, bail, ensure};
+use rng::Random;
 
 /// A kind of query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,7 +148,7 @@ impl QueryType {
         );
         ensure!(scale.hosts as usize >= self.hosts, "{} needs {} hosts", self.name, self.hosts);
         let slack_s = (scale.end_ns - scale.start_ns - length_ns) / SECOND_NS;
-        let offset_s = random.below(slack_s as u64 + 1) as i64;
+        let offset_s = random.scaled(slack_s as u64 + 1) as i64;
         let start_ns = scale.start_ns + offset_s * SECOND_NS;
         let hosts = choose_hosts(self.hosts, scale.hosts, random);
         let (metrics, step_ns) = (self.metrics, self.step_ns);
@@ -165,7 +165,7 @@ pub fn names() -> Vec<&'static str> {
 fn choose_hosts(count: usize, scale: u32, random: &mut Random) -> Vec<String> {
     let mut chosen: Vec<u32> = Vec::with_capacity(count);
     while chosen.len() < count {
-        let host = random.below(u64::from(scale)) as u32;
+        let host = random.scaled(u64::from(scale)) as u32;
         if !chosen.contains(&host) {
             chosen.push(host);
         }

@@ -28,7 +28,7 @@ impl Walks {
         let seed = mix(seed);
         let host_start = hosts.start;
         let states = hosts.map(|host| std::array::from_fn(|field| start(host, field))).collect();
-        Walks { seed, host_start, states, normal: NormalTable::new() }
+        Walks { seed, host_start, states, normal: NormalTable::default() }
     }
 
     /// The host's values at `row`; moves the walk on, so each row must be asked for once, in order.

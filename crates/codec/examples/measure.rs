@@ -10,7 +10,7 @@
 mod shapes;
 
 use codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
-use random::Random;
+use rng::Random;
 use shapes::{TIMESTAMPS, VALUES};
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@ use codec::{
     ColumnScratch, Effort, Layout, Paging, TimestampsReader, ValuesOutline, ValuesReader,
     encode_timestamps, encode_values,
 };
-use random::Random;
+use rng::Random;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ fn check_timestamps(random: &mut Random, times: &[i64], lens: &[u32], effort: Ef
 
 #[test]
 fn values_of_every_shape_come_back() {
-    for seed in random::seeds(0..12) {
+    for seed in rng::seeds(0..12) {
         let mut random = Random(seed);
         for (name, slot) in VALUES {
             let lens = lens(&mut random);
@@ -134,7 +134,7 @@ fn values_of_every_shape_come_back() {
 
 #[test]
 fn columns_of_mixed_shapes_come_back() {
-    for seed in random::seeds(0..12) {
+    for seed in rng::seeds(0..12) {
         let mut random = Random(1000 + seed);
         let lens = lens(&mut random);
         let mut values = Vec::new();
@@ -151,7 +151,7 @@ fn columns_of_mixed_shapes_come_back() {
 
 #[test]
 fn timestamps_of_every_shape_come_back() {
-    for seed in random::seeds(0..12) {
+    for seed in rng::seeds(0..12) {
         let mut random = Random(seed);
         for (name, times) in TIMESTAMPS {
             let lens = lens(&mut random);
@@ -224,7 +224,7 @@ fn mixtures_of_extreme_values_come_back() {
     let mut buffers = (Vec::new(), Vec::new());
     let rounds = column_rounds(4000);
     println!("{} columns of values", rounds * EFFORTS.len() as u64);
-    for seed in random::seeds(0..rounds) {
+    for seed in rng::seeds(0..rounds) {
         let mut random = Random(seed);
         let mut pick = || extremes[random.within(extremes.len() as u64) as usize];
         let choice = [pick(), pick(), pick(), pick()];
@@ -278,7 +278,7 @@ fn mixtures_of_extreme_and_usual_timestamps_come_back() {
     let extremes = extreme_timestamps();
     let rounds = column_rounds(600);
     println!("{} columns of timestamps", rounds * EFFORTS.len() as u64);
-    for seed in random::seeds(0..rounds) {
+    for seed in rng::seeds(0..rounds) {
         let mut random = Random(seed);
         let slots = 1 + random.within(4) as usize;
         let (mut times, mut lens) = (Vec::new(), Vec::new());

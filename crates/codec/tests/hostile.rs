@@ -4,7 +4,7 @@
 use crate::shapes::{Draws, TIMESTAMPS, VALUES};
 use codec::fuzzing;
 use codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
-use random::Random;
+use rng::Random;
 
 /// A generator, and how many times as many rounds as usual.
 fn start() -> (Random, u64) {

@@ -8,7 +8,7 @@ use crate::stores;
 use engine::{CacheLimits, CacheStats, Matrix, NameRemoval, QueryOptions, ResultCache, StepRange};
 use engine::{QueryResult, Value, range, range_cached};
 use model::{Matcher, TimeRange};
-use random::Random;
+use rng::Random;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Durability, Store};
@@ -244,7 +244,7 @@ fn run(seed: u64, steps: usize) -> CacheStats {
 
 #[test]
 fn answers_are_the_same_with_and_without() {
-    if let Some(seed) = random::seed() {
+    if let Some(seed) = rng::seed() {
         println!("{:?}", run(seed, 400));
         return;
     }

@@ -2,7 +2,7 @@
 
 use crate::fuzzing::{fuzz_flux, samples};
 use crate::{Annotation, Dialect, ErrorKind, Limits, Query, run};
-use random::Random;
+use rng::Random;
 
 const RANGE: &str = "from(bucket: \"db\") |> range(start: 0, stop: 20)";
 

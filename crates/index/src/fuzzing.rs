@@ -143,7 +143,7 @@ pub fn fuzz_pattern(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     fn random_bytes(prng: &mut Random, len: usize) -> Vec<u8> {
         (0..len).map(|_| prng.next() as u8).collect()

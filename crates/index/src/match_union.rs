@@ -107,7 +107,7 @@ fn bits_of(slots: &Subset, len: u32) -> SlotBits {
 mod tests {
     use super::*;
     use crate::entity::BlockRef;
-    use random::Random;
+    use rng::Random;
     use std::collections::BTreeSet;
 
     fn random_match(prng: &mut Random) -> BlockMatch {

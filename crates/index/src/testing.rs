@@ -6,7 +6,7 @@ use crate::index::Index;
 use crate::matcher::CompiledMatchers;
 use crate::subset::BlockMatch;
 use model::{Labels, LabelsBuilder, METRIC_NAME, MatchOp, Matcher};
-use random::Random;
+use rng::Random;
 use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, BTreeSet};
 

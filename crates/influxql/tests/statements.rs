@@ -293,7 +293,7 @@ fn random_words_do_no_harm() {
         "SELECT f FROM m",
         "SELECT mean(f) FROM m",
     ];
-    let mut random = random::Random::seeded(0x1f1);
+    let mut random = rng::Random::seeded(0x1f1);
     for _ in 0..20_000 {
         let count = 1 + random.index(18);
         let text: String = (0..count).map(|_| *random.pick(&words)).collect();

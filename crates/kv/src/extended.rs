@@ -409,10 +409,10 @@ mod tests {
 
     #[test]
     fn sums_of_what_f64_can_say_are_exact() {
-        let mut dice = crate::dice::Dice::new(5);
+        let mut dice = rng::Random(5);
         for _ in 0..2000 {
-            let one = (dice.throw() >> 12) as i64 - (1 << 51);
-            let other = (dice.throw() >> 12) as i64 - (1 << 51);
+            let one = (dice.next() >> 12) as i64 - (1 << 51);
+            let other = (dice.next() >> 12) as i64 - (1 << 51);
             let quarters = |value: i64| {
                 let text = format!("{:.2}", value as f64 / 4.0);
                 text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -27,7 +27,6 @@ pub use stats::KvStats;
 use crate::cold::{ColdStore, Record};
 use crate::commands::internal::GONE;
 use crate::config::KvConfig;
-use crate::dice::Dice;
 use crate::effects::Effects;
 use crate::error::{CommandError, WRONG_TYPE};
 use crate::expiry::{Expiry, is_earlier};
@@ -36,6 +35,7 @@ use crate::pieces::Pieces;
 use crate::series::SeriesEvent;
 use crate::slots::{NEVER, Slot, Slots};
 use crate::value::{Stored, Value};
+use rng::Random;
 use std::collections::HashMap;
 use trash::Trash;
 
@@ -142,7 +142,7 @@ pub struct Keyspace {
     /// Changes that the running command made.
     pub(crate) changes: u64,
     /// The generator of random picks.
-    dice: Dice,
+    rng: Random,
     /// A dump that is under way.
     dumping: Option<Box<dumping::Dumping>>,
     rotten: rotten::Rotten,
@@ -194,7 +194,7 @@ impl Keyspace {
             series_events: Vec::new(),
             stats: KvStats::default(),
             changes: 0,
-            dice: Dice::new(hash_seed),
+            rng: Random(hash_seed),
             dumping: None,
             rotten: rotten::Rotten::default(),
             is_being_saved: false,
@@ -302,12 +302,12 @@ impl Keyspace {
 
     /// A random number; not for secrets.
     pub fn random(&mut self) -> u64 {
-        self.dice.throw()
+        self.rng.next()
     }
 
-    /// A generator of random numbers of its own, for who picks many while it looks at a value.
-    pub fn dice(&mut self) -> Dice {
-        Dice::new(self.dice.throw())
+    /// An independent generator, for commands that pick while they borrow a value.
+    pub fn fork_rng(&mut self) -> Random {
+        Random(self.rng.next())
     }
 
     // ---- looking keys up ----

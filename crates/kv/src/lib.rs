@@ -34,7 +34,6 @@ pub mod cold;
 pub mod commands;
 pub mod config;
 pub mod credentials;
-pub mod dice;
 pub mod effects;
 pub mod error;
 pub mod expiry;

@@ -188,7 +188,7 @@ mod tests {
             assert_eq!(double_text(value), text);
         }
         for number in 0..10_000u64 {
-            let value = f64::from_bits(random::mix(number));
+            let value = f64::from_bits(rng::mix(number));
             let text = double_text(value);
             let is_same = text.parse() == Ok(value);
             assert!(is_same || !value.is_finite(), "{text} of {value:e}");

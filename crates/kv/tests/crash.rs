@@ -6,7 +6,7 @@
 
 use crate::rig::{Commands, DATA, Hooked, Map, Rig, draw_alike, draw_of_large, draw_record};
 use kv::KvConfig;
-use random::Random;
+use rng::Random;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -192,11 +192,11 @@ fn check(left: &History, found: &Map, now_ms: i64, what: &str) {
 /// Plays histories and lets each die at many moments. Returns what was done beside commands in those
 /// that did not.
 fn die_at_any_moment(theme: Theme) -> Work {
-    let seed = random::seed().unwrap_or(1);
+    let seed = rng::seed().unwrap_or(1);
     println!("SEED={seed}");
     let mut work = Work::default();
     for history in 0..theme.histories {
-        let history_seed = random::mix(seed + history);
+        let history_seed = rng::mix(seed + history);
         let whole = disk(history_seed);
         work.add(run(&whole, theme, history_seed).work);
         let operations = whole.operations();

@@ -4,7 +4,7 @@
 //! `SEED=n` chooses other histories.
 
 use crate::rig::{Hooked, Map, Rig, draw_record};
-use random::Random;
+use rng::Random;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use vfs::SimVfs;
@@ -65,10 +65,10 @@ fn play(disk: &SimVfs, seed: u64) -> Played {
 
 #[test]
 fn nothing_acknowledged_is_lost_whatever_fails_and_goes_on() {
-    let seed = random::seed().unwrap_or(1);
+    let seed = rng::seed().unwrap_or(1);
     println!("SEED={seed}");
     for history in 0..100 {
-        let history_seed = random::mix(seed ^ (history << 32));
+        let history_seed = rng::mix(seed ^ (history << 32));
         let disk = disk(history_seed);
         let played = play(&disk, history_seed);
         disk.set_plan(&FaultPlan::default());
@@ -85,7 +85,7 @@ fn nothing_acknowledged_is_lost_whatever_fails_and_goes_on() {
 
 /// Values that are alike, so that a dictionary is trained of them.
 fn value(n: u64) -> Vec<u8> {
-    let id = random::mix(n);
+    let id = rng::mix(n);
     format!("{{\"id\":{id},\"name\":\"user {n}\",\"roles\":[\"reader\",\"writer\"],\"on\":true}}")
         .into_bytes()
 }

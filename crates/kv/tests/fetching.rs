@@ -3,7 +3,7 @@
 
 use crate::rig::{DATA, Rig, draw};
 use kv::keyspace::Fetch;
-use random::Random;
+use rng::Random;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::SimVfs;
@@ -67,10 +67,10 @@ impl Pair {
 
 #[test]
 fn what_was_read_never_replaces_what_is_there() {
-    let seed = random::seed().unwrap_or(1);
+    let seed = rng::seed().unwrap_or(1);
     println!("SEED={seed}");
     for history in 0..8 {
-        let history_seed = random::mix(seed + history);
+        let history_seed = rng::mix(seed + history);
         let mut dice = Random(history_seed);
         let mut pair = Pair::new(history_seed);
         for step in 0..STEPS {

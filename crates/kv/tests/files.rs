@@ -2,7 +2,7 @@
 
 use crate::rig::{DATA, Map, Rig, draw, encode};
 use kv::config::EarlierKeys;
-use random::Random;
+use rng::Random;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{SimVfs, Vfs};
@@ -300,7 +300,7 @@ fn segments(rig: &Rig) -> kv::cold::ColdStats {
 
 /// A value that others of its kind make shorter.
 fn session(number: u64, turn: u64) -> Vec<u8> {
-    let id = random::mix(number + (turn << 32));
+    let id = rng::mix(number + (turn << 32));
     format!(
         "{{\"id\":{id},\"user\":\"name {number}\",\"roles\":[\"reader\",\"writer\"],\"on\":true}}"
     )

@@ -21,7 +21,7 @@ fn open(disk: &SimVfs) -> kv::Result<Rig> {
 
 /// A value that others of its kind make shorter.
 fn value(number: u64) -> Vec<u8> {
-    let id = random::mix(number);
+    let id = rng::mix(number);
     format!(
         "{{\"id\":{id},\"user\":\"name {number}\",\"roles\":[\"reader\",\"writer\"],\"on\":true}}"
     )

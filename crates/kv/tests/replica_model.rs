@@ -10,7 +10,7 @@ use kv::keyspace::DumpFormat;
 use kv::replicate::field_expiry;
 use kv::value::Value;
 use kv::{Call, CommandError, Discard, Mode};
-use random::Random;
+use rng::Random;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vfs::SimVfs;
@@ -373,7 +373,7 @@ fn draw(dice: &mut Random, now_ms: i64) -> Sent {
 
 fn run_histories(dialect: Dialect) {
     let histories = std::env::var("REPLICA_HISTORIES").ok().and_then(|text| text.parse().ok());
-    for seed in random::seeds(1..=histories.unwrap_or(HISTORIES)) {
+    for seed in rng::seeds(1..=histories.unwrap_or(HISTORIES)) {
         println!("SEED={seed} {dialect:?}");
         History::new(seed, dialect).run();
     }

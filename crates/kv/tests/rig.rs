@@ -1,7 +1,7 @@
 //! A keyspace on a simulated disk, and the plain map that it is compared with.
 
 use kv::{Call, Discard, Kv, KvConfig, KvDurability, KvOpening, Mode, Value};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

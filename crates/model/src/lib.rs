@@ -2,7 +2,7 @@
 //!
 //! No I/O, no clock, no global state.
 //! Read in this order: [`labels`], [`sample`], [`time_range`], [`matcher`],
-//! [`path_pattern`], [`batch`], [`exemplar`], [`start`], [`go_number`], [`limits`].
+//! [`path_pattern`], [`batch`], [`exemplar`], [`start`], [`go_number`], [`limits`], [`narrow`].
 
 pub mod labels;
 pub mod sample;
@@ -15,6 +15,7 @@ pub mod batch;
 pub mod exemplar;
 pub mod go_number;
 pub mod limits;
+pub mod narrow;
 pub mod similar_name;
 pub mod size;
 

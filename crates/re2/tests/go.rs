@@ -4,8 +4,8 @@
 //! `REGEXPS=n` ask others, and more.
 
 use anyhow::{Context, Result, ensure};
-use random::Random;
 use re2::{ErrorCode, Expression, Limits};
+use rng::Random;
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;

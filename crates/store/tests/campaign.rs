@@ -20,7 +20,7 @@ const THREADS: usize = 2;
 
 /// Runs `run` for one history after the other until it says that it is enough.
 fn work(run: &(dyn Fn(u64) -> bool + Sync)) {
-    let campaign = random::Random::seeded(1).0;
+    let campaign = rng::Random::seeded(1).0;
     let next = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..THREADS {

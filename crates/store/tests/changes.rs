@@ -6,7 +6,7 @@ use crate::rows;
 use crate::rows::Rows;
 use crate::stores;
 use model::{MatchOp, Matcher, TimeRange};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use store::{Durability, SelectLimits, Store};
@@ -126,7 +126,7 @@ fn run(seed: u64) {
 
 #[test]
 fn no_change_is_missed() {
-    random::seeds(1..=12).into_iter().for_each(run);
+    rng::seeds(1..=12).into_iter().for_each(run);
 }
 
 #[test]

@@ -31,7 +31,7 @@ fn pods_of(hour: i64) -> std::ops::Range<i64> {
 
 /// Up to seventeen seconds of CPU, or pages of memory: four bits of news a sample.
 fn noise(pod: i64, minute: i64) -> f64 {
-    let bits = random::mix((pod as u64) << 32 ^ minute as u64);
+    let bits = rng::mix((pod as u64) << 32 ^ minute as u64);
     ((bits >> 40) % 17) as f64
 }
 

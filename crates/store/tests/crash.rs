@@ -39,7 +39,7 @@ struct Sent {
 }
 
 fn mix(seed: u64, round: u64, salt: u64) -> u64 {
-    random::mix(seed ^ (round << 20) ^ (salt << 40))
+    rng::mix(seed ^ (round << 20) ^ (salt << 40))
 }
 
 /// Does the history until the disk fails, noting what was acknowledged.
@@ -232,7 +232,7 @@ impl Ending {
 #[test]
 fn a_death_at_every_write_loses_nothing_acknowledged() {
     let mut failures = BTreeMap::new();
-    for seed in random::seeds(SEEDS) {
+    for seed in rng::seeds(SEEDS) {
         let whole = SimVfs::new(seed);
         let mut sent = Sent::default();
         live(&whole, seed, &mut sent).unwrap();

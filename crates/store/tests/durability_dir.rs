@@ -63,7 +63,7 @@ fn count(store: &Store) -> usize {
 
 /// A value of many bits, so that parts are large.
 fn fill(store: &Store, round: u32) {
-    let mut random = random::Random(u64::from(round));
+    let mut random = rng::Random(u64::from(round));
     let mut rows = Rows::default();
     for host in 0..300 {
         for t in 0..20 {

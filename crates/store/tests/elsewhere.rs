@@ -7,7 +7,7 @@ use crate::stores;
 use histogram::Histogram;
 use index::CompiledMatchers;
 use model::{Labels, MatchOp, Matcher, TimeRange};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -126,7 +126,7 @@ fn folded(samples: &Samples, fold: &Fold<'_>) -> Vec<FoldedRow> {
 
 #[test]
 fn what_is_made_elsewhere_is_what_would_be_made_here() {
-    for seed in random::seeds(1..4) {
+    for seed in rng::seeds(1..4) {
         println!("SEED={seed}");
         let random = &mut Random(seed);
         let mut done = 0;
@@ -274,7 +274,7 @@ fn sets(random: &mut Random) -> Vec<Vec<Matcher>> {
 
 #[test]
 fn a_part_and_the_rest_are_all() {
-    for seed in random::seeds(1..4) {
+    for seed in rng::seeds(1..4) {
         println!("SEED={seed}");
         check_history(&mut Random(seed));
     }

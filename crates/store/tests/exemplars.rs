@@ -412,7 +412,7 @@ impl Naive {
 }
 
 fn mix(seed: u64, round: u64, salt: u64) -> u64 {
-    random::mix(seed ^ (round << 20) ^ (salt << 40))
+    rng::mix(seed ^ (round << 20) ^ (salt << 40))
 }
 
 const HOSTS: [&str; 4] = ["h0", "h1", "h2", "h3"];

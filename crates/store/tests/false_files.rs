@@ -4,7 +4,7 @@
 use crate::rows::Rows;
 use crate::stores;
 use model::{Matcher, Metadata, MetricKind, TimeRange};
-use random::Random;
+use rng::Random;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::{Durability, SelectLimits, Store};

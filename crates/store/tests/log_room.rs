@@ -7,7 +7,7 @@ use crate::rows;
 use crate::rows::Rows;
 use crate::stores;
 use model::{Exemplar, ExemplarRow, Labels, Matcher, Metadata, MetricKind, TimeRange};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -201,7 +201,7 @@ impl History {
 #[test]
 fn memory_is_what_the_log_gives_back_whatever_it_refused() {
     let mut seen = Seen::default();
-    for seed in random::seeds(0..30) {
+    for seed in rng::seeds(0..30) {
         let mut history = History::new(seed);
         for _ in 0..60 {
             history.step();

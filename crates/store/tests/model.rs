@@ -9,7 +9,7 @@ use crate::rows::Rows;
 use crate::stores;
 use histogram::Histogram;
 use model::{Labels, MatchOp, Matcher, TimeRange};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -312,7 +312,7 @@ fn run(seed: u64, steps: usize) {
 
 #[test]
 fn random_histories_agree_with_a_map() {
-    match random::seed() {
+    match rng::seed() {
         Some(seed) => run(seed, 400),
         None => (1..=12).for_each(|seed| run(seed, 150)),
     }

@@ -191,7 +191,7 @@ fn everything_at_once(seed: u64) {
 
 #[test]
 fn everything_at_once_loses_nothing() {
-    for seed in random::seeds(0..3) {
+    for seed in rng::seeds(0..3) {
         everything_at_once(seed);
     }
 }

@@ -9,7 +9,7 @@ use crate::damaged::{
     files, flip, nth, remove, repair, settled, small_store, verify, write,
 };
 use crate::stores;
-use random::Random;
+use rng::Random;
 use std::path::Path;
 use std::sync::Arc;
 use vfs::{SimVfs, Vfs};

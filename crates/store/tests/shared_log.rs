@@ -442,7 +442,7 @@ impl Running {
 
 /// A history of both, of its own seed.
 struct History {
-    dice: random::Random,
+    dice: rng::Random,
     disk: SimVfs,
     running: Option<Running>,
     model: Model,
@@ -451,7 +451,7 @@ struct History {
 
 impl History {
     fn new(seed: u64, disk: SimVfs) -> History {
-        let (dice, model) = (random::Random(seed), Model::default());
+        let (dice, model) = (rng::Random(seed), Model::default());
         History { dice, disk, running: None, model, round: 0 }
     }
 
@@ -565,7 +565,7 @@ const ROUNDS: i64 = 60;
 
 #[test]
 fn a_death_at_every_write_costs_neither_of_them_anything() {
-    for seed in random::seeds([3, 8]) {
+    for seed in rng::seeds([3, 8]) {
         let whole = disk(seed);
         let mut history = History::new(seed, whole.clone());
         history.live(ROUNDS).unwrap();

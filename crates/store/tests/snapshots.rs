@@ -5,7 +5,7 @@ use crate::hooks::HookVfs;
 use crate::rows::Rows;
 use crate::stores;
 use model::{MatchOp, Matcher, TimeRange};
-use random::Random;
+use rng::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -272,7 +272,7 @@ fn snapshots_under_load(seed: u64) {
 
 #[test]
 fn snapshots_under_load_have_what_was_there() {
-    for seed in random::seeds(0..3) {
+    for seed in rng::seeds(0..3) {
         snapshots_under_load(seed);
     }
 }

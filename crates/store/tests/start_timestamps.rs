@@ -252,7 +252,7 @@ fn rot_costs_them_and_not_their_samples_and_is_listed_as_lost() {
 }
 
 fn mix(seed: u64, round: u64, salt: u64) -> u64 {
-    random::mix(seed ^ (round << 20) ^ (salt << 40))
+    rng::mix(seed ^ (round << 20) ^ (salt << 40))
 }
 
 /// Does the history until the disk fails. Of the two maps the first is what was acknowledged, the

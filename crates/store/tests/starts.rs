@@ -81,7 +81,7 @@ fn a_segment_number_that_a_manifest_has_seen_is_never_given_again() {
 /// durable. Who removes log segments because of it must make it durable first.
 #[test]
 fn a_manifest_is_durable_before_the_log_is_shortened_because_of_it() {
-    for seed in random::seeds(0..20) {
+    for seed in rng::seeds(0..20) {
         for number in 0..8 {
             let disk = disk(seed);
             let store = stores::open(&disk, stores::config());
@@ -301,7 +301,7 @@ fn a_clock_that_was_set_right_is_not_believed_when_it_jumps_again() {
 /// on with it.
 #[test]
 fn a_start_that_ends_a_deletion_leaves_no_half_of_a_snapshot() {
-    for seed in random::seeds(0..4) {
+    for seed in rng::seeds(0..4) {
         let first = disk(seed);
         let store = stores::open(&first, stores::config());
         put(&store, NOW, Durability::Synced);
@@ -378,7 +378,7 @@ fn a_month_that_cannot_expire_does_not_keep_the_others() {
 #[test]
 fn a_kill_in_a_stall_loses_nothing_acknowledged() {
     const WRITERS: usize = 3;
-    for seed in random::seeds(0..6) {
+    for seed in rng::seeds(0..6) {
         let disk = disk(seed);
         let config = StoreConfig { committer: wal::Committer::Thread, ..stores::config() };
         let store = stores::open(&disk, config);

@@ -259,7 +259,7 @@ pub fn fuzz_statement(input: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     #[test]
     fn arbitrary_bytes_do_no_harm() {

@@ -279,7 +279,7 @@ impl<'a, K, V> Iterator for Iter<'a, K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
     use std::collections::BTreeMap;
 
     /// Checks a node's invariants; returns its depth.

@@ -4,7 +4,7 @@
 //! `SEED=n` chooses other histories.
 
 use crate::rig::{Map, Rig, create, draw_change, insert, map_of, row};
-use random::Random;
+use rng::Random;
 use vfs::SimVfs;
 
 const STEPS: u64 = 80;
@@ -55,10 +55,10 @@ fn run(disk: &SimVfs, seed: u64) -> Left {
 
 #[test]
 fn nothing_acknowledged_is_lost_whenever_the_disk_dies() {
-    let seed = random::seed().unwrap_or(1);
+    let seed = rng::seed().unwrap_or(1);
     println!("SEED={seed}");
     for history in 0..5 {
-        let history_seed = random::mix(seed + history);
+        let history_seed = rng::mix(seed + history);
         let whole = SimVfs::new(history_seed);
         run(&whole, history_seed);
         let operations = whole.operations();

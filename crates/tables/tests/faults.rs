@@ -4,7 +4,7 @@
 //! `SEED=n` chooses other histories.
 
 use crate::rig::{DATA, Map, Rig, create, draw_change, insert, map_of, row};
-use random::Random;
+use rng::Random;
 use vfs::SimVfs;
 use vfs::sim::{Call, Errno, FaultPlan};
 
@@ -50,10 +50,10 @@ fn play(disk: &SimVfs, seed: u64) -> Vec<Map> {
 
 #[test]
 fn nothing_acknowledged_is_lost_whatever_fails_and_goes_on() {
-    let seed = random::seed().unwrap_or(1);
+    let seed = rng::seed().unwrap_or(1);
     println!("SEED={seed}");
     for history in 0..120 {
-        let history_seed = random::mix(seed ^ (history << 32));
+        let history_seed = rng::mix(seed ^ (history << 32));
         let disk = SimVfs::new(history_seed);
         let states = play(&disk, history_seed);
         disk.set_plan(&FaultPlan::default());

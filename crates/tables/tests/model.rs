@@ -4,7 +4,7 @@
 //! `SEED=n` chooses another history.
 
 use crate::rig::{Map, Rig, draw_change};
-use random::Random;
+use rng::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use tables::{Change, Datum, Error, Schema, Source};
 use vfs::SimVfs;

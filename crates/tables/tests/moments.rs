@@ -4,7 +4,7 @@
 //! `SEED=n` chooses other histories.
 
 use crate::rig::{DATA, Map, Rig, create, draw_change, insert, row, schema};
-use random::Random;
+use rng::Random;
 use std::path::Path;
 use tables::repair::{TablesRepair, plan};
 use tables::{Change, Error, RowId, Source};

@@ -3,7 +3,7 @@
 //! `SEED=n` chooses other pieces of rot.
 
 use crate::rig::{DATA, Map, Rig, config, create, insert, row};
-use random::Random;
+use rng::Random;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tables::repair::{TablesRepair, plan};

@@ -1,6 +1,6 @@
 //! Tables on a simulated disk, and the plain maps that they are compared with.
 
-use random::Random;
+use rng::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 //! `SEED=n` chooses other pieces of rot.
 
 use crate::rig::{DATA, Rig, create, insert, row};
-use random::Random;
+use rng::Random;
 use std::path::{Path, PathBuf};
 use vfs::sim::Rot;
 use vfs::{SimVfs, Vfs};

@@ -122,7 +122,7 @@ fn atomic_writes_replace_and_ignore_left_overs() {
 
 #[test]
 fn an_atomic_write_is_old_or_new_after_a_crash_at_any_step() {
-    for seed in random::seeds(0..50) {
+    for seed in rng::seeds(0..50) {
         for step in 0.. {
             let vfs = SimVfs::new(seed);
             let path = Path::new("/manifest");
@@ -254,7 +254,7 @@ type Durable = BTreeMap<PathBuf, Vec<u8>>;
 
 #[test]
 fn whatever_was_synced_survives_any_history() {
-    for seed in random::seeds(0..200) {
+    for seed in rng::seeds(0..200) {
         let vfs = SimVfs::new(seed);
         let mut dice = SimVfs::new(!seed).random();
         let mut next = move || {
@@ -285,7 +285,7 @@ fn whatever_was_synced_survives_any_history() {
 #[test]
 fn the_simulated_disk_does_what_the_real_one_does() {
     const NAMES: [&str; 8] = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f"];
-    for seed in random::seeds(0..8) {
+    for seed in rng::seeds(0..8) {
         let directory = tempfile::tempdir().unwrap();
         let real = RealVfs::new();
         let sim = SimVfs::new(seed);

@@ -2,7 +2,7 @@
 
 use crate::fuzzing::fuzz_wal_segment;
 use crate::*;
-use random::Random;
+use rng::Random;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use vfs::{RealVfs, SimVfs, Vfs};

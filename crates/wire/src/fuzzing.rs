@@ -136,7 +136,7 @@ struct ShortTexts;
 impl influx::Texts for ShortTexts {
     fn number(&self, text: &str) -> Result<u32, String> {
         if text.len() < 8 {
-            Ok(crate::narrow::to_u32(text.len()))
+            Ok(crate::narrow::body_offset(text.len()))
         } else {
             Err("too long".to_string())
         }
@@ -477,7 +477,7 @@ pub const TARGETS: &[Target] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     /// Changes, copies, cuts and doubles pieces of the bytes.
     fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {

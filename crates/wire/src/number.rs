@@ -4,7 +4,7 @@
 //! numbers are (Clinger, "How to read floating point numbers accurately", 1990).
 //! Everything else goes to the standard library, which rounds correctly.
 
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 
 /// Powers of ten that float64 holds exactly.
 const POWERS_OF_TEN: [f64; 23] = [
@@ -55,7 +55,7 @@ pub(crate) fn long_digits(text: &[u8], at: usize) -> Digits {
         end += 8;
     }
     let tail = digits(text, end);
-    let scale = 10u64.wrapping_pow(to_u32(tail.count.min(64)));
+    let scale = 10u64.wrapping_pow(body_offset(tail.count.min(64)));
     Digits {
         value: value.wrapping_mul(scale).wrapping_add(tail.value),
         count: end - at + tail.count,
@@ -132,7 +132,7 @@ pub(crate) fn short(text: &[u8]) -> Option<Decimal> {
     if digit_count == 0 || SHORT_DIGITS_MAX < digit_count {
         return None;
     }
-    let mantissa = whole.value * 10u64.pow(to_u32(part.count)) + part.value;
+    let mantissa = whole.value * 10u64.pow(body_offset(part.count)) + part.value;
     let value = sign(mantissa as i64 as f64 / POWERS_OF_TEN.get(part.count)?, is_negative);
     Some(Decimal { value, end, integer: None, is_negative })
 }
@@ -160,7 +160,7 @@ fn fraction(text: &[u8], at: usize, start: usize, whole: Digits) -> Option<Decim
     } else if digit_count <= DIGITS_MAX
         && let Some(power) = POWERS_OF_TEN.get(part.count)
     {
-        let mantissa = whole.value * 10u64.pow(to_u32(part.count)) + part.value;
+        let mantissa = whole.value * 10u64.pow(body_offset(part.count)) + part.value;
         if mantissa <= EXACT_MAX {
             let value = sign(mantissa as f64 / power, is_negative);
             return Some(Decimal { value, end, integer: None, is_negative });
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn random_decimals_agree_with_the_standard_library() {
-        let mut random = random::Random::seeded(0x5eed);
+        let mut random = rng::Random::seeded(0x5eed);
         for _ in 0..20_000 {
             let bits = random.next();
             let text = match bits % 4 {

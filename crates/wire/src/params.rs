@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn random_texts_do_not_panic() {
-        let mut random = random::Random::seeded(0x5eed);
+        let mut random = rng::Random::seeded(0x5eed);
         let alphabet: Vec<char> = "0123456789-+:.TZnowhmsywd e\u{e9}".chars().collect();
         for _ in 0..50_000 {
             let size = random.below(30);

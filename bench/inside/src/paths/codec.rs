@@ -1,8 +1,8 @@
 //! Columns to bytes and back, in both efforts.
 
 use crate::path::{HotPath, Pass};
-use crate::random::Random;
 use ::codec::{Effort, Paging, TimestampsReader, ValuesReader, encode_timestamps, encode_values};
+use rng::Random;
 use std::hint::black_box;
 
 /// Slots of a column: a full entity block.
@@ -71,12 +71,12 @@ fn lens() -> Vec<u32> {
 
 /// Percentages that wander up and down, as those of TSBS.
 fn usages() -> Vec<f64> {
-    let mut random = Random::new(1);
+    let mut random = Random(1);
     let mut values = Vec::with_capacity(COLUMN);
     for _ in 0..SLOTS {
-        let mut usage = random.below(101) as i64;
+        let mut usage = random.scaled(101) as i64;
         for _ in 0..SAMPLES {
-            usage = (usage + random.below(3) as i64 - 1).clamp(0, 100);
+            usage = (usage + random.scaled(3) as i64 - 1).clamp(0, 100);
             values.push(usage as f64);
         }
     }
@@ -85,13 +85,13 @@ fn usages() -> Vec<f64> {
 
 /// Seconds with three decimals, each slot with a rate of its own.
 fn counters() -> Vec<f64> {
-    let mut random = Random::new(2);
+    let mut random = Random(2);
     let mut values = Vec::with_capacity(COLUMN);
     for _ in 0..SLOTS {
-        let mut thousandths = random.below(10_000_000);
-        let rate = 1 + random.below(20_000);
+        let mut thousandths = random.scaled(10_000_000);
+        let rate = 1 + random.scaled(20_000);
         for _ in 0..SAMPLES {
-            thousandths += rate + random.below(1 + rate / 5);
+            thousandths += rate + random.scaled(1 + rate / 5);
             values.push(thousandths as f64 / 1000.0);
         }
     }
@@ -99,11 +99,11 @@ fn counters() -> Vec<f64> {
 }
 
 fn times() -> Vec<i64> {
-    let mut random = Random::new(3);
+    let mut random = Random(3);
     let mut times = Vec::with_capacity(COLUMN);
     for _ in 0..SLOTS {
-        let phase = 1_700_000_000_000 + random.below(15_000) as i64;
-        let millis = (0..SAMPLES as i64).map(|i| phase + i * 15_000 + random.below(9) as i64);
+        let phase = 1_700_000_000_000 + random.scaled(15_000) as i64;
+        let millis = (0..SAMPLES as i64).map(|i| phase + i * 15_000 + random.scaled(9) as i64);
         times.extend(millis.map(|millis| millis * 1_000_000));
     }
     times

@@ -2,10 +2,10 @@
 
 use crate::hosts::{self, FIELDS, START_NS};
 use crate::path::{HotPath, Pass};
-use crate::random::Random;
 use ::store::inside::{GROUP_ROWS, SeriesMap, Target};
 use ::store::{Durability, Store, StoreConfig};
 use model::WriteBatch;
+use rng::Random;
 use std::sync::Arc;
 use vfs::SimVfs;
 use wire::influx::{self, InfluxKeys, Options, Precision};
@@ -43,11 +43,11 @@ pub const PATHS: &[HotPath] = &[
 ];
 
 fn find_row() -> Pass {
-    let mut random = Random::new(7);
+    let mut random = Random(7);
     let mut map = SeriesMap::new();
     let mut hashes = Vec::new();
     for entity in 0..KEYS as u32 {
-        let hash = u128::from(random.bits()) << 64 | u128::from(random.bits());
+        let hash = u128::from(random.next()) << 64 | u128::from(random.next());
         map.insert(hash, Target::Entity(entity));
         hashes.push(hash);
     }

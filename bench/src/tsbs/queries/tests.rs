@@ -1,6 +1,7 @@
 //! Tests of the query types: what is asked in each language.
 
 use super::*;
+use crate::random::stream;
 
 const SCALE: Scale =
     Scale { hosts: 10, interval_ns: 10 * SECOND_NS, start_ns: 0, end_ns: 24 * HOUR_NS, seed: 1 };
@@ -8,7 +9,7 @@ const SCALE: Scale =
 const SQL: Language = Language::Sql { minute: "MINUTE", hour: "HOUR" };
 
 fn query(name: &str) -> Query {
-    QueryType::parse(name).unwrap().query(&SCALE, &mut Random::new(1)).unwrap()
+    QueryType::parse(name).unwrap().query(&SCALE, &mut stream(1)).unwrap()
 }
 
 #[track_caller]
@@ -71,9 +72,9 @@ fn averages_in_the_other_languages() {
 #[test]
 fn too_small_a_data_set_is_refused() {
     let query_type = QueryType::parse("single-groupby-1-8-1").unwrap();
-    assert!(query_type.query(&Scale { hosts: 7, ..SCALE }, &mut Random::new(1)).is_err());
+    assert!(query_type.query(&Scale { hosts: 7, ..SCALE }, &mut stream(1)).is_err());
     let short = Scale { end_ns: HOUR_NS / 2, ..SCALE };
-    assert!(query_type.query(&short, &mut Random::new(1)).is_err());
+    assert!(query_type.query(&short, &mut stream(1)).is_err());
     assert!(QueryType::parse("lastpoint").is_err());
 }
 

@@ -1,6 +1,6 @@
 //! Columns like those that clients send, and some that they do not; all from a seed.
 
-use random::Random;
+use rng::Random;
 
 /// What columns are drawn by.
 pub trait Draws {

@@ -4,7 +4,7 @@ use super::Index;
 use crate::SegmentEntry;
 use crate::testing::{NaiveIndex, random_entity, random_matcher};
 use model::Matcher;
-use random::Random;
+use rng::Random;
 use std::sync::Arc;
 
 /// Registers `count` random entities, some of them known ones.

@@ -9,7 +9,7 @@ use crate::subset::BlockMatch;
 use crate::testing::{OwnedEntity, random_entity, random_matcher};
 use crate::{Error, NewEntity, Result};
 use model::{METRIC_NAME, MatchOp, Matcher};
-use random::Random;
+use rng::Random;
 use roaring::RoaringBitmap;
 use std::collections::BTreeMap;
 use std::sync::Arc;

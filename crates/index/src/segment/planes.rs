@@ -206,7 +206,7 @@ fn compare(bits: &SlotBits, bit: u32, decided: &mut SlotBits, equal: &mut SlotBi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     #[test]
     fn planes_compare_as_numbers() {

@@ -455,7 +455,7 @@ mod tests {
     use super::*;
     use crate::NewEntity;
     use crate::jobs::freeze_bytes;
-    use random::Random;
+    use rng::Random;
 
     /// Entities of three lists of names and three of tags.
     fn sample() -> MemoryIndex {

@@ -457,7 +457,7 @@ mod tests {
         let value = |n: u64| {
             format!(
                 "{{\"user\":{},\"name\":\"user {n}\",\"roles\":[\"reader\",\"writer\"],\"active\":true}}",
-                random::mix(n)
+                rng::mix(n)
             )
         };
         for round in 0..2 {
@@ -489,7 +489,7 @@ mod tests {
             assert!(0 < used.0 && used.0 <= stats.coded && used.1 < stats.coded_size, "{used:?}");
             assert!(round == 0 || coded * 100 < plain * 50, "{coded} of {plain}");
         }
-        let noise = |n: u64| (0..40).flat_map(|i| random::mix(n * 40 + i).to_le_bytes()).collect();
+        let noise = |n: u64| (0..40).flat_map(|i| rng::mix(n * 40 + i).to_le_bytes()).collect();
         for n in 0..30_000u64 {
             let value: Vec<u8> = noise(n + 1);
             if let Some((coding, bytes)) = groups.code(b"noise", &value) {

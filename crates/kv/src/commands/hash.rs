@@ -263,7 +263,7 @@ fn hrandfield(call: &mut Call<'_>) -> Result<(), CommandError> {
     if has_values && count.is_some_and(|count| i64::MAX as u64 / 2 < count.unsigned_abs()) {
         return Err(CommandError::new("ERR value is out of range"));
     }
-    let mut dice = call.keys.dice();
+    let mut rng = call.keys.fork_rng();
     let Some(hash) = call.keys.get::<Hash>(call.db, call.args[1])? else {
         match count {
             Some(_) => call.out.array(0),
@@ -272,11 +272,11 @@ fn hrandfield(call: &mut Call<'_>) -> Result<(), CommandError> {
         return Ok(());
     };
     let Some(count) = count else {
-        let field = hash.get_at(dice.below(hash.len())).map(|(field, _)| field);
+        let field = hash.get_at(rng.index(hash.len())).map(|(field, _)| field);
         call.out.bulk_or_null(field);
         return Ok(());
     };
-    let picked = picks(&mut dice, count, hash.len(), hash.heap_size() / hash.len())?;
+    let picked = picks(&mut rng, count, hash.len(), hash.heap_size() / hash.len())?;
     let is_nested = has_values && 3 <= call.out.version();
     call.out.array(picked.len() * if has_values && !is_nested { 2 } else { 1 });
     for at in picked {

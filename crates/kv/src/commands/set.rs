@@ -171,7 +171,7 @@ fn spop(call: &mut Call<'_>) -> Result<(), CommandError> {
     let words = "ERR value is out of range, must be positive";
     let count = count.ok_or(CommandError::new(words))?;
     let key = call.args[1];
-    let mut dice = call.keys.dice();
+    let mut rng = call.keys.fork_rng();
     let Some(set) = call.keys.get_mut::<Set>(call.db, key)? else {
         call.out.set(0);
         return Ok(());
@@ -188,7 +188,7 @@ fn spop(call: &mut Call<'_>) -> Result<(), CommandError> {
         call.log(&[b"del", key]);
         return Ok(());
     }
-    let picked: Vec<Element> = (0..count).map(|_| set.remove_at(dice.below(set.len()))).collect();
+    let picked: Vec<Element> = (0..count).map(|_| set.remove_at(rng.index(set.len()))).collect();
     call.out.set(picked.len());
     picked.iter().for_each(|member| call.out.bulk(member.bytes()));
     call.modified(key);
@@ -203,12 +203,12 @@ fn spop(call: &mut Call<'_>) -> Result<(), CommandError> {
 
 fn spop_one(call: &mut Call<'_>) -> Result<(), CommandError> {
     let key = call.args[1];
-    let mut dice = call.keys.dice();
+    let mut rng = call.keys.fork_rng();
     let Some(set) = call.get_mut::<Set>(key)? else {
         call.out.null();
         return Ok(());
     };
-    let member = set.remove_at(dice.below(set.len()));
+    let member = set.remove_at(rng.index(set.len()));
     call.out.bulk(member.bytes());
     call.modified(key);
     call.event(EVENT_SET, "spop", key);
@@ -229,7 +229,7 @@ pub(super) fn picks_arg(text: &[u8]) -> Result<i64, CommandError> {
 /// The numbers of random entries among `len`, of about so many bytes each. A positive count gives
 /// different ones, at most all; a negative one as many as it says.
 pub(super) fn picks(
-    dice: &mut crate::dice::Dice,
+    rng: &mut rng::Random,
     count: i64,
     len: usize,
     entry_size: usize,
@@ -238,13 +238,13 @@ pub(super) fn picks(
     if 0 <= count {
         return Ok(match len <= wanted {
             true => (0..len).collect(),
-            false => dice.distinct(wanted, len),
+            false => rng.distinct(wanted, len),
         });
     }
     let words = "ERR value is out of range";
     let size = wanted.checked_mul(entry_size + size_of::<usize>());
     size.filter(|size| *size <= PICKS_SIZE_MAX).ok_or(CommandError::new(words))?;
-    Ok((0..wanted).map(|_| dice.below(len)).collect())
+    Ok((0..wanted).map(|_| rng.index(len)).collect())
 }
 
 fn srandmember(call: &mut Call<'_>) -> Result<(), CommandError> {
@@ -253,7 +253,7 @@ fn srandmember(call: &mut Call<'_>) -> Result<(), CommandError> {
         [count] => Some(picks_arg(count)?),
         _ => return Err(SYNTAX),
     };
-    let mut dice = call.keys.dice();
+    let mut rng = call.keys.fork_rng();
     let Some(set) = call.keys.get::<Set>(call.db, call.args[1])? else {
         match count {
             Some(_) => call.out.array(0),
@@ -262,10 +262,10 @@ fn srandmember(call: &mut Call<'_>) -> Result<(), CommandError> {
         return Ok(());
     };
     let Some(count) = count else {
-        call.out.bulk_or_null(set.get(dice.below(set.len())));
+        call.out.bulk_or_null(set.get(rng.index(set.len())));
         return Ok(());
     };
-    let picked = picks(&mut dice, count, set.len(), set.heap_size() / set.len())?;
+    let picked = picks(&mut rng, count, set.len(), set.heap_size() / set.len())?;
     call.out.array(picked.len());
     for at in picked {
         call.out.bulk_or_null(set.get(at));

@@ -318,7 +318,7 @@ mod tests {
         assert!(keys.begin_dump(DumpFormat::Newest, &[("a", b"note")], &[]));
         assert!(!keys.begin_dump(DumpFormat::Newest, &[], &[]), "one at a time");
         let mut bytes = Vec::new();
-        let mut dice = random::Random::seeded(5);
+        let mut dice = rng::Random::seeded(5);
         loop {
             let piece = keys.dump_some(100).expect("a piece");
             bytes.extend_from_slice(&piece.bytes);

@@ -324,16 +324,16 @@ mod tests {
 
     #[test]
     fn names_are_found_whatever_came_and_went() {
-        let mut dice = crate::dice::Dice::new(11);
+        let mut dice = rng::Random(11);
         let mut entries: Entries<Element> = Entries::default();
         let mut model: HashSet<Vec<u8>> = HashSet::new();
         for step in 0..20_000usize {
             let range = if step < 10_000 { 3000 } else { 100 };
-            let name = dice.below(range).to_string().into_bytes();
+            let name = dice.index(range).to_string().into_bytes();
             let found = entries.find(&name);
             assert_eq!(found.is_some(), model.contains(&name));
             match found {
-                Some(at) if dice.below(3) == 0 || 10_000 < step => {
+                Some(at) if dice.index(3) == 0 || 10_000 < step => {
                     assert_eq!(entries.swap_remove(at).bytes(), name);
                     model.remove(&name);
                 }

@@ -428,7 +428,7 @@ impl Stored for List {
 mod tests {
     use super::*;
     use crate::Value;
-    use crate::dice::Dice;
+    use rng::Random;
 
     #[track_caller]
     fn check(list: &List, model: &VecDeque<Vec<u8>>) {
@@ -439,22 +439,22 @@ mod tests {
         assert!(list.chunks.iter().all(|chunk| 0 < chunk.len()));
     }
 
-    fn element(dice: &mut Dice) -> Vec<u8> {
-        let len = match dice.below(50) {
+    fn element(dice: &mut Random) -> Vec<u8> {
+        let len = match dice.index(50) {
             0 => 5000,
             1..10 => 200,
-            _ => dice.below(4),
+            _ => dice.index(4),
         };
-        vec![b'a' + dice.below(3) as u8; len]
+        vec![b'a' + dice.index(3) as u8; len]
     }
 
     #[test]
     fn a_list_is_as_a_deque() {
-        let mut dice = Dice::new(3);
+        let mut dice = Random(3);
         let (mut list, mut model) = (List::default(), VecDeque::<Vec<u8>>::new());
         for step in 0..30_000 {
             let one = element(&mut dice);
-            match dice.below(12) {
+            match dice.index(12) {
                 0..3 => {
                     list.push(End::Left, &one);
                     model.push_front(one);
@@ -472,12 +472,12 @@ mod tests {
                     model.pop_back();
                 }
                 10 => {
-                    let at = dice.below(model.len() + 1);
+                    let at = dice.index(model.len() + 1);
                     list.insert(at, &one);
                     model.insert(at, one);
                 }
                 _ if !model.is_empty() => {
-                    let at = dice.below(model.len());
+                    let at = dice.index(model.len());
                     assert_eq!(list.get(at), Some(model[at].as_slice()));
                     list.set(at, &one);
                     model[at] = one;
@@ -486,11 +486,11 @@ mod tests {
             }
             if step % 500 == 0 {
                 check(&list, &model);
-                let at = dice.below(model.len() + 1);
+                let at = dice.index(model.len() + 1);
                 assert!(list.iter_from(at).eq(model.range(at..).map(Vec::as_slice)));
             }
             if step % 5000 == 4999 {
-                let (left, right) = (dice.below(model.len() / 2), dice.below(model.len() / 2));
+                let (left, right) = (dice.index(model.len() / 2), dice.index(model.len() / 2));
                 list.cut(End::Left, left);
                 list.cut(End::Right, right);
                 model.drain(..left);

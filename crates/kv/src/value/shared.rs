@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn it_is_as_one_list_and_copies_stay_as_they_were() {
-        let mut dice = random::Random::seeded(3);
+        let mut dice = rng::Random::seeded(3);
         let (mut list, mut model): (Shared<u64>, Vec<u64>) = (Shared::default(), Vec::new());
         let mut copies: Vec<(Shared<u64>, Vec<u64>)> = Vec::new();
         for step in 0..60_000_u64 {

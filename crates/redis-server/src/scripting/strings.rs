@@ -338,7 +338,7 @@ fn repeat(lua: &Lua, busy: &Arc<Busy>, args: &MultiValue) -> mlua::Result<Value>
 mod tests {
     use super::*;
     use crate::scripting::raised::unwrap;
-    use random::Random;
+    use rng::Random;
 
     /// Compares each function with its C version. Returns the first difference.
     const COMPARE: &str = r##"

@@ -12,8 +12,9 @@ pub(crate) mod signals;
 pub(crate) mod backoff;
 pub(crate) mod damage;
 pub(crate) mod locks;
-pub(crate) mod narrow;
 pub(crate) mod period;
 pub(crate) mod file_names;
 pub(crate) mod select_limits;
 pub(crate) mod directory;
+
+pub(crate) use model::narrow;

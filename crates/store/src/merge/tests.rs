@@ -11,7 +11,7 @@ use crate::part::{Part, PartInfo, PartSink, PartWriter, SliceKey};
 use codec::{Effort, Paging};
 use model::TimeRange;
 use model::time_range::day_of;
-use random::Random;
+use rng::Random;
 use roaring::RoaringBitmap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -231,7 +231,7 @@ fn check_slices(part: &Part, limits: &SliceLimits) {
 
 #[test]
 fn a_merge_is_the_union_with_the_last_write() {
-    for seed in random::seeds(1..=100) {
+    for seed in rng::seeds(1..=100) {
         println!("SEED={seed}");
         let mut random = Random(seed);
         let count = 1 + random.below(6);
@@ -456,7 +456,7 @@ fn a_corrupt_input_is_named() {
 
 #[test]
 fn mutated_parts_merge_or_fail() {
-    for seed in random::seeds(1..=12) {
+    for seed in rng::seeds(1..=12) {
         println!("SEED={seed}");
         let mut random = Random(seed);
         let mut writer = PartWriter::new(PartSink::Memory(Vec::new()), Effort::Dense);

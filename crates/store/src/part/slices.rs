@@ -346,7 +346,7 @@ mod tests {
 
     /// Slices of blocks of many shapes, times from the first instant to the last.
     fn history(count: usize, seed: u64) -> Vec<Slice> {
-        let mut random = random::Random::seeded(seed);
+        let mut random = rng::Random::seeded(seed);
         let mut list: Vec<Slice> = Vec::new();
         while list.len() < count {
             let last = list.last().copied();

@@ -37,7 +37,7 @@ pub fn append(store: &Store, hosts: std::ops::Range<u32>, time: i64) {
     let mut rows = Rows::default();
     for host in hosts {
         let name = format!("h{host}");
-        let value = |salt: u64| random::mix(u64::from(host) ^ time as u64 ^ salt << 50) as f64;
+        let value = |salt: u64| rng::mix(u64::from(host) ^ time as u64 ^ salt << 50) as f64;
         let fields = [("a", value(1)), ("b", value(2)), ("c", value(3))];
         let fields = &fields[..2 + (host % 2) as usize];
         let zone = format!("z{}", host % 3);

@@ -6,7 +6,7 @@ use super::steps;
 use super::tally::{Failure, Kind, Tally};
 use crate::stores;
 use ::model::Labels;
-use random::Random;
+use rng::Random;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -21,7 +21,7 @@ pub mod rotten;
 pub mod steps;
 pub mod tally;
 
-use random::mix;
+use rng::mix;
 
 /// The seed of a history of a campaign.
 pub fn seed_of(campaign: u64, history: u64) -> u64 {

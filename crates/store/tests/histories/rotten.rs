@@ -6,7 +6,7 @@ use super::model::{ExemplarKey, Model, SampleKey, Value};
 use super::observe::{Observed, observe};
 use super::tally::shape_of;
 use ::model::Labels;
-use random::Random;
+use rng::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,7 +2,7 @@
 
 use super::disk::Disk;
 use super::namespace::{Change, DirectoryNode, FileNode, Namespace, Node, NodeId, ROOT};
-use random::Random;
+use rng::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

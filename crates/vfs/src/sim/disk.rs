@@ -6,7 +6,7 @@
 use super::Counts;
 use super::faults::{Agenda, Call, Errno, Event};
 use super::namespace::{Change, DirectoryNode, Doubted, Edit, FileNode, Namespace, Node, NodeId};
-use random::Random;
+use rng::Random;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;

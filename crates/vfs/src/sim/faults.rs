@@ -7,7 +7,7 @@
 //!
 //! A plan is a list that a person can read: a campaign prints it, and the same seed draws it again.
 
-use random::Random;
+use rng::Random;
 use std::fmt;
 use std::io;
 

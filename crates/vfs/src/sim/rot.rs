@@ -5,7 +5,7 @@ use super::SimVfs;
 use super::disk::Disk;
 use super::namespace::{Namespace, Node, NodeId, ROOT};
 use crate::error::{Error, Result};
-use random::Random;
+use rng::Random;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::RealVfs;
-use random::Random;
+use rng::Random;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 

@@ -99,7 +99,7 @@ fn history(seed: u64, death: u64, committer: Committer) -> bool {
 
 #[test]
 fn a_crash_at_any_change_loses_nothing_acknowledged() {
-    for seed in random::seeds(0..12) {
+    for seed in rng::seeds(0..12) {
         for death in 0.. {
             if history(seed, death, Committer::Waiter) {
                 assert!(40 < death, "the history has changes to die at");
@@ -111,7 +111,7 @@ fn a_crash_at_any_change_loses_nothing_acknowledged() {
 
 #[test]
 fn a_crash_under_the_commit_thread_loses_nothing_acknowledged() {
-    for seed in random::seeds(0..4) {
+    for seed in rng::seeds(0..4) {
         for death in (0..400).step_by(3) {
             history(seed, death, Committer::Thread);
         }

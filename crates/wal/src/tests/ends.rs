@@ -121,7 +121,7 @@ fn live(vfs: &SimVfs) -> Result<()> {
 
 #[test]
 fn no_crash_looks_like_a_loss() {
-    for seed in random::seeds(0..4) {
+    for seed in rng::seeds(0..4) {
         for operation in 1.. {
             let vfs = SimVfs::new(seed);
             vfs.fail_after(operation);

@@ -184,7 +184,7 @@ fn numbers_that_manifests_have_seen_are_not_given_out_again() {
 /// opening replayed is lost by a crash after it.
 #[test]
 fn what_was_replayed_is_durable() {
-    for seed in random::seeds(0..40) {
+    for seed in rng::seeds(0..40) {
         for dead in 0..14 {
             let vfs = SimVfs::new(seed ^ dead << 32);
             let (wal, _) = open(&vfs, Committer::Waiter, 0).unwrap();

@@ -6,7 +6,7 @@ use super::scan::{Fault, key_end, millis, seconds, split_word, value};
 use super::{HELP_SIZE_MAX, KEY_SIZE_MAX, METADATA_MAX, exemplars};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use model::limits::{BATCH_EXEMPLARS_MAX, BATCH_ROWS_MAX, LINE_SIZE_MAX};
 use model::{ExemplarRow, KeyHasher, Metadata, MetricKind, Row, Shape, Timestamp};
 use std::borrow::Cow;
@@ -148,13 +148,13 @@ impl Lines<'_, '_> {
     }
 
     fn row(&mut self, start: usize, line: u32, parts: &Parts<'_>) {
-        let values_start = to_u32(self.grown.values.len());
+        let values_start = body_offset(self.grown.values.len());
         self.grown.values.push(parts.value);
         let row = Row {
             hash: self.hasher.hash(parts.key, self.shape_hash),
             timestamp: parts.timestamp,
-            key_offset: to_u32(start),
-            key_size: to_u32(parts.key.len()),
+            key_offset: body_offset(start),
+            key_size: body_offset(parts.key.len()),
             shape: 0,
             values_start,
             position: line,

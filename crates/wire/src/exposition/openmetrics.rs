@@ -113,7 +113,7 @@ fn push_nanos(out: &mut Vec<u8>, timestamp: Timestamp) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     #[track_caller]
     fn check(timestamp: Timestamp, expected: &str) {

@@ -2,7 +2,7 @@
 
 use super::KEY_SIZE_MAX;
 use super::keys::closing_quote;
-use crate::narrow::{self, to_u32};
+use crate::narrow::{self, body_offset};
 use crate::number;
 use model::Timestamp;
 use model::limits::LINE_SIZE_MAX;
@@ -115,7 +115,8 @@ pub(super) fn seconds(text: &[u8]) -> Result<Timestamp, Fault> {
         b"" | b"-" => 0,
         whole => number::signed(whole).ok_or(Fault::TimeOutOfRange)?,
     };
-    let nanos = number::digits(fraction, 0).value as i64 * 10i64.pow(9 - to_u32(fraction.len()));
+    let nanos =
+        number::digits(fraction, 0).value as i64 * 10i64.pow(9 - body_offset(fraction.len()));
     let nanos = if number.is_negative { -nanos } else { nanos };
     let whole = seconds.checked_mul(1_000_000_000).ok_or(Fault::TimeOutOfRange)?;
     whole.checked_add(nanos).ok_or(Fault::TimeOutOfRange)

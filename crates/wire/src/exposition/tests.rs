@@ -167,10 +167,10 @@ fn a_batch_full_of_exemplars_ends() {
 
 #[test]
 fn what_is_written_reads_back() {
-    let mut random = random::Random::seeded(0x5eed);
+    let mut random = rng::Random::seeded(0x5eed);
     let texts = ["a", "b_c", "x.y", "é", "\"", "\\", "\n", "q}{", "a b", "9", "=", ",", "__n", "#"];
     for _ in 0..2_000 {
-        let word = |random: &mut random::Random| {
+        let word = |random: &mut rng::Random| {
             (0..1 + random.below(3)).map(|_| *random.pick(&texts)).collect::<String>()
         };
         let mut builder = LabelsBuilder::new();

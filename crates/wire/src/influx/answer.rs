@@ -9,7 +9,7 @@ use super::envelope::{self, Part};
 use super::long::is_long;
 use crate::Error;
 use crate::json_lines::scan::{Fault, Scan};
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::number;
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ fn row(scan: &mut Scan<'_>, texts: &mut Vec<Arc<str>>) -> Result<AnswerRow, Faul
 fn cell(scan: &mut Scan<'_>, texts: &mut Vec<Arc<str>>) -> Result<Option<AnswerValue>, Fault> {
     if scan.peek() == Some(b'"') {
         let text = scan.string()?;
-        let at = to_u32(texts.len());
+        let at = body_offset(texts.len());
         texts.push(text.into());
         return Ok(Some(AnswerValue::Text(at)));
     }

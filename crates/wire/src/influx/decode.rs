@@ -14,7 +14,7 @@ use super::texts::unquoted;
 use crate::decoded::{
     Decoded, Growing, ROWS_PER_BATCH, SHAPE_FIELDS_PER_BATCH, Start, check_body_size,
 };
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::{Error, number};
 use model::limits::{FIELDS_PER_LINE_MAX, LINE_SIZE_MAX};
 use model::{KeyDecoder, KeyHasher, LabelsBuilder, Row, Timestamp};
@@ -262,10 +262,10 @@ impl<'a> Lines<'a, '_> {
         let mut row = Row {
             hash: self.hasher.hash(key, shape.hash),
             timestamp,
-            key_offset: to_u32(start),
-            key_size: to_u32(key.len()),
+            key_offset: body_offset(start),
+            key_size: body_offset(key.len()),
             shape: shape.shape,
-            values_start: to_u32(values_start),
+            values_start: body_offset(values_start),
             position: line,
         };
         let is_first = self.grown.rows.is_empty();
@@ -296,7 +296,7 @@ impl<'a> Lines<'a, '_> {
         self.grown.values.splice(start..start, self.longs.iter().map(|(_, bits)| *bits));
         let hash = self.hasher.hash(key, low.hash);
         self.grown.rows.push(Row { hash, shape: low.shape, ..*own });
-        own.values_start += to_u32(self.longs.len());
+        own.values_start += body_offset(self.longs.len());
         Ok(())
     }
 
@@ -305,7 +305,7 @@ impl<'a> Lines<'a, '_> {
     fn long(&mut self, place: usize, magnitude: u64, is_negative: bool) {
         let number = i128::from(magnitude);
         let number = if is_negative { -number } else { number };
-        self.longs.push((to_u32(place), low_bits(number)));
+        self.longs.push((body_offset(place), low_bits(number)));
     }
 
     /// Sizes the vectors by the first line, up to a batch.
@@ -476,7 +476,7 @@ impl<'a> Lines<'a, '_> {
             return Err(Fault::TooManyFields);
         }
         self.raw.extend_from_slice(name);
-        self.ends.push(to_u32(self.raw.len()));
+        self.ends.push(body_offset(self.raw.len()));
         Ok(())
     }
 

@@ -206,7 +206,7 @@ mod tests {
     use crate::influx::{InfluxKeys, Options, Precision, decode};
     use crate::{ExtraLabels, Start};
     use model::{KeyHasher, LabelsBuilder};
-    use random::Random;
+    use rng::Random;
 
     fn line(labels: &Labels, naming: &Naming, value: f64) -> Result<String, Unsayable> {
         let mut out = Vec::new();

@@ -52,7 +52,7 @@ pub fn exact(sample: f64, low: f64) -> Option<i128> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     #[track_caller]
     fn check(number: i128) {

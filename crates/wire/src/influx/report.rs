@@ -6,7 +6,7 @@
 //! ```
 
 use crate::decoded::LineErrors;
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use model::Rejection;
 use std::fmt::Display;
 
@@ -102,7 +102,7 @@ impl<'a> LineFinder<'a> {
         while self.line < line && self.at < self.body.len() {
             let end = line_end(self.body, self.at);
             let text = self.body.get(self.at..end).unwrap_or_default();
-            self.line += 1 + to_u32(memchr::memchr_iter(b'\n', text).count());
+            self.line += 1 + body_offset(memchr::memchr_iter(b'\n', text).count());
             self.at = end + 1;
         }
         let end = line_end(self.body, self.at);

@@ -5,7 +5,7 @@
 use super::fault::Fault;
 use super::shapes::RawShape;
 use super::{KEY_SIZE_MAX, STRING_SIZE_MAX};
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::number;
 
 /// Reads the fields behind the space at `at` if they are exactly those of `shape`, in its order,
@@ -182,7 +182,7 @@ pub(super) fn newline_at(body: &[u8], at: usize) -> usize {
 
 /// How many newlines the text has.
 pub(super) fn newline_count(text: Option<&[u8]>) -> u32 {
-    to_u32(memchr::memchr_iter(b'\n', text.unwrap_or_default()).count())
+    body_offset(memchr::memchr_iter(b'\n', text.unwrap_or_default()).count())
 }
 
 /// Where the next newline is, or the body's end.

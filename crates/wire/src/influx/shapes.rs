@@ -13,7 +13,7 @@ use super::fault::Fault;
 use super::keys::{InfluxKeys, TAG_ESCAPES};
 use super::long::LONG_SUFFIX;
 use super::texts::TEXT_SUFFIX;
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use model::{KeyHasher, Shape};
 use std::collections::HashMap;
 
@@ -111,9 +111,9 @@ impl<'a> Shapes<'a> {
             return Ok(idx);
         }
         let (fields, mut created) = describe(self.keys, raw, ends)?;
-        let idx = to_u32(self.known.len());
+        let idx = body_offset(self.known.len());
         created.follower = idx;
-        created.shape = to_u32(shapes.len());
+        created.shape = body_offset(shapes.len());
         if !fields.is_empty() {
             created.hash = self.hasher.shape(self.keys.context(), &fields);
             shapes.push(Shape { fields, hash: created.hash });
@@ -148,7 +148,7 @@ impl Shapes<'_> {
         }
         self.field_count += fields.len();
         let known = KnownShape {
-            shape: to_u32(shapes.len()),
+            shape: body_offset(shapes.len()),
             hash: self.hasher.shape(self.keys.context(), &fields),
         };
         shapes.push(Shape { fields, hash: known.hash });
@@ -192,7 +192,7 @@ fn describe(
         last.insert(of_text.unwrap_or(name), idx);
     }
     last.retain(|name, _| *name != "time");
-    let mut kept: Vec<u32> = last.values().map(|idx| to_u32(*idx)).collect();
+    let mut kept: Vec<u32> = last.values().map(|idx| body_offset(*idx)).collect();
     kept.sort_unstable();
     let fields: Vec<Box<str>> =
         kept.iter().filter_map(|idx| names.get(*idx as usize).cloned()).collect();

@@ -526,7 +526,7 @@ fn random_lines_agree_with_a_plain_reading() {
         "x=1",
         "y=2i,z=3",
     ];
-    let mut random = random::Random::seeded(0x5eed);
+    let mut random = rng::Random::seeded(0x5eed);
     for _ in 0..30_000 {
         let count = 1 + random.below(14);
         let mut line: String = (0..count).map(|_| *random.pick(&pieces)).collect();

@@ -7,7 +7,7 @@ use super::strings::{RefusedTexts, STRINGS, StringLine};
 use super::value::value;
 use super::{HISTOGRAMS_PER_LINE_MAX, KEY_SIZE_MAX, SAMPLES_PER_LINE_MAX};
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::{Error, number};
 use histogram::{Histogram, HistogramRow};
 use model::limits::LINE_SIZE_MAX;
@@ -159,10 +159,10 @@ impl Lines<'_, '_> {
         let rows = self.timestamps.iter().enumerate().map(|(idx, &timestamp)| Row {
             hash,
             timestamp,
-            key_offset: to_u32(offset + key_start),
-            key_size: to_u32(key_end - key_start),
+            key_offset: body_offset(offset + key_start),
+            key_size: body_offset(key_end - key_start),
             shape: 0,
-            values_start: to_u32(values_start + idx),
+            values_start: body_offset(values_start + idx),
             position: line,
         });
         self.grown.rows.extend(rows);
@@ -227,8 +227,8 @@ impl Lines<'_, '_> {
         self.grown.starts.extend(rows.map(|(&timestamp, &start_ms)| StartRow {
             timestamp,
             start_ms,
-            key_offset: to_u32(key_offset),
-            key_size: to_u32(key_size),
+            key_offset: body_offset(key_offset),
+            key_size: body_offset(key_size),
             position,
         }));
     }
@@ -240,8 +240,8 @@ impl Lines<'_, '_> {
             let Histogram { positive, negative, custom_bounds, .. } = &histogram;
             self.bucket_count += positive.len() + negative.len() + custom_bounds.len();
             self.grown.histograms.rows.push(HistogramRow {
-                key_offset: to_u32(key_offset),
-                key_size: to_u32(key_size),
+                key_offset: body_offset(key_offset),
+                key_size: body_offset(key_size),
                 timestamp,
                 position,
                 histogram,
@@ -425,7 +425,7 @@ pub(super) fn timestamp(scan: &mut Scan<'_>) -> Result<Timestamp, Fault> {
         if fraction.count == 0 || 6 < fraction.count {
             return scan.fault("a timestamp with at most six decimals");
         }
-        nanos = fraction.value as i128 * 10i128.pow(6 - to_u32(fraction.count));
+        nanos = fraction.value as i128 * 10i128.pow(6 - body_offset(fraction.count));
         end += 1 + fraction.count;
     }
     if matches!(scan.text.get(end), Some(b'e' | b'E')) {

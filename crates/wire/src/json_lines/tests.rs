@@ -151,7 +151,7 @@ fn faults_name_the_line() {
 
 #[test]
 fn every_bit_comes_back() {
-    let mut random = random::Random::seeded(0x5eed);
+    let mut random = rng::Random::seeded(0x5eed);
     let special = [
         0,
         1 << 63,
@@ -166,7 +166,7 @@ fn every_bit_comes_back() {
     ];
     for round in 0..300 {
         let count = 1 + random.below(40) as usize;
-        let value = |random: &mut random::Random| match random.below(3) {
+        let value = |random: &mut rng::Random| match random.below(3) {
             0 => f64::from_bits(*random.pick(&special)),
             1 => f64::from_bits(random.next()),
             _ => random.below(1 << 30) as f64 / 100.0,
@@ -205,7 +205,7 @@ fn histogram_rows(mut decoded: Decoded<'_>) -> Vec<(u32, i64, Histogram)> {
 
 #[test]
 fn histograms_come_back() {
-    let mut random = random::Random::seeded(0x5eed);
+    let mut random = rng::Random::seeded(0x5eed);
     let hints = [ResetHint::Unknown, ResetHint::Reset, ResetHint::NoReset, ResetHint::Gauge];
     let labels = Labels::from_pairs(&[("__name__", "latency"), ("job", "a b")]);
     for round in 0..100 {

@@ -9,7 +9,7 @@
 //! ```
 
 use crate::narrow;
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 
 /// Appends a value as the Prometheus API prints it, without quotes.
 pub fn push_value(out: &mut Vec<u8>, value: f64) {
@@ -108,11 +108,11 @@ impl Digits {
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
         let exponent: i32 = exponent.parse().unwrap_or(0);
         let mut found = Digits { digits: [0; DIGITS_MAX], len: 0, point: 0, is_negative };
-        found.point = exponent.saturating_add_unsigned(to_u32(whole.len()));
+        found.point = exponent.saturating_add_unsigned(body_offset(whole.len()));
         let is_zero = |byte: &u8| *byte == b'0';
         let all = whole.bytes().chain(fraction.bytes());
         let leading = all.clone().take_while(is_zero).count();
-        found.point = found.point.saturating_sub_unsigned(to_u32(leading));
+        found.point = found.point.saturating_sub_unsigned(body_offset(leading));
         for (slot, digit) in found.digits.iter_mut().zip(all.skip(leading)) {
             *slot = digit;
             found.len += 1;

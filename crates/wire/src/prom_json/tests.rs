@@ -61,7 +61,7 @@ fn exposition_values_look_as_in_go() {
 
 #[test]
 fn values_read_back_to_the_same_bits() {
-    let mut random = random::Random::seeded(0x5eed);
+    let mut random = rng::Random::seeded(0x5eed);
     for _ in 0..50_000 {
         let bits = random.next();
         let value = match bits % 3 {

@@ -237,7 +237,7 @@ pub fn encode(samples: &[(i64, f64)]) -> (Head, Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     fn samples(seed: u64) -> Vec<(i64, f64)> {
         let mut random = Random::seeded(seed);

@@ -1,6 +1,6 @@
 //! Bits of chunks, the highest of a byte first, and the values that both kinds of chunk write.
 
-use crate::narrow::{low_byte, to_u32};
+use crate::narrow::{body_offset, low_byte};
 
 /// Leading zeros that five bits can tell.
 const LEADING_MAX: u32 = 31;
@@ -113,7 +113,7 @@ impl<'a> BitReader<'a> {
         let mut left = len;
         while 0 < left {
             let byte = *self.bytes.get(self.at / 8)?;
-            let there = 8 - to_u32(self.at % 8);
+            let there = 8 - body_offset(self.at % 8);
             let count = left.min(there);
             let piece = byte >> (there - count) & (0xff >> (8 - count));
             value = value << count | u64::from(piece);

@@ -14,7 +14,7 @@
 
 use super::bits::{BitReader, BitWriter, Window};
 use crate::Error;
-use crate::narrow::{low_byte, to_u32, whole};
+use crate::narrow::{body_offset, low_byte, whole};
 use crate::remote_write::encode_histograms::spans;
 use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 
@@ -173,7 +173,7 @@ fn put_class(bits: &mut BitWriter<'_>, value: u64, is_zero: bool, fits: impl Fn(
     }
     for (idx, len) in CLASSES.into_iter().enumerate() {
         if fits(len) {
-            let ones = to_u32(idx) + 1;
+            let ones = body_offset(idx) + 1;
             bits.put((1 << (ones + 1)) - 2, ones + 1);
             return bits.put(value, len);
         }

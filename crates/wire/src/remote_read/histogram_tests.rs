@@ -5,7 +5,7 @@ use super::*;
 use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 use model::Labels;
 use model::sample::NANOS_PER_MILLI;
-use random::Random;
+use rng::Random;
 
 fn labels() -> Labels {
     Labels::from_pairs(&[("__name__", "latency"), ("job", "x")])

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::protobuf::{put_bytes, put_number};
 use crate::remote_write::encode::MillisSample;
 use model::{Labels, MatchOp, Matcher, TimeRange};
-use random::Random;
+use rng::Random;
 
 fn samples(pairs: &[(i64, f64)]) -> Vec<MillisSample> {
     pairs.iter().map(|(millis, value)| MillisSample { millis: *millis, value: *value }).collect()

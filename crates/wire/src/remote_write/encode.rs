@@ -1,6 +1,6 @@
 //! Requests of both versions, for load generators and tests: the counterpart of the decoders.
 
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::protobuf::{put_bytes, put_double, put_number, put_varint};
 use model::Metadata;
 use std::collections::HashMap;
@@ -165,7 +165,7 @@ impl RequestV2 {
         if let Some(&known) = self.by_symbol.get(text) {
             return known;
         }
-        let id = to_u32(self.by_symbol.len());
+        let id = body_offset(self.by_symbol.len());
         self.by_symbol.insert(text.to_string(), id);
         put_bytes(&mut self.symbols, 4, text.as_bytes());
         id

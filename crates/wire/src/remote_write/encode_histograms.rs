@@ -1,7 +1,7 @@
 //! Histogram messages, as both versions of remote write and remote read have them.
 
 use super::encode::{MillisSample, RequestV1, RequestV2, Started, put_sample, put_started_sample};
-use crate::narrow::{to_u32, whole};
+use crate::narrow::{body_offset, whole};
 use crate::protobuf::{put_bytes, put_double, put_number, put_varint};
 use histogram::{Bucket, Histogram, ResetHint};
 
@@ -183,7 +183,7 @@ pub(crate) fn spans(buckets: &[Bucket]) -> impl Iterator<Item = (i32, u32)> {
     buckets.chunk_by(|a, b| a.index.checked_add(1) == Some(b.index)).map(move |run| {
         let first = run.first().map_or(0, |bucket| bucket.index);
         let offset = first.wrapping_sub(next);
-        let len = to_u32(run.len());
+        let len = body_offset(run.len());
         next = first.wrapping_add_unsigned(len);
         (offset, len)
     })

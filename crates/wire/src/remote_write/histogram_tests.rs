@@ -8,7 +8,7 @@ use crate::protobuf::{put_bytes, put_double, put_number, put_varint};
 use crate::{Decoded, ExtraLabels};
 use histogram::{Bucket, CUSTOM_SCHEMA, Histogram, ResetHint};
 use model::{KeyHasher, LabelsBuilder};
-use random::Random;
+use rng::Random;
 
 const LABELS: [(&str, &str); 2] = [("__name__", "latency"), ("job", "x")];
 

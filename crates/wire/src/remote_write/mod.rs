@@ -33,7 +33,7 @@ pub mod v2;
 pub use keys::RemoteWriteKeys;
 
 use crate::decoded::Growing;
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::protobuf::Message;
 use crate::{Error, Limit};
 use model::start::START_MS_MAX;
@@ -80,7 +80,7 @@ fn push_sample(grown: &mut Growing, series: &Series, bytes: &[u8]) -> Result<i64
             max: SAMPLES_MAX as u64,
         });
     }
-    let values_start = to_u32(grown.values.len());
+    let values_start = body_offset(grown.values.len());
     grown.values.push(value);
     grown.rows.push(Row {
         hash: series.hash,

@@ -5,7 +5,7 @@ use super::*;
 use crate::protobuf::{put_bytes, put_double, put_number, put_varint};
 use crate::{Decoded, Error, ExtraLabels};
 use model::{KeyHasher, Labels, LabelsBuilder, Metadata};
-use random::Random;
+use rng::Random;
 
 fn labels_of(decoded: &Decoded<'_>, row: &Row) -> Result<Labels, String> {
     let batch = &decoded.batch;

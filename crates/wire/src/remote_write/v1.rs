@@ -6,7 +6,7 @@ use super::{
 };
 use crate::Error;
 use crate::decoded::{Decoded, Growing, check_body_size};
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::protobuf::Message;
 use model::{KeyHasher, Metadata, Shape};
 use std::borrow::Cow;
@@ -97,8 +97,12 @@ impl Request<'_, '_> {
         }
         let key = bytes.get(..key_size).unwrap_or_default();
         let hash = self.hasher.hash(key, self.shape_hash);
-        let series =
-            Series { hash, key_offset: to_u32(start), key_size: to_u32(key_size), position };
+        let series = Series {
+            hash,
+            key_offset: body_offset(start),
+            key_size: body_offset(key_size),
+            position,
+        };
         let rows_start = self.grown.rows.len();
         let mut is_scattered = false;
         while !message.is_done() {
@@ -153,15 +157,15 @@ impl Request<'_, '_> {
         let hash = self.hasher.hash(key, self.shape_hash);
         for row in self.grown.rows.iter_mut().skip(rows_start) {
             row.hash = hash;
-            row.key_offset = to_u32(start);
-            row.key_size = to_u32(key.len());
+            row.key_offset = body_offset(start);
+            row.key_size = body_offset(key.len());
         }
         let histograms = self.grown.histograms.rows.iter_mut().rev();
         for row in histograms.take_while(|row| row.position == position) {
-            row.key_offset = to_u32(start);
-            row.key_size = to_u32(key.len());
+            row.key_offset = body_offset(start);
+            row.key_size = body_offset(key.len());
         }
-        let (key_offset, key_size) = (to_u32(start), to_u32(key.len()));
+        let (key_offset, key_size) = (body_offset(start), body_offset(key.len()));
         exemplars::rekey(&mut self.grown, &Series { hash, key_offset, key_size, position });
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::{
     refuse_key,
 };
 use crate::decoded::{Decoded, Growing, check_body_size};
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::protobuf::{Message, Value, put_varint};
 use crate::{Error, Limit};
 use model::limits::BODY_SIZE_MAX;
@@ -139,8 +139,8 @@ impl<'a> Request<'a, '_> {
         let key = self.keys.get(start..).unwrap_or_default();
         let series = Series {
             hash: self.hasher.hash(key, self.shape_hash),
-            key_offset: to_u32(start),
-            key_size: to_u32(key.len()),
+            key_offset: body_offset(start),
+            key_size: body_offset(key.len()),
             position,
         };
         let mut message = Message::new(bytes);

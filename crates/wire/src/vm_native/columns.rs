@@ -322,7 +322,7 @@ pub(super) fn put_name(out: &mut Vec<u8>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use random::Random;
+    use rng::Random;
 
     /// Numbers whose differences have a byte, or more; a line; one number.
     fn column(random: &mut Random, shape: u64) -> Vec<i64> {

@@ -6,7 +6,7 @@ use super::content::{ContentReader, EVER};
 use super::{HEAD_SIZE, PIECE_SIZE_MAX, columns};
 use crate::Error;
 use crate::decoded::{Decoded, Growing, ROWS_PER_BATCH, Start, check_body_size};
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use model::sample::NANOS_PER_MILLI;
 use model::{KeyDecoder, KeyHasher, LabelError, LabelsBuilder, METRIC_NAME, Row, Shape, Timestamp};
 use std::borrow::Cow;
@@ -104,14 +104,14 @@ impl Blocks<'_, '_> {
         let content = self.body.get(content.0..content.1).unwrap_or_default();
         self.reader.read(content, EVER)?;
         let hash = self.hasher.hash(key, self.shape_hash);
-        let (key_offset, key_size) = (to_u32(name.0), to_u32(key.len()));
+        let (key_offset, key_size) = (body_offset(name.0), body_offset(key.len()));
         for (&millis, &value) in self.reader.millis.iter().zip(&self.reader.values) {
             if millis < self.range.0 || self.range.1 < millis {
                 continue;
             }
             let timestamp: Timestamp =
                 millis.checked_mul(NANOS_PER_MILLI).ok_or("times in the years 1677 to 2262")?;
-            let values_start = to_u32(self.grown.values.len());
+            let values_start = body_offset(self.grown.values.len());
             self.grown.values.push(value);
             let row =
                 Row { hash, timestamp, key_offset, key_size, shape: 0, values_start, position };

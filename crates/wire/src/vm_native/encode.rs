@@ -3,7 +3,7 @@
 use super::columns::{self, put_name, put_signed, zigzag};
 use super::decimal::{DIGITS_MAX, Decimal, ENDED, ENDLESS, ENDLESS_BELOW, Scale, shortest};
 use super::{BLOCK_ROWS_MAX, PIECE_SIZE_MAX};
-use crate::narrow::to_u32;
+use crate::narrow::body_offset;
 use crate::protobuf::put_varint;
 use crate::remote_write::encode::MillisSample;
 use model::{Labels, METRIC_NAME};
@@ -138,7 +138,7 @@ impl Block {
             content.extend_from_slice(&column);
         }
         for piece in [name, &content] {
-            out.extend_from_slice(&to_u32(piece.len()).to_be_bytes());
+            out.extend_from_slice(&body_offset(piece.len()).to_be_bytes());
             out.extend_from_slice(piece);
         }
         rounded

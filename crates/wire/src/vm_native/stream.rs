@@ -292,7 +292,7 @@ mod tests {
         long[16] = 1;
         assert!(read(&[&long]).is_err(), "a piece of 16 MiB");
         // Whatever a byte is changed to, it is an answer or an error.
-        let mut random = random::Random::seeded(7);
+        let mut random = rng::Random::seeded(7);
         for _ in 0..2000 {
             let mut changed = bytes[..600].to_vec();
             let at = random.below(600) as usize;

@@ -7,7 +7,7 @@ use crate::protobuf::Message;
 use crate::remote_write::encode::MillisSample;
 use crate::{ExtraLabels, Start};
 use model::{KeyDecoder, KeyHasher, Labels, LabelsBuilder};
-use random::Random;
+use rng::Random;
 
 fn signed(message: &mut Message<'_>) -> i64 {
     let zigzag = message.varint().unwrap();

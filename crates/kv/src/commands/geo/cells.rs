@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn neighbours_come_back() {
-        let mut random = random::Random::seeded(3);
+        let mut random = rng::Random::seeded(3);
         for _ in 0..1_000 {
             let steps = 1 + random.below(26) as u32;
             let cell = Cell { bits: random.next() >> (64 - steps * 2), steps };
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn what_is_within_is_in_the_ranges() {
-        let mut random = random::Random::seeded(5);
+        let mut random = rng::Random::seeded(5);
         let mut unit = || random.below(1 << 30) as f64 / f64::from(1 << 30);
         let mut place = |spread: f64, around: Place| Place {
             longitude: around.longitude + (unit() - 0.5) * spread,

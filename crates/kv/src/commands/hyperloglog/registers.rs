@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn any_bytes_are_borne() {
-        let mut random = random::Random::seeded(7);
+        let mut random = rng::Random::seeded(7);
         for _ in 0..3_000 {
             let mut bytes = empty();
             bytes.truncate(HEAD_SIZE);

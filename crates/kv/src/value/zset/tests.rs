@@ -46,7 +46,7 @@ fn check(zset: &Zset, model: &Model) {
 }
 
 fn history(seed: u64, steps: u64, members: u64, scores: u64) {
-    let mut rng = random::Random::seeded(seed);
+    let mut rng = rng::Random::seeded(seed);
     let (mut zset, mut model) = (Zset::default(), Model::default());
     for step in 0..steps {
         let member = format!("m{}", rng.below(members)).into_bytes();
@@ -76,7 +76,7 @@ fn history(seed: u64, steps: u64, members: u64, scores: u64) {
 
 #[test]
 fn small_and_large_ones_do_what_a_list_does() {
-    let seed = random::seed().unwrap_or(1);
+    let seed = rng::seed().unwrap_or(1);
     history(seed, 3_000, 60, 5);
     history(seed + 1, 20_000, 6_000, 4);
     history(seed + 2, 20_000, 6_000, 1 << 30);

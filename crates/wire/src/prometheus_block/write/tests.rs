@@ -14,7 +14,7 @@ use crate::remote_write::encode::MillisSample;
 use crate::remote_write::encode_histograms::CountForm;
 use histogram::{Bucket, Histogram, ResetHint};
 use model::Labels;
-use random::Random;
+use rng::Random;
 use std::collections::BTreeMap;
 
 /// The index of series in their order, each with its chunks.
