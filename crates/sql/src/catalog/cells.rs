@@ -1,9 +1,10 @@
 //! Small tables written down: a line of columns, rows of cells.
 
-use super::layout::{self, Column};
-use crate::error::SqlError;
-use crate::jsonb_functions::TYPE_KEY;
-use crate::tables::ZONE;
+use crate::catalog::layout;
+use crate::catalog::layout::Column;
+use crate::functions::json::jsonb_functions::TYPE_KEY;
+use crate::tables::metrics::tables::ZONE;
+use crate::types::error::SqlError;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
     Int64Builder, IntervalMonthDayNanoBuilder, ListBuilder, RecordBatch, StringViewBuilder,

@@ -1,15 +1,16 @@
 //! Functions about the session and about PostgreSQL's own tables.
 
-use super::keywords::is_quoted_keyword;
-use super::relations::{DATABASE, ROLE, Relation, schema_name, schema_oid};
-use super::types::{of_arrow, oid_of, type_name};
-use super::{Catalog, keys};
-use crate::error::SqlError;
-use crate::formatted::quoted_literal;
-use crate::function;
-use crate::ordinary::{INTERVAL_FIELDS, View};
-use crate::rewrite::{REGNAMESPACE, REGTYPE};
-use crate::tables::ZONE;
+use crate::catalog::keywords::is_quoted_keyword;
+use crate::catalog::relations::{DATABASE, ROLE, Relation, schema_name, schema_oid};
+use crate::catalog::{Catalog, keys};
+use crate::functions::text::formatted::quoted_literal;
+use crate::parse::rewrite::{REGNAMESPACE, REGTYPE};
+use crate::tables::heap::columns::INTERVAL_FIELDS;
+use crate::tables::heap::view::View;
+use crate::tables::metrics::tables::ZONE;
+use crate::types::error::SqlError;
+use crate::types::function;
+use crate::types::postgres_types::{of_arrow, oid_of, type_name};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Int32Builder, ListArray, ListBuilder, StringViewArray,
     StringViewBuilder, new_empty_array,

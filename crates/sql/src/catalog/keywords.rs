@@ -1,6 +1,6 @@
 //! PostgreSQL's words, as `pg_get_keywords()` tells them: those of 15.
 
-use super::cells::{Table, text, yes};
+use crate::catalog::cells::{Table, text, yes};
 
 /// What the function is called, and so the table that answers it.
 pub const KEYWORDS: &str = "pg_get_keywords";

@@ -4,39 +4,40 @@
 //! Tables are rows made once and shared by all sessions. Those of things that are not here, as
 //! views and triggers, are empty and not missing: clients join with them.
 
-mod cells;
-pub mod functions;
-mod keys;
-mod keywords;
-pub mod layout;
-pub mod regproc;
-mod relations;
-mod roles;
-pub mod settings;
-mod statistics;
-mod time_zones;
-mod timescale;
-pub mod types;
+pub(crate) mod cells;
+pub(crate) mod functions;
+pub(crate) mod keys;
+pub(crate) mod keywords;
+pub(crate) mod layout;
+pub(crate) mod regproc;
+pub(crate) mod relations;
+pub(crate) mod roles;
+pub(crate) mod schemas;
+pub(crate) mod settings;
+pub(crate) mod shown_defaults;
+pub(crate) mod statistics;
+pub(crate) mod time_zones;
+pub(crate) mod timescale;
 
-use crate::error::SqlError;
-use crate::names::folded;
-use crate::ordinary::Setting;
-use crate::policies::Policy;
-use crate::rewrite::CATALOG_SCHEMA;
-use cells::Table;
+use crate::catalog::cells::Table;
+use crate::catalog::functions::Facts;
+use crate::ddl_dml::definitions::role_settings::Setting;
+use crate::ddl_dml::policies::Policy;
+use crate::parse::rewrite::CATALOG_SCHEMA;
+use crate::types::error::SqlError;
+use crate::types::names::folded;
 use datafusion::arrow::datatypes::Schema;
 use datafusion::catalog::{MemorySchemaProvider, SchemaProvider as _, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectNamePart};
-use functions::Facts;
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
-pub use keys::VECTORS;
-pub use keywords::KEYWORDS;
-pub use relations::{ROLE as OWNER, Relation};
-pub use timescale::INFORMATION;
+use crate::catalog::keys::VECTORS;
+use crate::catalog::keywords::KEYWORDS;
+use crate::catalog::relations::{ROLE as OWNER, Relation};
+use crate::catalog::timescale::INFORMATION;
 
 /// The standard's schema.
 const INFORMATION_SCHEMA: &str = "information_schema";

@@ -1,9 +1,9 @@
 //! `regproc`: functions by number, which PostgreSQL writes as their names
 //! (<https://www.postgresql.org/docs/15/datatype-oid.html>).
 
-use super::layout::function_name;
-use crate::function;
-use crate::special_types::is_of_type;
+use crate::catalog::layout::function_name;
+use crate::plan::typing::special_types::is_of_type;
+use crate::types::function;
 use datafusion::arrow::array::{ArrayRef, AsArray as _, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Int32Type};
 use datafusion::common::DFSchema;

@@ -4,10 +4,10 @@
 //! told of besides, so that what `pg_db_role_setting` says of numbers has names, and so is the database by the name
 //! that the client gave it, which is what `current_database()` says.
 
-use super::cells::{Cell, Table, number, text, yes};
-use super::functions::Facts;
-use super::relations::{DATABASE, ROLE};
-use crate::ordinary::Setting;
+use crate::catalog::cells::{Cell, Table, number, text, yes};
+use crate::catalog::functions::Facts;
+use crate::catalog::relations::{DATABASE, ROLE};
+use crate::ddl_dml::definitions::role_settings::Setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of the database.

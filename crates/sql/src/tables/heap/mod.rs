@@ -1,0 +1,10 @@
+//! Ordinary tables: values, columns, scans, and the snapshot that a session sees.
+
+pub(crate) mod arrays;
+pub(crate) mod binary;
+pub(crate) mod columns;
+pub(crate) mod kept;
+pub(crate) mod lookups;
+pub(crate) mod scan;
+pub(crate) mod values;
+pub(crate) mod view;

@@ -1,0 +1,6 @@
+//! Cancellation and memory of the statement that runs.
+
+pub(crate) mod cancellation;
+pub(crate) mod constant_folding;
+pub(crate) mod memory;
+pub(crate) mod statement_scope;

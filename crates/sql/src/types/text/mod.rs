@@ -1,0 +1,4 @@
+//! Values as text.
+
+pub(crate) mod numbers;
+pub mod shown;
