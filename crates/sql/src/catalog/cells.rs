@@ -2,9 +2,9 @@
 
 use crate::catalog::layout;
 use crate::catalog::layout::Column;
-use crate::functions::json::jsonb_functions::TYPE_KEY;
-use crate::tables::metrics::tables::ZONE;
 use crate::types::error::SqlError;
+use crate::types::special_fields::TYPE_KEY;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
     Int64Builder, IntervalMonthDayNanoBuilder, ListBuilder, RecordBatch, StringViewBuilder,

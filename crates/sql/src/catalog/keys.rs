@@ -4,8 +4,9 @@
 //! table's and of the place within it, so that they stay as long as nothing before them is dropped.
 
 use crate::catalog::cells::{Cell, Table as Cells, number, text, yes};
-use crate::catalog::functions::quoted_ident;
-use crate::catalog::relations::{DATABASE, PUBLIC_OID, Relation, Told, class};
+use crate::catalog::names::{DATABASE, PUBLIC_OID};
+use crate::catalog::relations::{Relation, Told, class};
+use crate::types::keywords::quoted_ident;
 
 /// Numbers of indexes begin with it, those of constraints, defaults and sequences behind them.
 const FIRST_INDEX_OID: u32 = 0x2000_0000;

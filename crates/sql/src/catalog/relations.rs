@@ -1,20 +1,17 @@
 //! Tables, their columns and schemas, as PostgreSQL's and the standard's tables tell of them.
 
 use crate::catalog::cells::{Cell, Table as Cells, number, text, yes};
-use crate::catalog::keys;
 use crate::catalog::keys::Key;
-use crate::catalog::roles::ROLE_OID;
+use crate::catalog::names::{DATABASE, INFORMATION, PUBLIC_OID, ROLE, ROLE_OID};
 use crate::catalog::shown_defaults::shown_default;
-use crate::catalog::statistics;
-use crate::catalog::timescale::INFORMATION;
-use crate::ddl_dml::definitions::defaults::{identity_of, is_serial};
-use crate::ddl_dml::definitions::indexes::is_index;
-use crate::ddl_dml::views::{Kind, View};
-use crate::functions::json::jsonb_functions::{JSON, JSONB, TYPE_KEY};
-use crate::plan::typing::special_types::{BPCHAR, UUID, VARCHAR};
+use crate::catalog::{keys, statistics};
+use crate::tables::heap::column_defaults::{identity_of, is_serial};
 use crate::tables::heap::columns::type_oid_and_modifier;
+use crate::tables::heap::index_properties::is_index;
+use crate::tables::heap::stored_views::{Kind, View};
 use crate::types::postgres_types as types;
 use crate::types::postgres_types::{of_arrow, type_name};
+use crate::types::special_fields::{BPCHAR, JSON, JSONB, TYPE_KEY, UUID, VARCHAR};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use std::sync::Arc;
 use tables::{Column, Constraint, ConstraintKind, Table};
@@ -25,8 +22,6 @@ const FIRST_OID: i32 = 16_384;
 const FIRST_ORDINARY_OID: i32 = 100_000;
 /// The bit by which the number of a table's row type differs from the table's.
 const ROW_TYPE: i32 = 1 << 29;
-/// The number of the schema of all tables.
-pub const PUBLIC_OID: i32 = 2200;
 /// The numbers of schemas.
 const SCHEMAS: &[(i32, &str)] = &[
     (11, "pg_catalog"),
@@ -46,10 +41,6 @@ pub fn schema_name(oid: i32) -> Option<&'static str> {
 
 /// The access method of tables, `heap`.
 const HEAP_OID: i32 = 2;
-/// The name of the one role.
-pub const ROLE: &str = "quipu";
-/// The database, however a client calls it when it comes.
-pub const DATABASE: &str = "quipu";
 
 /// A table in the schema `public`.
 #[derive(Clone, Debug)]

@@ -5,15 +5,13 @@
 //! that the client gave it, which is what `current_database()` says.
 
 use crate::catalog::cells::{Cell, Table, number, text, yes};
-use crate::catalog::functions::Facts;
-use crate::catalog::relations::{DATABASE, ROLE};
-use crate::ddl_dml::definitions::role_settings::Setting;
+use crate::catalog::names::{DATABASE, ROLE, ROLE_OID};
+use crate::tables::heap::stored_settings::Setting;
+use crate::types::facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of the database.
 const DATABASE_OID: i32 = 5;
-/// The number of the one role.
-pub const ROLE_OID: i32 = 10;
 /// From here on numbers are made of names.
 const NAMED_OID: i32 = 1 << 30;
 

@@ -1,20 +1,20 @@
 //! Where a session finds tables by their names: those that all share, and beside them its own sight of
 //! ordinary ones.
 
-use crate::catalog::Catalog;
-use crate::catalog::functions::Facts;
-use crate::catalog::timescale::INFORMATION;
-use crate::ddl_dml::definitions::role_settings::settings;
-use crate::ddl_dml::policies::policies;
-use crate::ddl_dml::prometheus::PrometheusTable;
-use crate::ddl_dml::views;
-use crate::ddl_dml::views::reading;
+use crate::catalog::names::INFORMATION;
+use crate::catalog::system_catalog::Catalog;
+use crate::tables::heap::prometheus_tables::PrometheusTable;
+use crate::tables::heap::retention_policies::policies;
 use crate::tables::heap::scan::Ordinary;
+use crate::tables::heap::stored_settings::settings;
+use crate::tables::heap::stored_views;
 use crate::tables::heap::view::View;
 use crate::types::error::SqlError;
+use crate::types::facts::Facts;
 use datafusion::catalog::{CatalogProvider, CatalogProviderList, SchemaProvider, TableProvider};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
+use futures::future::BoxFuture;
 use std::sync::Arc;
 use tables::Table;
 
@@ -56,9 +56,20 @@ impl std::fmt::Debug for Client {
     }
 }
 
+/// Plans the query of a view, as a table with the view's columns. The layer `plan` has it.
+pub(crate) type PlanView =
+    fn(SessionState, Arc<Table>, stored_views::View) -> BoxFuture<'static, PlannedView>;
+/// The result of [`PlanView`].
+pub(crate) type PlannedView = std::result::Result<Arc<dyn TableProvider>, SqlError>;
+
 /// What a session's statements are planned with, as long as it is there.
 #[derive(Clone)]
-pub struct State(pub Arc<dyn Fn() -> Option<SessionState> + Send + Sync>);
+pub struct State {
+    /// Returns the session's state; none when the session is gone.
+    pub(crate) now: Arc<dyn Fn() -> Option<SessionState> + Send + Sync>,
+    /// Plans views.
+    pub(crate) plan_view: PlanView,
+}
 
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -155,7 +166,7 @@ impl SchemaProvider for OwnSchema {
         let own = match self.kind {
             // What is written down comes first: nobody makes a table of such a name.
             Kind::Public if !self.table_exist(name) => match self.view_of(name) {
-                Some((table, view)) => Some(self.planned(&table, &view).await?),
+                Some((table, view)) => Some(self.planned(table, view).await?),
                 None => self.ordinary(name, false),
             },
             Kind::Public => None,
@@ -181,16 +192,20 @@ impl SchemaProvider for OwnSchema {
 }
 
 impl OwnSchema {
-    fn view_of(&self, name: &str) -> Option<(Arc<Table>, views::View)> {
+    fn view_of(&self, name: &str) -> Option<(Arc<Table>, stored_views::View)> {
         let table = self.view.get(name)?;
-        let view = views::View::of(table.schema())?;
+        let view = stored_views::View::of(table.schema())?;
         Some((table, view))
     }
 
-    async fn planned(&self, table: &Table, view: &views::View) -> Result<Arc<dyn TableProvider>> {
-        let state = self.state.0();
+    async fn planned(
+        &self,
+        table: Arc<Table>,
+        view: stored_views::View,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let state = (self.state.now)();
         let state = state.ok_or_else(|| DataFusionError::Internal("no session".into()))?;
-        let planned = reading::plan_of(state, table, view).await;
+        let planned = (self.state.plan_view)(state, table, view).await;
         planned.map_err(|error| DataFusionError::External(Box::new(error)))
     }
 

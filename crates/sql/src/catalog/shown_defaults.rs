@@ -1,9 +1,8 @@
 //! Defaults of columns as PostgreSQL shows them (`pg_get_expr`): a text is cast to the column's type,
 //! functions are in small letters.
 
-use crate::ddl_dml::definitions::defaults::expression;
-use crate::tables::heap::columns::number_of;
-use crate::tables::heap::columns::type_oid_and_modifier;
+use crate::tables::heap::column_defaults::expression;
+use crate::tables::heap::columns::{number_of, type_oid_and_modifier};
 use crate::types::postgres_types::type_name;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, FunctionArguments, ObjectNamePart, Value, VisitMut, VisitorMut,

@@ -4,7 +4,8 @@
 
 use crate::catalog::cells::{Cell, Table, number, text, yes};
 use crate::catalog::keys;
-use crate::catalog::relations::{ROLE, Relation};
+use crate::catalog::names::ROLE;
+use crate::catalog::relations::Relation;
 
 /// Counters of a table.
 const COUNTERS: usize = 10;

@@ -4,15 +4,12 @@
 //! Chunks are not told of: partitions of the store hold the rows of all tables of their time.
 
 use crate::catalog::cells::{Cell, Table, number, text, yes};
-use crate::catalog::relations::ROLE;
-use crate::ddl_dml::policies::{Of, Policy};
-use crate::ddl_dml::views::{Kind, View};
+use crate::catalog::names::ROLE;
+use crate::tables::heap::retention_policies::{Of, Policy};
+use crate::tables::heap::stored_views::{Kind, View};
 use crate::tables::heap::values::shown_type;
 use crate::tables::hypertables::shape::Hypertable;
 use std::sync::Arc;
-
-/// The schema.
-pub const INFORMATION: &str = "timescaledb_information";
 
 const PUBLIC: &str = "public";
 /// As TimescaleDB calls what carries such a policy out.

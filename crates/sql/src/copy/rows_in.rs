@@ -3,10 +3,10 @@
 use crate::copy::copy_values::{BadRow, RowError, Values, ValuesReader};
 use crate::copy::statement::{RowFormat, TableRows};
 use crate::ddl_dml::rows::inserts::{Defaults, Row, insert_rows, size_of_row};
-use crate::ddl_dml::rows::writes::{Runner, add_rows, its_turn_to_add, unaltered};
-use crate::tables::heap::binary;
-use crate::tables::heap::values;
+use crate::ddl_dml::rows::writes::{add_rows, its_turn_to_add, unaltered};
+use crate::ddl_dml::runner::Runner;
 use crate::tables::heap::view::Fate;
+use crate::tables::heap::{binary, values};
 use crate::tables::hypertables::shape::Hypertable;
 use crate::types::error::SqlError;
 use std::str::from_utf8;

@@ -1,11 +1,12 @@
 //! `INSERT INTO metrics`: a query whose rows become lines of exposition text, which go where those of
 //! a `COPY` go.
 
-use crate::parse::rewrite::{cast_to, now};
-use crate::session::statements::{Parsed, Query};
+use crate::parse::query::Query;
+use crate::parse::rewrite::expressions::now;
+use crate::parse::rewrite::rewriter::cast_to;
 use crate::tables::metrics::tables::Column;
 use crate::types::error::SqlError;
-use crate::types::json::jsonb;
+use crate::types::json::labels::{labels_of, not_that};
 use crate::types::names::folded;
 use crate::types::postgres_types as types;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
@@ -16,8 +17,6 @@ use datafusion::sql::sqlparser::ast::{
 };
 use model::sample::NANOS_PER_MICRO;
 use model::{Labels, METRIC_NAME};
-use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
-use std::fmt;
 use wire::exposition::Format;
 use wire::exposition::encode::push_series;
 use wire::prom_json::push_exposition_value;
@@ -76,10 +75,7 @@ impl Insert {
                 }
             }
         }
-        match Query::of(source)? {
-            Parsed::Query(query) => Ok(Insert { table, query, columns }),
-            _ => Err(SqlError::unsupported("INSERT takes VALUES or a query")),
-        }
+        Ok(Insert { table, query: Query::of(source)?, columns })
     }
 
     /// Which columns its rows fill.
@@ -336,10 +332,6 @@ fn no_zero(text: &str) -> Result<(), SqlError> {
     }
 }
 
-fn not_that(message: String) -> SqlError {
-    SqlError::new("22P02", message)
-}
-
 fn mismatched(array: &ArrayRef, column: Column) -> SqlError {
     let given = types::type_name(types::of_arrow(array.data_type()));
     let given = given.unwrap_or_else(|| array.data_type().to_string());
@@ -376,181 +368,4 @@ pub fn push_one(line: &str, out: &mut Vec<u8>) -> Result<(), SqlError> {
 pub fn missing(column: Column) -> SqlError {
     let name = column.name();
     SqlError::new("23502", format!("null value in column \"{name}\""))
-}
-
-/// The pairs of a `jsonb` object of texts, no more than 1,000.
-///
-/// # Errors
-/// When it is none, or a label cannot be called so.
-pub fn labels_of(text: &str) -> Result<Vec<(String, String)>, SqlError> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let read = reader.deserialize_map(Pairs).and_then(|read| reader.end().map(|()| read));
-    let ReadPairs { pairs, count } =
-        read.map_err(|_| not_that(format!("labels are an object of texts, not {}", shown(text))))?;
-    if LABELS_MAX < count {
-        let words = format!("{count} labels, the limit is {LABELS_MAX}");
-        return Err(SqlError::limit(words));
-    }
-    let pair = |(name, value): (String, _)| match value {
-        serde_json::Value::String(_) if name == METRIC_NAME || name.is_empty() => {
-            Err(not_that(format!("a label cannot be called {name:?}")))
-        }
-        serde_json::Value::String(value) if name.contains('\0') || value.contains('\0') => {
-            Err(SqlError::new("22P05", jsonb::ZERO_REFUSED))
-        }
-        serde_json::Value::String(value) => Ok((name, value)),
-        other => {
-            let (name, other) = (shown(&name), shown(&other.to_string()));
-            Err(not_that(format!("label {name:?} is {other}, which is no text")))
-        }
-    };
-    pairs.into_iter().map(pair).collect()
-}
-
-/// Labels of a sample that are read. The store takes fewer, by a flag of its own; this bounds what is
-/// made of a text before it is asked.
-const LABELS_MAX: usize = 1000;
-/// Characters of a text that an error shows.
-const SHOWN_LEN_MAX: usize = 100;
-
-fn shown(text: &str) -> String {
-    text.chars().take(SHOWN_LEN_MAX).collect()
-}
-
-/// What was read of an object: as many pairs as may be kept, and how many there are.
-#[derive(Default)]
-struct ReadPairs {
-    pairs: serde_json::Map<String, serde_json::Value>,
-    count: usize,
-}
-
-/// Reads an object.
-struct Pairs;
-
-impl<'de> Visitor<'de> for Pairs {
-    type Value = ReadPairs;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReadPairs, A::Error> {
-        let mut read = ReadPairs::default();
-        while read.pairs.len() < LABELS_MAX {
-            let Some((name, value)) = map.next_entry()? else {
-                read.count = read.pairs.len();
-                return Ok(read);
-            };
-            // The last of one name wins, as in PostgreSQL.
-            read.pairs.insert(name, value);
-        }
-        read.count = read.pairs.len();
-        // Only counted, without heed to those that are there twice.
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-            read.count += 1;
-        }
-        Ok(read)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::session::statements::parse;
-    use datafusion::arrow::array::{
-        Float64Array, Int64Array, NullArray, StringArray, TimestampNanosecondArray,
-    };
-    use std::sync::Arc;
-
-    fn inserted(text: &str) -> Result<Insert, SqlError> {
-        match parse(text)?.pop() {
-            Some(Parsed::Insert(insert)) => Ok(insert),
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-
-    fn lines(text: &str, columns: Vec<ArrayRef>) -> Result<String, SqlError> {
-        let named =
-            columns.into_iter().enumerate().map(|(at, array)| (at.to_string(), array, true));
-        let batch = RecordBatch::try_from_iter_with_nullable(named).unwrap();
-        let mut out = Vec::new();
-        inserted(text)?.columns().push_lines(&batch, &mut out)?;
-        Ok(String::from_utf8(out).unwrap())
-    }
-
-    #[test]
-    fn rows_become_lines() {
-        let texts = |all: &[&str]| Arc::new(StringArray::from(all.to_vec())) as ArrayRef;
-        let parts = "INSERT INTO metrics (time, name, value, labels) SELECT 1";
-        let columns = vec![
-            Arc::new(TimestampNanosecondArray::from(vec![
-                1_500_000_000_123_456_789,
-                -1_500_000_000,
-            ])) as ArrayRef,
-            texts(&["a", "b c"]),
-            Arc::new(Float64Array::from(vec![f64::NAN, 1e-9])),
-            texts(&["{\"x\": \"1\\n\"}", "{}"]),
-        ];
-        let expected = "a{x=\"1\\n\"} NaN 1500000000.123456\n{\"b c\"} 1e-09 -1.500000\n";
-        assert_eq!(lines(parts, columns).unwrap(), expected);
-        let given = lines("INSERT INTO metrics_cx VALUES ('x')", vec![texts(&["up 1"])]);
-        assert_eq!(given.unwrap(), "up 1\n");
-        let numbers = || Arc::new(Int64Array::from(vec![1, 2])) as ArrayRef;
-        let both = "INSERT INTO metrics_cx (metric, value) SELECT 1";
-        assert_eq!(lines(both, vec![texts(&["a", "b"]), numbers()]).unwrap(), "a 1\nb 2\n");
-        for (columns, code) in [
-            (vec![numbers(), numbers()], "42804"),
-            (vec![texts(&["a"]), texts(&["x"])], "22P02"),
-            (vec![texts(&["a"]), Arc::new(Float64Array::from(vec![None])) as ArrayRef], "23502"),
-            (vec![texts(&["a"])], "42601"),
-        ] {
-            assert_eq!(lines(both, columns).unwrap_err().code, code);
-        }
-        let none = vec![texts(&["a"]), texts(&["1"]), Arc::new(NullArray::new(1)) as ArrayRef];
-        let labels = "INSERT INTO metrics (name, value, labels) SELECT 1";
-        assert_eq!(lines(labels, none).unwrap(), "a 1\n");
-        let some = Arc::new(StringArray::from(vec![None, Some("{\"x\": \"y\"}")])) as ArrayRef;
-        let some = vec![texts(&["a", "b"]), texts(&["1", "2"]), some];
-        assert_eq!(lines(labels, some).unwrap(), "a 1\nb{x=\"y\"} 2\n");
-        for text in ["[]", "{\"a\": 1}", "{\"__name__\": \"x\"}", "x"] {
-            let columns = vec![texts(&["a"]), texts(&["1"]), texts(&[text])];
-            assert_eq!(lines(labels, columns).unwrap_err().code, "22P02", "{text}");
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_inserted_is_refused() {
-        for (text, code) in [
-            ("INSERT INTO metrics (time, value) VALUES (now(), 1)", "0A000"),
-            ("INSERT INTO metrics (nothing) VALUES (1)", "42703"),
-            ("INSERT INTO metrics (name, name) VALUES (1, 2)", "42701"),
-            ("INSERT INTO metrics (name, value) VALUES ('a')", "42601"),
-            ("INSERT INTO metrics (name, value) VALUES ('a', DEFAULT)", "23502"),
-            ("INSERT INTO metrics VALUES ('a') RETURNING *", "0A000"),
-            ("INSERT INTO metrics VALUES ('a') ON CONFLICT DO NOTHING", "0A000"),
-        ] {
-            assert_eq!(inserted(text).map_err(|error| error.code).unwrap_err(), code, "{text}");
-        }
-    }
-
-    #[test]
-    fn labels_are_bounded() {
-        let object = |count: usize| {
-            let pairs: Vec<_> = (0..count).map(|at| format!("\"l{at}\": \"x\"")).collect();
-            format!("{{{}}}", pairs.join(","))
-        };
-        assert_eq!(labels_of(&object(LABELS_MAX)).unwrap().len(), LABELS_MAX);
-        let many = labels_of(&object(LABELS_MAX + 1)).unwrap_err();
-        assert_eq!((many.code, many.message.as_str()), ("54000", "1001 labels, the limit is 1000"));
-        assert_eq!(labels_of(&object(1_000_000)).unwrap_err().code, "54000");
-        let twice = labels_of("{\"a\": 1, \"a\": \"x\"}").unwrap();
-        assert_eq!(twice, [("a".to_string(), "x".to_string())]);
-        for text in ["x".repeat(1000), format!("{{\"a\": [{}1]}}", "1,".repeat(1000))] {
-            let failure = labels_of(&text).unwrap_err();
-            assert!(failure.code == "22P02" && failure.message.len() < 200, "{failure:?}");
-        }
-        for text in ["{} x", "{", "[]", "", "{\"a\"}"] {
-            assert_eq!(labels_of(text).unwrap_err().code, "22P02", "{text}");
-        }
-    }
 }

@@ -9,3 +9,5 @@ pub(crate) mod rows;
 pub(crate) mod timescale_options;
 pub mod upkeep;
 pub(crate) mod views;
+pub(crate) mod runner;
+pub(crate) mod calls;

@@ -6,65 +6,20 @@
 //! COPY node FROM STDIN ─► samples with __table__="node"        SELECT .. FROM node ─► those, without that label
 //! ```
 
-use crate::ddl_dml::definitions::define::is_written;
+use crate::ddl_dml::calls::{arguments, called, plain_name, text_of};
+use crate::ddl_dml::definitions::defined::is_written;
 use crate::ddl_dml::hypertables::unfinished_drops;
 use crate::ddl_dml::rows::copies::column_for;
-use crate::ddl_dml::upkeep::{arguments, called, plain_name, text_of};
+use crate::tables::heap::prometheus_tables::{LIKE, OF, PrometheusTable};
 use crate::tables::heap::view::View;
 use crate::tables::hypertables::shape::TABLE_LABEL;
-use crate::tables::metrics::samples::Samples;
-use crate::tables::metrics::tables::{Rows, TABLES, Table as Shape, schema_of};
+use crate::tables::metrics::tables::{TABLES, Table as Shape, schema_of};
 use crate::types::error::SqlError;
 use datafusion::sql::sqlparser::ast::Query;
-use model::Matcher;
 use tables::{Change, Schema};
-
-/// The properties of such a relation: whose samples they are, and which table it looks like.
-const OF: &str = "prometheus: of";
-const LIKE: &str = "prometheus: like";
 
 const CREATE: &str = "create_prometheus_table";
 const CREATE_CX: &str = "create_prometheus_cx_table";
-
-/// A relation of such samples.
-#[derive(Clone, Debug)]
-pub struct PrometheusTable {
-    /// The name of the view, which all its samples have as a label.
-    pub of: String,
-    /// The table of all samples that it looks like.
-    pub like: &'static Shape,
-}
-
-impl PrometheusTable {
-    /// Of a table, if it is one.
-    pub fn of(schema: &Schema) -> Option<PrometheusTable> {
-        let property = |name: &str| {
-            let mut all = schema.properties.iter();
-            all.find(|(one, _)| one == name).map(|(_, value)| value.as_str())
-        };
-        let (of, like) = (property(OF)?, property(LIKE)?);
-        let like = TABLES.iter().find(|one| one.name == like)?;
-        Some(PrometheusTable { of: of.to_string(), like })
-    }
-
-    /// Whether its samples go with it.
-    pub fn keeps_samples(&self) -> bool {
-        self.like.rows == Rows::Samples && !self.is_view()
-    }
-
-    /// Whether it is the view over the others.
-    pub fn is_view(&self) -> bool {
-        self.like.columns.len() == TABLES[0].columns.len()
-    }
-
-    /// It as it is read.
-    pub fn samples(&self, view: &View) -> Samples {
-        let (store, limits) = (view.series().store.clone(), view.series().limits.clone());
-        let matchers = vec![Matcher::equal(TABLE_LABEL, &self.of)];
-        let all = Samples::of_metric(store, limits, self.like.rows, self.like.shows(), matchers);
-        all.without(TABLE_LABEL)
-    }
-}
 
 /// What a table of samples of a name looks like; none where it is another one, or none. What reads statements has to
 /// know.

@@ -1,7 +1,7 @@
 //! TimescaleDB's options of tables, which the parser does not know: `CREATE TABLE .. WITH (tsdb.hypertable, ..)` and
 //! `ALTER TABLE .. SET (timescaledb.compress, ..)`.
 
-use crate::ddl_dml::hypertables::declare::Asking;
+use crate::tables::hypertables::declare::Asking;
 use crate::types::error::SqlError;
 use datafusion::sql::sqlparser::tokenizer::Token;
 

@@ -2,19 +2,17 @@
 //! policies. Here samples are columns from the first, so that there is nothing to do, and a notice says
 //! so; `drop_chunks` deletes samples.
 
+use crate::ddl_dml::calls::{arguments, called, plain_name, text_of};
 use crate::ddl_dml::definitions::define::Definition;
-use crate::ddl_dml::hypertables::declare::Asking;
 use crate::ddl_dml::hypertables::removal::Dropping;
 use crate::ddl_dml::timescale_options::Options;
-use crate::parse::rewrite::expressions::call;
+use crate::tables::hypertables::declare::Asking;
 use crate::tables::metrics::tables::TABLES;
 use crate::types::error::SqlError;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, SelectItem, SetExpr,
-    TableFactor, Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Query, Value,
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
-use std::borrow::Cow;
 
 /// What such a statement does.
 pub enum Done {
@@ -276,63 +274,12 @@ fn is_null(expr: &Expr) -> bool {
     matches!(expr, Expr::Value(value) if value.value == Value::Null)
 }
 
-/// The arguments of a call with their names; those without one have the names of their places.
-pub fn arguments<'f>(function: &'f Function, places: &[&str]) -> Vec<(String, &'f Expr)> {
-    let FunctionArguments::List(list) = &function.args else { return Vec::new() };
-    let named = |(nth, arg): (usize, &'f FunctionArg)| match arg {
-        FunctionArg::Named { name, arg: FunctionArgExpr::Expr(expr), .. }
-        | FunctionArg::ExprNamed {
-            name: Expr::Identifier(name),
-            arg: FunctionArgExpr::Expr(expr),
-            ..
-        } => Some((name.value.to_ascii_lowercase(), expr)),
-        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
-            Some(((*places.get(nth).unwrap_or(&"")).to_string(), expr))
-        }
-        _ => None,
-    };
-    list.args.iter().enumerate().filter_map(named).collect()
-}
-
 /// The name of a column, or of that in `by_range('column')`.
 fn column_text(expr: &Expr) -> Option<String> {
     match expr {
         Expr::Function(function) => first_text(function),
         plain => text_of(plain),
     }
-}
-
-/// The function that a query calls, if it does nothing else.
-pub fn called(query: &Query) -> Option<Cow<'_, Function>> {
-    let SetExpr::Select(select) = &*query.body else { return None };
-    let [item] = select.projection.as_slice() else { return None };
-    let of_table = match select.from.as_slice() {
-        [] => None,
-        [one] if one.joins.is_empty() && is_star(item) => Some(&one.relation),
-        _ => return None,
-    };
-    match (of_table, item) {
-        (None, SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) => {
-            match expr {
-                Expr::Function(function) => Some(Cow::Borrowed(function)),
-                _ => None,
-            }
-        }
-        (Some(TableFactor::Table { name, args: Some(args), .. }), _) => {
-            // The same call as it stands in a select list.
-            let Expr::Function(mut function) = call("f", Vec::new()) else { return None };
-            function.name = name.clone();
-            if let FunctionArguments::List(list) = &mut function.args {
-                list.args.clone_from(&args.args);
-            }
-            Some(Cow::Owned(function))
-        }
-        _ => None,
-    }
-}
-
-fn is_star(item: &SelectItem) -> bool {
-    matches!(item, SelectItem::Wildcard(_))
 }
 
 /// The first argument, if it is a text or a cast of one.
@@ -347,84 +294,10 @@ fn first_text(function: &Function) -> Option<String> {
     text_of(expr)
 }
 
-/// A text, or a cast of one.
-pub fn text_of(expr: &Expr) -> Option<String> {
-    let plain = match expr {
-        Expr::Cast { expr, .. } => expr,
-        plain => plain,
-    };
-    match plain {
-        Expr::Value(value) => match &value.value {
-            Value::SingleQuotedString(text) => Some(text.clone()),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-/// A table's name without its schema and quotes.
-pub fn plain_name(name: &str) -> String {
-    let plain = |name: &str| match name.strip_prefix('"').and_then(|one| one.strip_suffix('"')) {
-        Some(quoted) => quoted.replace("\"\"", "\""),
-        None => name.to_ascii_lowercase(),
-    };
-    let bare = ["public.", "\"public\"."].iter().find_map(|schema| name.strip_prefix(schema));
-    plain(bare.unwrap_or(name))
-}
-
 /// Which table has a name, with or without its schema.
 fn table_of(name: &str) -> Result<usize, SqlError> {
     let plain = plain_name(name);
     let found = TABLES.iter().position(|table| table.name.eq_ignore_ascii_case(&plain));
     let words = || format!("relation \"{name}\" does not exist, or holds no samples");
     found.ok_or_else(|| SqlError::new("42P01", words()))
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::session::statements::{Parsed, parse};
-
-    fn said(text: &str) -> String {
-        match parse(text).map(|mut all| all.remove(0)) {
-            Ok(Parsed::Upkeep(upkeep)) => upkeep.answer.unwrap_or(upkeep.name),
-            Ok(_) => "another".to_string(),
-            Err(error) => error.code.to_string(),
-        }
-    }
-
-    #[test]
-    fn what_is_done_already_is_told() {
-        for (text, expected) in [
-            ("SELECT create_hypertable('metrics', 'time')", "(1,public,metrics,f)"),
-            (
-                "SELECT public.create_hypertable('public.metrics', by_range('time'))",
-                "(1,public,metrics,f)",
-            ),
-            ("SELECT add_compression_policy('metrics', INTERVAL '7 days')", "-1"),
-            ("SELECT compress_chunk('metrics'::regclass)", "metrics"),
-            ("CALL add_columnstore_policy('metrics', after => INTERVAL '1d')", "CALL"),
-            (
-                "ALTER TABLE metrics SET (timescaledb.compress, timescaledb.compress_segmentby = 'name')",
-                "ALTER TABLE",
-            ),
-            (
-                "ALTER TABLE IF EXISTS ONLY public.\"metrics\" SET (timescaledb.enable_columnstore = true)",
-                "ALTER TABLE",
-            ),
-            ("ALTER TABLE nothing SET (timescaledb.compress)", "another"),
-            ("ALTER TABLE metrics SET (fillfactor = 70)", "another"),
-            ("SELECT create_hypertable('nothing', 'time')", "another"),
-            ("SELECT create_hypertable()", "42883"),
-            ("SELECT drop_chunks('metrics', older_than => INTERVAL '1 day')", "another"),
-            ("SELECT drop_chunks()", "42883"),
-            ("SELECT add_retention_policy('metrics', INTERVAL '1 day')", "another"),
-            ("CALL nothing()", "0A000"),
-            ("SELECT 1", "another"),
-            ("ALTER", "42601"),
-            ("ALTER TABLE", "42601"),
-            ("ALTER TABLE metrics SET (", "42601"),
-        ] {
-            assert_eq!(said(text), expected, "{text}");
-        }
-    }
 }

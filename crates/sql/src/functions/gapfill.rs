@@ -16,9 +16,6 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-pub use crate::plan::gapfill::node::Planner;
-pub use crate::plan::gapfill::plan::fill_gaps;
-
 /// The call that a statement is grouped by: width, time, start and finish.
 pub const GAPFILL: &str = "time_bucket_gapfill";
 /// The last value where there is none: the value, and whether nulls are none, too.
@@ -26,7 +23,7 @@ pub const LOCF: &str = "locf";
 /// What lies on the line between two values.
 pub const INTERPOLATE: &str = "interpolate";
 
-/// Functions that stand for something until [`fill_gaps`] has seen them.
+/// Functions that stand for something until `plan/gapfill` has seen them.
 pub fn functions() -> impl Iterator<Item = ScalarUDF> {
     [GAPFILL, LOCF, INTERPOLATE].into_iter().map(|name| {
         let signature = Signature::user_defined(Volatility::Immutable);

@@ -19,3 +19,5 @@ pub(crate) mod templates;
 pub(crate) mod text;
 pub(crate) mod toolkit;
 pub(crate) mod vectors;
+pub(crate) mod told_apart;
+pub(crate) mod ties_marker;

@@ -1,7 +1,7 @@
 //! `now()`: when the statement began, in microseconds as PostgreSQL has it. DataFusion's own counts
 //! nanoseconds, which end with the year 2262 and begin with 1677, so that a thousand years ago was an error.
 
-use crate::tables::metrics::tables::ZONE;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};

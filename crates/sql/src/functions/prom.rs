@@ -3,11 +3,11 @@
 //!
 //! Both extensions have types of their own for a sample; here it is the text that those show.
 
-use crate::functions::json::jsonb_functions::jsonb_field;
-use crate::tables::metrics::tables::ZONE;
 use crate::types::error::SqlError;
 use crate::types::json::json_value::{Map, Value as JsonValue};
 use crate::types::json::jsonb;
+use crate::types::special_fields::jsonb_field;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray as _, BooleanArray, Float64Array, Int32Array, StringViewArray,
     TimestampMicrosecondArray,
@@ -305,7 +305,7 @@ fn whole_json(line: &Line) -> String {
 
 /// The series of a name and an object of labels.
 fn named(name: &str, labels: &str) -> Result<Labels> {
-    let pairs = crate::ddl_dml::insert::labels_of(labels)
+    let pairs = crate::types::json::labels::labels_of(labels)
         .map_err(|error| DataFusionError::External(Box::new(error)))?;
     let name = (METRIC_NAME.to_string(), name.to_string());
     Ok(Labels::from_pairs(&pairs.into_iter().chain([name]).collect::<Vec<_>>()))

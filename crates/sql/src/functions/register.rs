@@ -7,21 +7,17 @@ use crate::functions::json::{
     json_gathered, jsonb_changed, jsonb_functions, jsonb_makers, jsonb_parts,
 };
 use crate::functions::now::now;
-use crate::functions::numbers::number_functions;
 use crate::functions::numbers::width_bucket::width_bucket;
-use crate::functions::numbers::{bits, degrees};
+use crate::functions::numbers::{bits, degrees, number_functions};
+use crate::functions::templates::conversions_by_template;
 use crate::functions::text::characters::chr;
 use crate::functions::text::levenshtein::levenshtein;
 use crate::functions::text::regexp_replace::regexp_replace;
 use crate::functions::text::{
     bytea, bytea_parts, formatted, identifiers, like_patterns, regexps, text_search, unicode_forms,
 };
-use crate::functions::{
-    calendar, gapfill, generate_series, markers, numbers as numeric, prom, templates, vectors,
-};
-use crate::parse::rewrite::told_apart::told_apart;
-use crate::plan::typing::literal_arguments;
-use crate::plan::{ties, whole_rows};
+use crate::functions::told_apart::told_apart;
+use crate::functions::{calendar, gapfill, generate_series, markers, prom, ties_marker, vectors};
 use crate::types::casts::special_arrays;
 use crate::types::numeric::conversions;
 use crate::types::time::clock_precision::clock_precision;
@@ -38,18 +34,17 @@ pub fn register(context: &SessionContext) {
     let all = all.chain(vectors::functions()).chain(gapfill::functions());
     let all = all.chain(prom::functions()).chain(jsonb_parts::functions());
     let all = all.chain(jsonb_makers::functions()).chain(markers::functions());
-    let all = all.chain(templates::functions()).chain(calendar::functions());
+    let all = all.chain(conversions_by_template::functions()).chain(calendar::functions());
     let all = all.chain(bytea_parts::functions()).chain(degrees::functions());
     let all = all.chain(identifiers::functions());
     let all = all.chain(bytea::functions()).chain(json_gathered::functions());
     let all = all.chain(jsonb_changed::functions());
     let all = all.chain(regexps::functions()).chain(of_few());
     let all = all.chain(like_patterns::functions()).chain(text_search::functions());
-    let all = all.chain(unicode_forms::functions()).chain(whole_rows::functions());
+    let all = all.chain(unicode_forms::functions());
     let all = all.chain(number_functions::scalar_functions());
     let all = all.chain(special_arrays::functions());
     all.for_each(|function| context.register_udf(function));
-    literal_arguments::register(context);
     null_arrays::register(context);
     bytea_parts::register(context);
 }
@@ -73,6 +68,6 @@ fn of_few() -> [ScalarUDF; 17] {
         told_apart(),
         array_slices::slice(),
         array_slices::dimensions(),
-        ties::marker(),
+        ties_marker::marker(),
     ]
 }

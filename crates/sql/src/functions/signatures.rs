@@ -6,9 +6,9 @@
 //! ("gcd", "ii ll nn"): gcd(integer, integer), gcd(bigint, bigint), gcd(numeric, numeric)
 //! ```
 
-use crate::functions::json::jsonb_functions::{JSON, JSONB};
-use crate::plan::typing::common_types::{Category, known_type};
+use crate::types::categories::{Category, known_type};
 use crate::types::error::SqlError;
+use crate::types::special_fields::{JSON, JSONB};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::Expr;
 

@@ -7,8 +7,9 @@
 //!
 //! A statement that is asleep takes no place, whatever else its connection does.
 
-use crate::catalog::functions::Facts;
 use crate::functions::numbers::degrees::as_float8;
+use crate::types::facts::Facts;
+use crate::types::runtime::sleep_state::Asleep;
 use crate::types::runtime::statement_scope::with_current;
 use async_trait::async_trait;
 use datafusion::arrow::array::{Array as _, AsArray as _, StringViewArray};
@@ -21,54 +22,11 @@ use datafusion::logical_expr::{
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// The longest that anybody waits: statements end before.
 const SECONDS_MAX: f64 = 86_400.0 * 365.0;
-
-/// Says whether a statement sleeps.
-#[derive(Debug, Default)]
-pub struct SleepState {
-    /// Whether it does one thing at a time.
-    is_serial: AtomicBool,
-    is_asleep: watch::Sender<bool>,
-}
-
-impl SleepState {
-    /// Says whether the statement does one thing at a time: only then it leaves its place while it sleeps.
-    pub fn set_serial(&self, is_serial: bool) {
-        self.is_serial.store(is_serial, Ordering::Relaxed);
-    }
-
-    /// Whether the statement sleeps, or waits for its place after that.
-    pub fn is_asleep(&self) -> bool {
-        *self.is_asleep.borrow()
-    }
-
-    /// Waits until the statement is not asleep.
-    pub async fn awake(&self) {
-        // The sender is here.
-        let _ = self.is_asleep.subscribe().wait_for(|is_asleep| !is_asleep).await;
-    }
-}
-
-/// Says that a statement is asleep, until it is dropped.
-struct Asleep(Arc<SleepState>);
-
-impl Asleep {
-    fn begin(state: Arc<SleepState>) -> Asleep {
-        state.is_asleep.send_replace(true);
-        Asleep(state)
-    }
-}
-
-impl Drop for Asleep {
-    fn drop(&mut self) {
-        self.0.is_asleep.send_replace(false);
-    }
-}
 
 /// The function of a session. While it sleeps the session's place among the running queries is free, if
 /// nothing else of the statement goes on meanwhile. It takes the place again once nothing pauses the session.
@@ -151,7 +109,7 @@ impl AsyncScalarUDFImpl for Sleep {
         let seconds = as_float8(&args.args[0].to_array(rows)?)?;
         let seconds = seconds.as_primitive::<Float64Type>().clone();
         let state = with_current(|scope| scope.sleep.clone());
-        let leaving = state.filter(|state| state.is_serial.load(Ordering::Relaxed));
+        let leaving = state.filter(|state| state.is_serial());
         let asleep = leaving.map(Asleep::begin);
         if asleep.is_some() {
             self.facts.leave_place();

@@ -1,8 +1,8 @@
 //! Queries and expressions as texts that are kept: what was read of one is written back, and says the same when it
 //! is read again.
 
-use crate::parse::dialect::{Postgres, with_matchers};
-use crate::session::statements::STEPS_MAX;
+use crate::parse::text::STEPS_MAX;
+use crate::types::dialect::{Postgres, with_matchers};
 use crate::types::error::SqlError;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{Expr, Query, UnaryOperator, VisitMut, VisitorMut};

@@ -11,9 +11,10 @@
 //! SELECT .. FROM b, b               4 scans
 //! ```
 
-use crate::ddl_dml::rows::writes::table_name;
 use crate::parse::rewrite::expressions::is_aggregate;
-use crate::session::statements::{Parsed, parse};
+use crate::parse::table_names::table_name;
+use crate::parse::text::{check_written, parse_query};
+use crate::tables::heap::stored_views::StoredView;
 use crate::types::error::SqlError;
 use crate::types::names::{folded, given, shown_name};
 use datafusion::sql::sqlparser::ast::{
@@ -29,9 +30,6 @@ use std::sync::Arc;
 const SCANS_MAX: u64 = 1_000;
 /// Expression nodes of a statement after expansion. A statement that is written with more may double them.
 const NODES_MAX: u64 = 100_000;
-/// Expression nodes of a statement as it is written: values of `VALUES`, of lists and of arrays. The planner takes
-/// some three kilobytes and 30 microseconds for each, and nothing interrupts it.
-const WRITTEN_NODES_MAX: u64 = 100_000;
 /// Bytes of a text that count as a node: a text is copied with the column that it is in.
 const TEXT_NODE_SIZE: u64 = 256;
 /// Total size of all common table expressions and views that a statement plans, in multiples of the limits.
@@ -45,18 +43,8 @@ const WILDCARD_NODES: u64 = 16;
 /// Expression nodes that a scan within an expression is counted as.
 const SCAN_NODES: u64 = NODES_MAX / SCANS_MAX;
 
-const WRITTEN_HINT: &str =
-    "Store the values in a table: with COPY, or with INSERT of plain values.";
 const HINT: &str = "Refer less often to common table expressions, views and columns of subqueries, or store \
                     intermediate rows in a table.";
-
-/// A view as it is stored.
-pub struct StoredView {
-    /// The text of its query.
-    pub query: String,
-    /// The names of its columns.
-    pub columns: Vec<String>,
-}
 
 type FindView<'a> = &'a dyn Fn(&str) -> Option<StoredView>;
 
@@ -83,20 +71,6 @@ pub fn check(statement: &Statement, find_view: FindView<'_>) -> Result<u64, SqlE
     };
     expansion.query(query, &Scope::default())?;
     Ok(written)
-}
-
-/// Refuses a statement that is written with too many values and expressions.
-///
-/// # Errors
-/// `54001`.
-pub fn check_written(count: u64) -> Result<(), SqlError> {
-    if count <= WRITTEN_NODES_MAX {
-        return Ok(());
-    }
-    let words = format!(
-        "statement too complex: it has {count} values and expressions; {WRITTEN_NODES_MAX} are the most"
-    );
-    Err(SqlError::new("54001", words).with_hint(WRITTEN_HINT))
 }
 
 /// Table scans and expression nodes.
@@ -488,9 +462,7 @@ impl Expansion<'_> {
             let words = format!("more than {VIEW_DEPTH_MAX} views that read each other");
             return Err(SqlError::new("54001", words));
         }
-        let Some(Parsed::Query(query)) = parse(&view.query)?.pop() else {
-            return Err(SqlError::unexpected(format!("cannot read the query of view \"{name}\"")));
-        };
+        let query = parse_query(&view.query)?;
         let Statement::Query(query) = &query.rephrased().statement else {
             return Ok(Relation::table());
         };
@@ -746,10 +718,7 @@ mod tests {
     use super::*;
 
     fn checked_with(text: &str, find_view: FindView<'_>) -> Result<u64, SqlError> {
-        match parse(text)?.remove(0) {
-            Parsed::Query(query) => check(&query.rephrased().statement, find_view),
-            other => panic!("{text}: {other:?}"),
-        }
+        check(&parse_query(text)?.rephrased().statement, find_view)
     }
 
     /// Threads of statements have deep stacks, too.

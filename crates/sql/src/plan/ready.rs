@@ -1,17 +1,17 @@
 //! A statement that is ready to be run: by a plan, or straight from what was read of it.
 
 use crate::functions::text::like_patterns::without_checks;
-use crate::parse::rewrite::Hints;
+use crate::parse::explain_options::Shape;
+use crate::parse::query::{Query, Rephrased};
+use crate::parse::rewrite::rewriter::Hints;
 use crate::plan::context::Context;
 use crate::plan::explain;
-use crate::plan::explain::Shape;
+use crate::plan::passes::logical;
 use crate::plan::straight::Straight;
 use crate::plan::typing::common_types;
-use crate::plan::typing::common_types::Category;
-use crate::session::database::logical;
-use crate::session::statements::{Query, Rephrased};
 use crate::tables::heap::scan::Ordinary;
-use crate::tables::heap::view::View;
+use crate::tables::heap::view::{ReadsTables, View};
+use crate::types::categories::Category;
 use crate::types::error::SqlError;
 use crate::types::hidden::Hidden;
 use ::tables::Schema;
@@ -82,6 +82,16 @@ pub(crate) async fn with_parameters(
     match parameters.is_empty() {
         true => Ok(plan),
         false => Ok(without_checks(plan.with_param_values(parameters)?)?),
+    }
+}
+
+impl ReadsTables for Statement {
+    fn locks(&self) -> bool {
+        self.0.locks
+    }
+
+    fn tables(&self) -> Vec<Arc<str>> {
+        self.relied_on().into_iter().map(|(name, _)| name).collect()
     }
 }
 
@@ -158,16 +168,6 @@ impl Statement {
             view.get(name).is_some_and(|table| *table.schema() == **seen)
         };
         self.relied_on().iter().all(is_as_it_was)
-    }
-
-    /// The ordinary tables that it reads.
-    pub(crate) fn tables(&self) -> Vec<Arc<str>> {
-        self.relied_on().into_iter().map(|(name, _)| name).collect()
-    }
-
-    /// Whether it says `FOR UPDATE` or the like.
-    pub(crate) fn locks(&self) -> bool {
-        self.0.locks
     }
 
     /// The ordinary tables that it reads, and what they looked like.

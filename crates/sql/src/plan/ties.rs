@@ -4,30 +4,20 @@
 //! limit n with ties ─ sort      becomes      sort ─ filter rank <= n ─ rank in that order
 //! ```
 
+use crate::functions::ties_marker::WITH_TIES;
 use crate::types::error::SqlError;
-use crate::types::function::function;
 use datafusion::common::tree_node::{Transformed, TransformedResult as _};
 use datafusion::common::{Column, DataFusionError, Result, ScalarValue};
 use datafusion::functions_window::rank::rank;
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    Expr, ExprFunctionExt as _, Limit, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Signature, Sort,
-    Volatility, lit,
+    Expr, ExprFunctionExt as _, Limit, LogicalPlan, LogicalPlanBuilder, Sort, lit,
 };
 use std::sync::Arc;
 
-/// The function that marks the number of rows of such a limit; no statement can write its name.
-pub const WITH_TIES: &str = "\0with ties";
 const RANK: &str = "\0rank";
 const NUMBER: &str = "\0number";
-
-/// The marking function, which is never called.
-pub fn marker() -> ScalarUDF {
-    let signature = Signature::any(1, Volatility::Immutable);
-    let returns = |types: &[datafusion::arrow::datatypes::DataType]| types[0].clone();
-    function(WITH_TIES, signature, returns, |args, _| Ok(args[0].clone()))
-}
 
 /// A plan whose limits with ties are conditions.
 ///

@@ -1,9 +1,9 @@
 //! Rows of an answer on their way to whoever asked.
 
-use crate::functions::sleep::SleepState;
 use crate::session::threads::{Task, Threads};
 use crate::types::error::SqlError;
 use crate::types::runtime::memory::copied_size;
+use crate::types::runtime::sleep_state::SleepState;
 use crate::types::runtime::statement_scope;
 use crate::types::runtime::statement_scope::StatementScope;
 use datafusion::arrow::array::RecordBatch;

@@ -1,8 +1,8 @@
 //! `DECLARE` and `FETCH` of cursors (<https://www.postgresql.org/docs/15/sql-declare.html>).
 
-use crate::copy::statement::word;
+use crate::parse::token_forms::word;
 use crate::parse::written::query_text;
-use crate::session::statements::Parsed;
+use crate::session::parsed::Parsed;
 use crate::types::error::SqlError;
 use crate::types::names::folded;
 use datafusion::sql::sqlparser::ast::{Declare, FetchDirection, ValueWithSpan};

@@ -1,83 +1,74 @@
 //! A session: its tables, and the statements that it answers.
 
-use crate::catalog;
-use crate::catalog::Catalog;
 use crate::catalog::functions;
-use crate::catalog::functions::Facts;
 use crate::catalog::relations::Relation;
-use crate::catalog::schemas::{Client, OwnCatalogs, State as PlanningState};
+use crate::catalog::schemas::{Client, OwnCatalogs, PlanView, State as PlanningState};
+use crate::catalog::system_catalog::Catalog;
 use crate::copy::rows_in;
 use crate::copy::rows_in::RowsInto;
 use crate::copy::statement::TableRows;
 use crate::ddl_dml::definitions::define;
-use crate::ddl_dml::definitions::define::{Defined, Definition};
-use crate::ddl_dml::definitions::role_settings::{Setting, settings_of};
+use crate::ddl_dml::definitions::define::Definition;
+use crate::ddl_dml::definitions::defined::Defined;
 use crate::ddl_dml::hypertables::unfinished_drops;
 use crate::ddl_dml::policies::carried_out::Keeper;
-use crate::ddl_dml::policies::policies;
 use crate::ddl_dml::prometheus;
-use crate::ddl_dml::prometheus::PrometheusTable;
 use crate::ddl_dml::rows::writes;
-use crate::ddl_dml::rows::writes::{PlannedWrite, Runner, Write, Written, table_name};
+use crate::ddl_dml::rows::writes::{PlannedWrite, Write, Written};
+use crate::ddl_dml::runner::Runner;
 use crate::functions::bounded::{bound, keep_known};
-use crate::functions::generate_series;
 use crate::functions::generate_series::GenerateSeries;
 use crate::functions::numbers::number_functions;
-use crate::functions::register as common_functions;
 use crate::functions::sleep::pg_sleep;
-use crate::functions::toolkit;
-use crate::functions::{ntile, numbers as numeric};
-use crate::parse::rewrite::CATALOG_SCHEMA;
+use crate::functions::{generate_series, ntile, register as common_functions, toolkit};
+use crate::parse::declared_types::Declared;
+use crate::parse::query::Query;
+use crate::parse::table_names::table_name;
+use crate::parse::text::SHORT_SIZE_MAX;
 use crate::plan::context::Context;
-use crate::plan::declared::Declared;
 use crate::plan::execution::serial::SerialUnions;
 use crate::plan::execution::steps;
 use crate::plan::execution::yielding::EveryStepYields;
-use crate::plan::explain;
-use crate::plan::gapfill::plan::fill_gaps;
-use crate::plan::nested_rows::check_rows;
 use crate::plan::optimizer_rules::skip_changed_rows;
-use crate::plan::pushdown::direct;
 use crate::plan::pushdown::direct::Direct;
+use crate::plan::queries::{execute, plan};
 use crate::plan::ready::{Statement, straight, with_parameters};
-use crate::plan::subqueries::{correlated, decorrelation, first_rows, laterals};
-use crate::plan::typing::implicit_casts;
+use crate::plan::typing::casts::implicit_casts;
 use crate::plan::typing::operators::{JsonbOperators, PostgresTypes};
-use crate::plan::typing::typed;
-use crate::plan::volatile::check_volatile;
-use crate::plan::whole_rows;
-use crate::plan::{
-    declared, expansion, guards, in_lists, kept_order, listed, runs, set_operations, ties,
-};
+use crate::plan::view_plans::plan_of;
+use crate::plan::{explain, in_lists, listed, register as plan_functions};
 use crate::session::advisory;
 use crate::session::advisory::{HasBegun, Held, Locks};
 use crate::session::batches::{Batches, Ready, ready};
-use crate::session::statements::{Isolation, Parsed, Query, SHORT_SIZE_MAX, parse_with};
+use crate::session::parsed::Parsed;
+use crate::session::statements::parse_with;
 use crate::session::threads::Threads;
+use crate::tables::heap::isolation::Isolation;
 use crate::tables::heap::lookups::Lookups;
+use crate::tables::heap::prometheus_tables::PrometheusTable;
+use crate::tables::heap::retention_policies::policies;
+use crate::tables::heap::stored_settings::{Setting, settings_of};
 use crate::tables::heap::view::{Fate, View};
 use crate::tables::hypertables::append::Series;
 use crate::tables::hypertables::shape::TABLE_LABEL;
 use crate::tables::metrics::metric_tables::{Kind, MetricSchema, Metrics};
-use crate::tables::metrics::promql_tables;
 use crate::tables::metrics::samples::{ReadLimits, Samples};
-use crate::tables::metrics::tables::{TABLES, ZONE};
-use crate::tables::metrics::{metric_tables, prom_info};
+use crate::tables::metrics::tables::TABLES;
+use crate::tables::metrics::{metric_tables, prom_info, promql_tables};
 use crate::types::error::SqlError;
+use crate::types::facts::Facts;
 use crate::types::hidden::{Hidden, Weak};
-use crate::types::runtime::cancellation;
-use crate::types::runtime::{memory, statement_scope};
+use crate::types::names::CATALOG_SCHEMA;
+use crate::types::runtime::{cancellation, statement_scope};
+use crate::types::time::zones::ZONE;
 use ::tables::Tables;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::TableProvider as _;
 use datafusion::common::ScalarValue;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::execution::context::SQLOptions;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
-use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use engine::QueryOptions;
 use futures::future::BoxFuture;
@@ -188,6 +179,7 @@ impl Database {
         let context = SessionContext::new_with_state(state(runtime));
         keep_known(&context);
         common_functions::register(&context);
+        plan_functions::register(&context);
         if let Ok(of_numbers) = context.table_function(generate_series::NAME) {
             context.register_udtf(generate_series::NAME, Arc::new(GenerateSeries { of_numbers }));
         }
@@ -245,7 +237,9 @@ impl Database {
             let state = move || Some(known.get()?.upgrade()?.state_now());
             let client = Client { facts: facts.clone(), database: facts.database().into() };
             let seen = (self.catalog.clone(), view.clone(), client);
-            let state = PlanningState(Arc::new(state));
+            let plan_view: PlanView =
+                |state, table, view| async move { plan_of(state, &table, &view).await }.boxed();
+            let state = PlanningState { now: Arc::new(state), plan_view };
             let own = OwnCatalogs::new(CATALOG, SCHEMA, shared, seen, state);
             context.register_catalog_list(Arc::new(own));
         }
@@ -692,96 +686,6 @@ impl Session {
         let _busy = self.busy.lock().await;
         self.view.back_to(name)
     }
-}
-
-pub(crate) async fn plan(
-    context: Hidden<Context>,
-    view: &View,
-    query: Query,
-) -> Result<Statement, SqlError> {
-    let statement = &query.rephrased().statement;
-    let nodes = expansion::check(statement, &|name| view.stored_view(name))?;
-    let memory = plan_memory(nodes)?;
-    let plan = logical(&context, &query).await?;
-    // A view may be another one when the plan is used again, and a catalog has other rows.
-    let is_other = |name: &_| {
-        catalog::is_catalog_name(name) || table_name(name).is_ok_and(|name| view.is_view(&name))
-    };
-    let rephrased = query.rephrased();
-    let is_short = nodes < LONG_PLAN_NODES;
-    let is_reusable = is_short && rephrased.is_reusable && !query.names(is_other);
-    Ok(Statement::planned(plan, rephrased, is_reusable, memory))
-}
-
-/// Expression nodes of plans that are neither charged nor bounded in number.
-const LONG_PLAN_NODES: u64 = 1_000;
-/// Bytes that a plan takes for each expression node while it is made and run.
-const PLAN_NODE_SIZE: u64 = 2 << 10;
-
-/// Charges a long plan, for as long as it is there.
-fn plan_memory(nodes: u64) -> Result<Option<MemoryReservation>, SqlError> {
-    if nodes < LONG_PLAN_NODES {
-        return Ok(None);
-    }
-    let memory = memory::reservation("plan");
-    if let Some(memory) = &memory {
-        memory.try_grow(usize::try_from(nodes * PLAN_NODE_SIZE).unwrap_or(usize::MAX))?;
-    }
-    Ok(memory)
-}
-
-/// What a statement that only reads is to DataFusion.
-pub(crate) async fn logical(
-    context: &Hidden<Context>,
-    query: &Query,
-) -> Result<LogicalPlan, SqlError> {
-    let plan = declared::planned(context, query).await?;
-    let reads =
-        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    reads.verify_plan(&plan)?;
-    check_rows(plan.schema())?;
-    check_volatile(&plan)?;
-    let plan = ties::with_ties(whole_rows::write_out_rows(plan)?)?;
-    let plan = decorrelation::decorrelate(kept_order::drop_orders(plan)?)?;
-    let plan = correlated::rewrite_subqueries(plan)?;
-    let plan = set_operations::counted(plan)?;
-    let plan = runs::distinct_rows(laterals::unnested(plan)?)?;
-    let plan = guards::guard(typed::as_postgres_does(plan)?)?;
-    let plan = fill_gaps(plan)?;
-    Ok(kept_order::keep_orders(first_rows::as_aggregates(plan)?)?)
-}
-
-/// What was planned, with its parameters, as it would be run.
-pub(crate) async fn optimized(
-    context: &Hidden<Context>,
-    statement: &Statement,
-    parameters: &[ScalarValue],
-) -> Result<LogicalPlan, SqlError> {
-    let plan = with_parameters(context, statement, parameters.to_vec()).await?;
-    let plan = listed::worked_out(context, plan).await?;
-    Ok(context.optimize(&plan)?)
-}
-
-/// Begins to run what was planned.
-pub(crate) async fn begin(
-    context: Hidden<Context>,
-    statement: Statement,
-    parameters: Vec<ScalarValue>,
-) -> Result<SendableRecordBatchStream, SqlError> {
-    let plan = with_parameters(&context, &statement, parameters).await?;
-    execute(context, plan).await
-}
-
-async fn execute(
-    context: Hidden<Context>,
-    plan: LogicalPlan,
-) -> Result<SendableRecordBatchStream, SqlError> {
-    let plan = listed::worked_out(&context, plan).await?;
-    if let Some(direct) = Direct::of(&plan) {
-        return Ok(direct.rows(context.task().clone()));
-    }
-    let plan = direct::grouped(plan)?;
-    Ok(context.stream(&plan).await?)
 }
 
 fn panicked() -> SqlError {

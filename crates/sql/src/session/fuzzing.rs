@@ -1,13 +1,14 @@
 //! Statements from outside, for the fuzzers.
 
-use crate::copy::parquet::MAGIC;
+use crate::copy::parquet::errors::MAGIC;
 use crate::copy::parquet::reader::FileReader;
 use crate::copy::parquet::samples::{Sample, SampleRows};
 use crate::copy::parquet::source::Source;
 use crate::copy::parquet::writer::RowsWriter;
-use crate::parse::rewrite::types::array_of;
-use crate::session::statements::{Parsed, parse};
+use crate::session::parsed::Parsed;
+use crate::session::statements::parse;
 use crate::types::names::shown_name;
+use crate::types::text::array_literals::array_of;
 use crate::types::time::interval_texts::interval_text;
 use model::Labels;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -10,3 +10,6 @@ pub(crate) mod prepared;
 pub(crate) mod session_statements;
 pub mod statements;
 pub(crate) mod threads;
+pub(crate) mod parsed;
+#[cfg(test)]
+mod tests;

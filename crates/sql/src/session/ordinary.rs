@@ -12,11 +12,12 @@
 
 pub use crate::catalog::schemas::{Client, OwnCatalogs, State as PlanningState};
 pub use crate::copy::rows_in::RowsInto;
-pub use crate::ddl_dml::definitions::define::{Defined, Definition};
-pub use crate::ddl_dml::definitions::role_settings::Setting;
+pub use crate::ddl_dml::definitions::define::Definition;
+pub use crate::ddl_dml::definitions::defined::Defined;
 pub use crate::ddl_dml::rows::writes::{PlannedWrite, Write};
 pub use crate::tables::heap::binary::{numeric_bytes, numeric_text, plain_numeric_text};
 pub use crate::tables::heap::lookups::Lookups;
+pub use crate::tables::heap::stored_settings::Setting;
 pub use crate::tables::heap::view::{Fate, View};
 
 pub use crate::tables::heap::values::array_texts;

@@ -1,10 +1,9 @@
 //! `PREPARE` and `EXECUTE` as statements: the first keeps what stands behind `AS`, the second puts values
 //! into it, which is then a statement as any other.
 
-use crate::functions::text::formatted::quoted_literal;
-use crate::session::statements::Parsed;
+use crate::session::parsed::Parsed;
 use crate::types::error::SqlError;
-use crate::types::names::folded;
+use crate::types::names::{folded, quoted_literal};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, Word};
 
@@ -175,59 +174,5 @@ impl Template {
             }
         }
         Ok(out.trim().to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::session::statements::parse;
-
-    fn template(text: &str) -> Template {
-        match parse(text).unwrap_or_else(|error| panic!("{text}: {error}")).remove(0) {
-            Parsed::Prepare { template, .. } => template,
-            other => panic!("{text}: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn values_stand_in_their_places() {
-        let values = |text: &str| match parse(text).unwrap().remove(0) {
-            Parsed::Execute { values, .. } => values,
-            other => panic!("{text}: {other:?}"),
-        };
-        for (prepared, executed, expected) in [
-            ("PREPARE a AS SELECT $1, 'it''s $1'", "EXECUTE a(7)", "SELECT 7, 'it''s $1'"),
-            (
-                "prepare \"A b\" (int, text) as SELECT $2 || $1",
-                "execute \"A b\" (1 + 2, 'x''y')",
-                "SELECT CAST('x''y' AS text) || CAST(1 + 2 AS int)",
-            ),
-            ("PREPARE a AS SELECT $1", "EXECUTE a(f(1, 2))", "SELECT (f(1, 2))"),
-            ("PREPARE a AS SELECT $1", "EXECUTE a('x''y')", "SELECT ('x''y')"),
-            ("PREPARE a AS SELECT $1 - $1", "EXECUTE a(-1)", "SELECT (-1) - (-1)"),
-            ("PREPARE a AS SELECT \"b\"\"c\"", "EXECUTE a", "SELECT \"b\"\"c\""),
-            ("PREPARE a AS SELECT E'\\n'", "EXECUTE a", "SELECT '\n'"),
-        ] {
-            let made = template(prepared).with_values("a", &values(executed)).unwrap();
-            assert_eq!(made, expected, "{prepared}");
-        }
-        let one = template("PREPARE a AS SELECT $1");
-        assert_eq!(one.with_values("a", &[]).map_err(|error| error.code), Err("42601"));
-    }
-
-    #[test]
-    fn what_cannot_be_read_is_said() {
-        for text in [
-            "PREPARE a SELECT 1",
-            "PREPARE a (int AS SELECT 1",
-            "PREPARE a",
-            "PREPARE a AS BEGIN",
-            "EXECUTE a(1",
-            "EXECUTE a(1,)",
-            "EXECUTE a(1) b",
-        ] {
-            assert_eq!(parse(text).map_err(|error| error.code), Err("42601"), "{text}");
-        }
     }
 }

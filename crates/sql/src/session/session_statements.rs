@@ -1,8 +1,9 @@
 //! Statements about a session and its transactions: `SET`, `SHOW`, `BEGIN`, cursors, prepared statements.
 
-use crate::copy::statement::word;
+use crate::parse::token_forms::word;
 use crate::session::cursor_statements::{read_declare, read_direction};
-use crate::session::statements::{Isolation, Parsed};
+use crate::session::parsed::Parsed;
+use crate::tables::heap::isolation::Isolation;
 use crate::types::error::SqlError;
 use crate::types::names::folded;
 use datafusion::sql::sqlparser::ast::{

@@ -3,7 +3,7 @@
 //! A text is cut at its semicolons first, by tokens.
 
 use crate::copy::copy_parquet::copy_parquet;
-use crate::copy::statement::{CopyIn, CopyOut, copy_in, copy_out, word};
+use crate::copy::statement::{CopyOut, copy_in, copy_out};
 use crate::ddl_dml::definitions::define::Definition;
 use crate::ddl_dml::insert::Insert;
 use crate::ddl_dml::policies::said::PolicyStatement;
@@ -12,229 +12,21 @@ use crate::ddl_dml::rows::writes::{Write, insert_target};
 use crate::ddl_dml::timescale_options;
 use crate::ddl_dml::upkeep::{Done, Upkeep, asked_chunks, asked_hypertable};
 use crate::ddl_dml::views::define::without_data;
-use crate::parse::dialect::{Postgres, check_nesting, with_matchers};
+pub use crate::parse::query::Query;
 use crate::parse::rewrite::functions::promscale::dropped_metric;
-use crate::parse::rewrite::{Hints, Rewritten, rewrite};
-use crate::parse::token_forms::{
-    array_types, capital_type, join_literals, name_values_of_settings, plain_forms,
-    split_operators, unknown_type, values_as_queries,
-};
-use crate::plan::declared::Declared;
-use crate::plan::expansion::check_written;
-use crate::plan::explain::{Shape, shape_of};
+pub use crate::parse::text::TEXT_SIZE_MAX;
+use crate::parse::text::{SHORT_SIZE_MAX, check_words, read_statement, tokens_of};
+use crate::parse::token_forms::{unknown_type, word};
 use crate::session::cursor_statements::fetch_next;
-use crate::session::prepared;
-use crate::session::prepared::Template;
-use crate::session::session_statements;
+pub use crate::session::parsed::Parsed;
+use crate::session::{prepared, session_statements};
+pub use crate::tables::heap::isolation::Isolation;
+use crate::types::dialect::Postgres;
 use crate::types::error::SqlError;
-use crate::types::hidden::Hidden;
-use datafusion::sql::sqlparser::ast::{self, CopyTarget, ObjectName, ObjectType, Statement};
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
-use std::collections::BTreeSet;
+use datafusion::sql::sqlparser::ast::{self, CopyTarget, ObjectType, Statement};
+use datafusion::sql::sqlparser::parser::Parser;
+use datafusion::sql::sqlparser::tokenizer::Token;
 use std::ops::ControlFlow;
-
-/// Bytes of a text with statements.
-pub const TEXT_SIZE_MAX: usize = 4 << 20;
-/// Words and signs of a statement, but for rows of values, commas and spaces.
-const WORDS_MAX: usize = 20_000;
-/// Steps that the parser takes into a statement; parentheses take two each.
-pub(crate) const STEPS_MAX: usize = 200;
-/// Tables joined, and queries united, in a statement.
-const JOINS_MAX: usize = 200;
-
-/// A statement.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Parsed {
-    /// One that DataFusion plans.
-    Query(Query),
-    /// `COPY .. FROM STDIN`.
-    CopyIn(CopyIn),
-    /// `COPY .. TO STDOUT`.
-    CopyOut(CopyOut),
-    /// `INSERT INTO table` of samples.
-    Insert(Insert),
-    /// `INSERT`, `UPDATE` or `DELETE` of an ordinary table.
-    Write(Write),
-    /// A statement about ordinary tables themselves.
-    Define(Definition),
-    /// `DECLARE name CURSOR FOR query`.
-    Declare {
-        /// The cursor.
-        name: String,
-        /// The text of its query.
-        text: String,
-        /// True for a cursor that outlives its transaction (`WITH HOLD`).
-        is_held: bool,
-    },
-    /// `FETCH count FROM name`; all without a count.
-    Fetch {
-        /// The cursor.
-        name: String,
-        /// How many rows.
-        count: Option<usize>,
-    },
-    /// `CLOSE name`; all without one.
-    Close(Option<String>),
-    /// `LISTEN channel`.
-    Listen(String),
-    /// `UNLISTEN channel`; all for none.
-    Unlisten(Option<String>),
-    /// `NOTIFY channel, payload`.
-    Notify {
-        /// The channel.
-        channel: String,
-        /// The text that listeners get.
-        payload: String,
-    },
-    /// `SET name = value`.
-    Set {
-        /// The setting, in small letters.
-        name: String,
-        /// None for `DEFAULT`.
-        value: Option<String>,
-        /// Whether it holds for the transaction alone.
-        is_local: bool,
-    },
-    /// `SHOW name`.
-    Show(String),
-    /// `SHOW ALL`.
-    ShowAll,
-    /// `RESET name`; none for all.
-    Reset(Option<String>),
-    /// `BEGIN`.
-    Begin {
-        /// The command tag of its answer.
-        tag: &'static str,
-        /// Whether nothing may be written in it; none where it does not say.
-        is_read_only: Option<bool>,
-        /// What it sees; none where it does not say.
-        isolation: Option<Isolation>,
-    },
-    /// `SET TRANSACTION`, or `SET SESSION CHARACTERISTICS`.
-    SetTransaction {
-        /// Whether nothing may be written; none where it does not say.
-        is_read_only: Option<bool>,
-        /// What is seen; none where it does not say.
-        isolation: Option<Isolation>,
-        /// Whether it is of this transaction, and not of those to come.
-        is_local: bool,
-    },
-    /// `COMMIT`.
-    Commit,
-    /// `ROLLBACK`.
-    Rollback,
-    /// `SAVEPOINT name`.
-    Savepoint(String),
-    /// `RELEASE name`.
-    Release(String),
-    /// `ROLLBACK TO name`.
-    RollbackTo(String),
-    /// `PREPARE name AS statement`.
-    Prepare {
-        /// What it is called.
-        name: String,
-        /// The statement.
-        template: Template,
-    },
-    /// `EXECUTE name (values)`.
-    Execute {
-        /// The statement that was prepared.
-        name: String,
-        /// Expressions, as they were written.
-        values: Vec<String>,
-    },
-    /// `DEALLOCATE name`; none for all.
-    Deallocate(Option<String>),
-    /// `DISCARD ALL`: settings and prepared statements are forgotten.
-    DiscardAll,
-    /// `CREATE EXTENSION name`.
-    CreateExtension(String),
-    /// `SELECT drop_metric('name')`: its samples are deleted.
-    DropMetric(String),
-    /// What is done already.
-    Upkeep(Upkeep),
-    /// Something that has no meaning here and does no harm; what is answered.
-    Nothing(&'static str),
-}
-
-/// A statement that DataFusion plans, in words that it knows.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Query {
-    rephrased: Hidden<Rephrased>,
-    /// Whether its text is so short that it is planned at once.
-    is_short: bool,
-    /// What its client said of its parameters.
-    declared: Declared,
-}
-
-/// A statement in DataFusion's words.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Rephrased {
-    /// How it is explained, where it is.
-    pub(crate) explained: Option<Shape>,
-    pub(crate) statement: Statement,
-    pub(crate) hints: Hints,
-    pub(crate) parameters: BTreeSet<String>,
-    pub(crate) is_reusable: bool,
-}
-
-impl Query {
-    fn parsed(mut statement: Statement) -> Result<Parsed, SqlError> {
-        let explained = shape_of(&mut statement)?;
-        let Rewritten { hints, parameters, is_reusable } = rewrite(&mut statement)?;
-        let rephrased = Rephrased { explained, statement, hints, parameters, is_reusable };
-        let (rephrased, declared) = (Hidden::new(rephrased), Declared::default());
-        Ok(Parsed::Query(Query { rephrased, is_short: false, declared }))
-    }
-
-    /// Of a query that was read.
-    pub(crate) fn of(query: Box<ast::Query>) -> Result<Parsed, SqlError> {
-        Query::parsed(Statement::Query(query))
-    }
-
-    pub(crate) fn rephrased(&self) -> &Rephrased {
-        &self.rephrased
-    }
-
-    /// The same, of whose parameters something is said.
-    #[must_use]
-    pub fn with_declared(self, declared: Declared) -> Query {
-        Query { declared, ..self }
-    }
-
-    /// Returns true for an `EXPLAIN`.
-    pub fn is_explain(&self) -> bool {
-        self.rephrased.explained.is_some()
-            || matches!(self.rephrased.statement, Statement::Explain { .. })
-    }
-
-    pub(crate) fn declared(&self) -> &Declared {
-        &self.declared
-    }
-
-    /// Whether it names a table that `is_one` says.
-    pub(crate) fn names(&self, is_one: impl Fn(&ObjectName) -> bool) -> bool {
-        let none = ast::visit_relations(&self.rephrased.statement, |name| match is_one(name) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        });
-        none.is_break()
-    }
-
-    /// Whether its text is short, and it reads no tables but those that `is_one` says.
-    pub(crate) fn is_short(&self, is_one: impl Fn(&ObjectName) -> bool) -> bool {
-        let all = ast::visit_relations(&self.rephrased.statement, |name| match is_one(name) {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        });
-        self.is_short && all.is_continue()
-    }
-}
-
-/// Bytes of a text that is read and planned where it came in: less than a millisecond's work.
-pub(crate) const SHORT_SIZE_MAX: usize = 1 << 10;
 
 /// The statements of a text.
 ///
@@ -249,31 +41,13 @@ pub fn parse(text: &str) -> Result<Vec<Parsed>, SqlError> {
 /// # Errors
 /// When one cannot be read.
 pub(crate) fn parse_with(text: &str, shapes: Shapes<'_>) -> Result<Vec<Parsed>, SqlError> {
-    if TEXT_SIZE_MAX < text.len() {
-        let words = format!("a statement has at most {TEXT_SIZE_MAX} bytes: use COPY for data");
-        return Err(SqlError::limit(words));
-    }
-    if text.contains(char::REPLACEMENT_CHARACTER) {
-        let words = "invalid byte sequence for encoding \"UTF8\", or the character U+FFFD, which \
-                     stands for one here";
-        return Err(SqlError::not_text(words));
-    }
-    let tokens = Tokenizer::new(&Postgres::new(0), text).tokenize().map_err(invalid)?;
-    let tokens = array_types(split_operators(plain_forms(join_literals(tokens)?)));
-    let mut tokens = values_as_queries(with_matchers(tokens));
-    name_values_of_settings(&mut tokens);
-    let pieces = tokens.split(|token| *token == Token::SemiColon);
-    let is_said = |piece: &&[Token]| piece.iter().any(|one| !matches!(one, Token::Whitespace(_)));
+    let pieces = tokens_of(text)?;
     let is_short = text.len() <= SHORT_SIZE_MAX;
     let marked = |parsed| match parsed {
-        Parsed::Query(query) => Parsed::Query(Query { is_short, ..query }),
+        Parsed::Query(query) => Parsed::Query(query.with_short_text(is_short)),
         other => other,
     };
-    pieces.filter(is_said).map(|piece| statement(piece, shapes).map(marked)).collect()
-}
-
-fn invalid(error: impl std::fmt::Display) -> SqlError {
-    SqlError::from_parser(&error.to_string())
+    pieces.iter().map(|piece| statement(piece, shapes).map(marked)).collect()
 }
 
 impl From<Done> for Parsed {
@@ -286,23 +60,10 @@ impl From<Done> for Parsed {
     }
 }
 
-fn unreadable(error: ParserError) -> SqlError {
-    match error {
-        ParserError::RecursionLimitExceeded => {
-            let message = "stack depth limit exceeded: parts stand too deep in each other";
-            SqlError::new("54001", message)
-        }
-        other => invalid(other),
-    }
-}
-
 fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
     let words: Vec<&Token> =
         tokens.iter().filter(|one| !matches!(one, Token::Whitespace(_))).collect();
-    check_size(&words)?;
-    check_values(&words)?;
-    check_nesting(&words)?;
-    check_frames(&words)?;
+    check_words(&words)?;
     if word(words.first()).is_some_and(|first| first.eq_ignore_ascii_case("copy"))
         && let Some(copy) = copy_in(&words[1..], shapes)?
     {
@@ -349,19 +110,7 @@ fn statement(tokens: &[Token], shapes: Shapes<'_>) -> Result<Parsed, SqlError> {
         statement(&rest, shapes)?;
         return Err(SqlError::new("42704", format!("type \"{name}\" does not exist")));
     }
-    let dialect = Postgres::new(words.len());
-    let mut parser =
-        Parser::new(&dialect).with_recursion_limit(STEPS_MAX).with_tokens(tokens.to_vec());
-    let statement = parser.parse_statement().map_err(unreadable)?;
-    if let Some(name) = capital_type(tokens) {
-        return Err(SqlError::new("42704", format!("type \"{name}\" does not exist")));
-    }
-    if matches!(statement, Statement::CreateExtension(_)) {
-        // Here before SCHEMA and VERSION alone, in PostgreSQL behind them.
-        let _ = parser.parse_keyword(Keyword::CASCADE);
-    }
-    parser.expect_token(&Token::EOF).map_err(unreadable)?;
-    classify(statement, shapes)
+    classify(read_statement(tokens, words.len())?, shapes)
 }
 
 /// A statement that is prepared, if it may be.
@@ -376,81 +125,6 @@ fn checked(prepared: Parsed) -> Result<Parsed, SqlError> {
         }
     }
     Ok(prepared)
-}
-
-/// Statements are trees, and what looks at trees calls itself: the stack has an end.
-fn check_size(words: &[&Token]) -> Result<(), SqlError> {
-    let is_value = |token: &&&Token| match token {
-        Token::Word(word) => word.keyword == Keyword::NULL,
-        Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) => true,
-        Token::Comma => true,
-        _ => false,
-    };
-    let joins = |token: &&&Token| match token {
-        Token::Word(word) => matches!(
-            word.keyword,
-            Keyword::JOIN | Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT
-        ),
-        _ => false,
-    };
-    // A row of values among others: its parentheses, of which the first one is behind a comma.
-    let rows = words.windows(2).filter(|two| *two[0] == Token::Comma && *two[1] == Token::LParen);
-    let count = words.len() - words.iter().filter(is_value).count();
-    let count = count.saturating_sub(2 * rows.count());
-    let tables = words.iter().filter(joins).count();
-    if WORDS_MAX < count || JOINS_MAX < tables {
-        let message = format!(
-            "a statement of {count} words and {tables} joins and unions; {WORDS_MAX} and \
-             {JOINS_MAX} are the most"
-        );
-        return Err(SqlError::new("54001", message));
-    }
-    Ok(())
-}
-
-/// Refuses `EXCLUDE` in the frame of a window, which the parser does not know.
-fn check_frames(words: &[&Token]) -> Result<(), SqlError> {
-    let is =
-        |at: usize, one: &str| word(words.get(at)).is_some_and(|w| w.eq_ignore_ascii_case(one));
-    let is_frame = |at: usize| {
-        is(at, "exclude")
-            && (is(at + 1, "ties")
-                || is(at + 1, "group")
-                || is(at + 1, "current") && is(at + 2, "row")
-                || is(at + 1, "no") && is(at + 2, "others"))
-    };
-    match (0..words.len()).any(is_frame) {
-        true => Err(SqlError::unsupported("EXCLUDE in the frame of a window is not known here")),
-        false => Ok(()),
-    }
-}
-
-/// Refuses a query of too many values before it is read: a row of `VALUES` takes a kilobyte then. Plain values of an
-/// `INSERT` have no limit.
-fn check_values(words: &[&Token]) -> Result<(), SqlError> {
-    let is_value = |token: &&&Token| match token {
-        Token::Word(word) => {
-            matches!(word.keyword, Keyword::NULL | Keyword::TRUE | Keyword::FALSE)
-        }
-        Token::Number(..)
-        | Token::SingleQuotedString(_)
-        | Token::EscapedStringLiteral(_)
-        | Token::Placeholder(_) => true,
-        _ => false,
-    };
-    let kind = words.iter().find_map(|token| match token {
-        Token::Word(word) => match word.keyword {
-            Keyword::SELECT | Keyword::VALUES | Keyword::INSERT | Keyword::WITH => {
-                Some(word.keyword)
-            }
-            _ => None,
-        },
-        _ => None,
-    });
-    match kind {
-        Some(Keyword::INSERT) => Ok(()),
-        _ => check_written(words.iter().filter(is_value).count() as u64),
-    }
 }
 
 /// What a query does by the one function that it calls, if it is one of those that do something.
@@ -536,7 +210,7 @@ fn asked(mut query: Box<ast::Query>) -> Result<Parsed, SqlError> {
     }
     match done_by_calls(&query)? {
         Some(done) => Ok(done),
-        None => Query::of(query),
+        None => Query::of(query).map(Parsed::Query),
     }
 }
 
@@ -587,7 +261,7 @@ fn explained(explain: Statement) -> Result<Parsed, SqlError> {
             let words = "EXPLAIN is of queries here: what changes rows is not explained";
             Err(SqlError::unsupported(words))
         }
-        _ => Query::parsed(explain),
+        _ => Query::new(explain).map(Parsed::Query),
     }
 }
 
@@ -616,39 +290,6 @@ fn unknown(statement: &Statement) -> SqlError {
     let text = statement.to_string();
     let words: Vec<&str> = text.split_whitespace().take(2).collect();
     SqlError::unsupported(format!("{} is not supported here yet", words.join(" ")))
-}
-
-/// What a transaction sees of ordinary tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Isolation {
-    /// What was committed before each statement, until it changes something itself.
-    #[default]
-    ReadCommitted,
-    /// What was committed before its first statement.
-    RepeatableRead,
-    /// The same, and it fails where somebody else has changed what it read.
-    Serializable,
-}
-
-impl Isolation {
-    /// By the name of a setting.
-    pub fn of_name(name: &str) -> Option<Isolation> {
-        match name.to_ascii_lowercase().as_str() {
-            "read committed" | "read uncommitted" => Some(Isolation::ReadCommitted),
-            "repeatable read" => Some(Isolation::RepeatableRead),
-            "serializable" => Some(Isolation::Serializable),
-            _ => None,
-        }
-    }
-
-    /// The name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Isolation::ReadCommitted => "read committed",
-            Isolation::RepeatableRead => "repeatable read",
-            Isolation::Serializable => "serializable",
-        }
-    }
 }
 
 #[cfg(test)]
@@ -707,6 +348,8 @@ mod tests {
         let code = |text: &str| parse(text).err().map(|error| error.code);
         assert_eq!(code(&"x".repeat(TEXT_SIZE_MAX + 1)), Some("54000"));
         assert_eq!(code("SELECT '\u{fffd}'"), Some("22021"));
+        let dropped = one("SELECT prom_api.drop_metric('a b')");
+        assert_eq!(dropped, Parsed::DropMetric("a b".into()));
         assert_eq!(one("ROLLBACK TO SAVEPOINT a"), Parsed::RollbackTo("a".into()));
         assert_eq!(one("DEALLOCATE ALL"), Parsed::Deallocate(None));
         assert_eq!(one("DEALLOCATE \"all\""), Parsed::Deallocate(Some("all".into())));

@@ -1,6 +1,6 @@
 //! Functions made of what they do with columns.
 
-use crate::plan::typing::special_types::special_field;
+use crate::types::special_fields::special_field;
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, ScalarValue};

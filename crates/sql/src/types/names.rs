@@ -5,7 +5,8 @@
 //! suffix that begins with NUL, which no client can write, and which is cut off where they are shown.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, SetExpr, Statement, TrimWhereField, VisitMut, VisitorMut,
+    Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SetExpr, Statement,
+    TrimWhereField, VisitMut, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -208,10 +209,29 @@ fn type_name(written: &str) -> String {
     .to_string()
 }
 
+/// The schema of PostgreSQL's own tables and functions.
+pub const CATALOG_SCHEMA: &str = "pg_catalog";
+
+/// The last part of a name, in small letters where it stands without quotes.
+pub fn name_of_last(name: &ObjectName) -> String {
+    let last = name.0.last().and_then(ObjectNamePart::as_ident);
+    last.map_or_else(String::new, folded)
+}
+
+/// A text between quotes.
+pub fn quoted_literal(text: &str) -> String {
+    let quoted = text.replace('\'', "''");
+    match quoted.contains('\\') {
+        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
+        false => format!("'{quoted}'"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::dialect::{Postgres, with_matchers};
+    use crate::types::dialect::Postgres;
+    use crate::types::dialect::with_matchers;
     use datafusion::sql::sqlparser::ast::{SetExpr, Statement};
     use datafusion::sql::sqlparser::parser::Parser;
     use datafusion::sql::sqlparser::tokenizer::Tokenizer;

@@ -1,8 +1,8 @@
 //! Texts that are `uuid`s: 32 hexadecimal digits, which are kept as PostgreSQL shows them.
 
-use crate::plan::typing::special_types::UUID;
 use crate::types::error::SqlError;
 use crate::types::function::special_function;
+use crate::types::special_fields::UUID;
 use datafusion::arrow::array::{ArrayRef, AsArray as _, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;

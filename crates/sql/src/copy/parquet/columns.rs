@@ -1,10 +1,11 @@
 //! The columns of a file that are parts of samples: which there are, and what a row has in them.
 
 use crate::copy::copy_values::BadRow;
-use crate::copy::parquet::unreadable;
-use crate::ddl_dml::insert::{labels_of, missing};
+use crate::copy::parquet::errors::unreadable;
+use crate::ddl_dml::insert::missing;
 use crate::tables::metrics::tables::Column;
 use crate::types::error::SqlError;
+use crate::types::json::labels::labels_of;
 use ::parquet::schema::types::SchemaDescriptor;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray as _, Float64Array, Int64Array, MapArray, RecordBatch,

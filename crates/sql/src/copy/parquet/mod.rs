@@ -24,28 +24,10 @@ pub(crate) mod source;
 mod tests;
 pub(crate) mod unpacked;
 pub(crate) mod writer;
+pub(crate) mod errors;
 
-pub use crate::copy::parquet::reader::{FileReader, Progress};
-pub use crate::copy::parquet::samples::{Sample, SampleRows};
-pub use crate::copy::parquet::source::Source;
-pub use crate::copy::parquet::writer::RowsWriter;
-
-use crate::types::error::SqlError;
-use ::parquet::errors::ParquetError;
-
-/// The format's word for itself, at both ends of a file.
-pub const MAGIC: &[u8; 4] = b"PAR1";
-
-/// What is wrong with a file that is read.
-fn unreadable(error: impl std::fmt::Display) -> SqlError {
-    SqlError::new("22P04", format!("the Parquet file cannot be read: {error}"))
-}
-
-/// Why rows cannot be written.
-fn unwritten(error: ParquetError) -> SqlError {
-    match error {
-        ParquetError::NYI(words) => SqlError::unsupported(format!("Parquet: {words}")),
-        ParquetError::External(inner) => SqlError::new("58030", inner.to_string()),
-        other => SqlError::unexpected(format!("Parquet: {other}")),
-    }
-}
+pub use errors::MAGIC;
+pub use reader::{FileReader, Progress};
+pub use samples::{Sample, SampleRows};
+pub use source::Source;
+pub use writer::RowsWriter;

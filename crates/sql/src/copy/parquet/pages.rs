@@ -8,9 +8,9 @@
 //! [delta of field << 4 | type] value ... 0      1: type  2: size when unpacked  3: size as it stands
 //! ```
 
+use crate::copy::parquet::errors::{MAGIC, unreadable};
 use crate::copy::parquet::source::Source;
 use crate::copy::parquet::unpacked::longest_row;
-use crate::copy::parquet::{MAGIC, unreadable};
 use crate::types::error::SqlError;
 use ::parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use ::parquet::file::reader::ChunkReader as _;

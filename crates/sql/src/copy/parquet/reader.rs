@@ -3,9 +3,9 @@
 
 use crate::copy::copy_values::{BadRow, RowError};
 use crate::copy::parquet::columns::{Cells, Parts, Value, sharing};
+use crate::copy::parquet::errors::guarded;
 use crate::copy::parquet::pages::{check_ends, check_group};
 use crate::copy::parquet::source::Source;
-use crate::copy::parquet::unreadable;
 use crate::tables::metrics::tables::Column;
 use crate::types::error::SqlError;
 use ::parquet::arrow::ProjectionMask;
@@ -15,9 +15,7 @@ use ::parquet::arrow::arrow_reader::{
 };
 use datafusion::arrow::array::RecordBatch;
 use model::Labels;
-use std::fmt::Display;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use wire::json_lines::{LineWriter, Times, push_histogram_text};
 
 /// Rows that are read at a time, and at most of one line.
@@ -160,16 +158,6 @@ impl FileReader {
                 .with_batch_size(rows)
                 .build()
         })
-    }
-}
-
-/// Does something with bytes that nobody may trust. The crate that knows the format panics at some
-/// that are damaged (a length of levels that is not so), and a bad file is its sender's fault, not
-/// ours. What it worked on is not used again.
-pub(crate) fn guarded<T, E: Display>(work: impl FnOnce() -> Result<T, E>) -> Result<T, SqlError> {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(done) => done.map_err(unreadable),
-        Err(_) => Err(unreadable("it is damaged")),
     }
 }
 

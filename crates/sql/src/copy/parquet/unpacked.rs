@@ -2,9 +2,8 @@
 //! row has, and how many lengths of texts there are. Both are a few bytes in a file, however many there
 //! are, and whoever decodes them takes memory for all.
 
-use crate::copy::parquet::reader::guarded;
+use crate::copy::parquet::errors::{guarded, unreadable};
 use crate::copy::parquet::source::Source;
-use crate::copy::parquet::unreadable;
 use crate::types::error::SqlError;
 use ::parquet::basic::Encoding;
 use ::parquet::column::page::{Page, PageReader as _};

@@ -1,7 +1,7 @@
 //! Rows to a Parquet file, in memory that does not grow with their number: what is encoded of a row
 //! group waits until it is as large as one may be, then it goes.
 
-use crate::copy::parquet::unwritten;
+use crate::copy::parquet::errors::unwritten;
 use crate::types::error::SqlError;
 use crate::types::names::shown_name;
 use crate::types::numeric::conversions::{decimals, units_at};

@@ -1,14 +1,13 @@
 //! What `ALTER TABLE` does, an operation at a time.
 
-use crate::ddl_dml::definitions::defaults;
-use crate::ddl_dml::definitions::defaults::{
-    Numbered, is_numbered_type, property_name, property_of,
+use crate::ddl_dml::definitions::defaults::is_numbered_type;
+use crate::ddl_dml::definitions::schema_changes::{
+    add_column, add_constraint, all_columns, check_defaults, column_of, default_text, same_columns,
 };
-use crate::ddl_dml::definitions::define::{
-    add_column, add_constraint, all_columns, check_defaults, column_of, default_text,
-};
-use crate::ddl_dml::definitions::indexes;
-use crate::ddl_dml::rows::writes::{Runner, table_name};
+use crate::ddl_dml::definitions::{defaults, indexes};
+use crate::ddl_dml::runner::Runner;
+use crate::parse::table_names::table_name;
+use crate::tables::heap::column_defaults::{Numbered, property_name, property_of};
 use crate::tables::heap::columns::{Declared, declared, type_oid_and_modifier};
 use crate::tables::heap::values;
 use crate::types::error::SqlError;
@@ -18,12 +17,6 @@ use datafusion::sql::sqlparser::ast::{
     RenameTableNameKind,
 };
 use tables::{Change, Column, Datum, Schema, Source, Table};
-
-/// A change that leaves columns as they are.
-pub fn same_columns(table: &Table, name: &str, schema: Schema) -> Change {
-    let from = all_columns(schema.columns.len());
-    Change::Alter { table: table.name().to_string(), name: name.to_string(), schema, from }
-}
 
 /// The change that an operation is; none where there is nothing to do.
 ///

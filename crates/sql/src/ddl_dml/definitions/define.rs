@@ -1,46 +1,42 @@
 //! `CREATE TABLE`, `ALTER TABLE`, `DROP TABLE`, `TRUNCATE` and the indexes of ordinary tables.
 
 use crate::ddl_dml::definitions::alters;
-use crate::ddl_dml::definitions::defaults;
-use crate::ddl_dml::definitions::defaults::{Numbered, is_numbered_type, property_of};
+use crate::ddl_dml::definitions::defined::{Defined, is_written};
 use crate::ddl_dml::definitions::indexes::{create_index, drop_indexes};
 use crate::ddl_dml::definitions::maintenance::Maintenance;
 use crate::ddl_dml::definitions::role_settings::RoleSetting;
-use crate::ddl_dml::hypertables::declare::Asking;
+use crate::ddl_dml::definitions::schema_changes::{add_column, add_constraint, check_defaults};
 use crate::ddl_dml::hypertables::make_hypertable::{
     check_alone, expect_hypertable, loses_rows, make_hypertable, segment,
 };
 use crate::ddl_dml::hypertables::removal::{Dropping, drop_chunks};
 use crate::ddl_dml::hypertables::unfinished_drops;
-use crate::ddl_dml::policies;
-use crate::ddl_dml::policies::Of;
 use crate::ddl_dml::policies::said::PolicyStatement;
 use crate::ddl_dml::prometheus;
-use crate::ddl_dml::prometheus::{Creation, PrometheusTable, is_reserved};
+use crate::ddl_dml::prometheus::{Creation, is_reserved};
 use crate::ddl_dml::rows::copies::create_as;
-use crate::ddl_dml::rows::inserts::column_at;
-use crate::ddl_dml::rows::writes::{Runner, its_turn, table_name};
+use crate::ddl_dml::rows::writes::its_turn;
+use crate::ddl_dml::runner::Runner;
 use crate::ddl_dml::timescale_options::Options;
 use crate::ddl_dml::upkeep::Upkeep;
-use crate::ddl_dml::views;
 use crate::ddl_dml::views::define::{
     Cascade, check_readers, create_view, drop_readers, drop_views, expect_aggregate,
 };
-use crate::parse::written::expression_text;
-use crate::tables::heap::columns::{Declared, declared};
+use crate::parse::table_names::table_name;
+use crate::tables::heap::prometheus_tables::PrometheusTable;
+use crate::tables::heap::retention_policies::Of;
 use crate::tables::heap::view::{Fate, View};
+use crate::tables::heap::{retention_policies, stored_views};
+use crate::tables::hypertables::declare::Asking;
 use crate::tables::hypertables::shape::Hypertable;
-use crate::tables::metrics::tables::TABLES;
 use crate::types::error::SqlError;
 use crate::types::hidden::Hidden;
-use crate::types::names::folded;
 use datafusion::sql::sqlparser::ast::{
-    AlterTable, AlterTableOperation, ColumnDef, ColumnOption, CreateTable, CreateView, Expr,
-    GeneratedAs, Ident, IndexColumn, ObjectName, ObjectType, Statement, TableConstraint, Truncate,
-    TruncateIdentityOption,
+    AlterTable, AlterTableOperation, CreateTable, CreateView, ObjectName, ObjectType, Statement,
+    Truncate, TruncateIdentityOption,
 };
 use datafusion::sql::sqlparser::tokenizer::Token;
-use tables::{Change, Column, Constraint, ConstraintKind, Schema, Source, Table};
+use tables::{Change, Schema, Table};
 
 /// A statement about tables themselves.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,32 +68,10 @@ enum Said {
     Chunks(Dropping),
 }
 
-/// What came of it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Defined {
-    /// What is answered.
-    pub tag: &'static str,
-    /// Rows that a new table was filled with.
-    pub rows: Option<u64>,
-    /// What a client is told beside it.
-    pub notices: Vec<String>,
-    /// The one text that is answered, if there is one.
-    pub answer: Option<String>,
-    /// Hypertables whose rows go.
-    pub(crate) emptied: Vec<String>,
-}
-
 /// The function that makes a table a hypertable.
 const HYPERTABLE: &str = "create_hypertable";
 /// The function that drops rows of a time.
 const CHUNKS: &str = "drop_chunks";
-
-/// Where foreign keys, checks and the like are refused.
-pub fn not_kept(what: &str) -> SqlError {
-    let words = format!("{what} is not known here: nothing would keep it");
-    SqlError::unsupported(words)
-        .with_hint("Tables have PRIMARY KEY, UNIQUE, NOT NULL and DEFAULT; leave the others out.")
-}
 
 impl Definition {
     /// Whether a statement is one.
@@ -296,7 +270,7 @@ pub async fn define(
             done.notices.push(upkeep.notice.to_string());
         }
         Said::Aggregate(said) => {
-            create_view(runner, said, views::Kind::Continuous, &mut done.notices).await?;
+            create_view(runner, said, stored_views::Kind::Continuous, &mut done.notices).await?;
         }
         Said::Setting(setting) => setting.done(&runner.view, &runner.user)?,
         Said::Prometheus(made) => {
@@ -340,8 +314,8 @@ async fn define_as_said(
         }
         Statement::CreateView(said) => {
             let kind = match said.materialized {
-                true => views::Kind::Materialized,
-                false => views::Kind::Plain,
+                true => stored_views::Kind::Materialized,
+                false => stored_views::Kind::Plain,
             };
             create_view(runner, said, kind, &mut done.notices).await?;
         }
@@ -357,11 +331,6 @@ async fn define_as_said(
         other => return Err(SqlError::unexpected(format!("{other} defines nothing"))),
     }
     Ok(())
-}
-
-/// Whether a name is that of a table that is there without anybody making it.
-pub fn is_written(name: &str) -> bool {
-    TABLES.iter().any(|one| one.name == name)
 }
 
 async fn create(
@@ -418,136 +387,6 @@ fn check_options(said: &CreateTable) -> Result<(), SqlError> {
         return Err(SqlError::unsupported(words));
     }
     Ok(())
-}
-
-/// Whether defaults can be worked out, and fit their columns.
-pub async fn check_defaults(runner: &Runner, schema: &Schema) -> Result<(), SqlError> {
-    for column in &schema.columns {
-        if let defaults::Default::Expression(expr) = defaults::of_column(schema, column)? {
-            let planned = defaults::plan(runner, vec![*expr]).await?;
-            defaults::values_of(runner, &planned, 1, &[column]).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Adds a column, and the constraints that stand with it.
-pub fn add_column(schema: &mut Schema, table: &str, said: &ColumnDef) -> Result<(), SqlError> {
-    let Declared { ty, words, is_serial } = declared(&said.data_type)?;
-    let name = folded(&said.name);
-    let mut column = Column { declared: words, ..Column::new(&name, ty) };
-    if is_serial {
-        column.is_nullable = false;
-        schema.properties.push(property_of(&name, Numbered::Serial));
-    }
-    let place = schema.columns.len();
-    let mut keys = Vec::new();
-    for option in &said.options {
-        match &option.option {
-            ColumnOption::Null => {}
-            ColumnOption::NotNull => column.is_nullable = false,
-            ColumnOption::Default(expr) => column.default = default_text(expr)?,
-            ColumnOption::PrimaryKey(_) => keys.push((ConstraintKind::PrimaryKey, &option.name)),
-            ColumnOption::Unique(_) => keys.push((ConstraintKind::Unique, &option.name)),
-            ColumnOption::Generated { generated_as, generation_expr: None, .. } => {
-                let numbered = match generated_as {
-                    GeneratedAs::Always => Numbered::Always,
-                    _ => Numbered::ByDefault,
-                };
-                if !is_numbered_type(ty) {
-                    let words = "identity column type must be smallint, integer, or bigint";
-                    return Err(SqlError::new("22023", words));
-                }
-                column.is_nullable = false;
-                schema.properties.push(property_of(&name, numbered));
-            }
-            ColumnOption::Collation(_) | ColumnOption::Comment(_) => {}
-            ColumnOption::ForeignKey(_) => return Err(not_kept("REFERENCES")),
-            ColumnOption::Check(_) => return Err(not_kept("CHECK")),
-            other => return Err(not_kept(&other.to_string())),
-        }
-    }
-    schema.columns.push(column);
-    for (kind, given) in keys {
-        add_key(schema, table, kind, given.as_ref(), vec![place])?;
-    }
-    Ok(())
-}
-
-/// What is kept of a default; that it is null says nothing.
-///
-/// # Errors
-/// When it cannot be kept.
-pub fn default_text(expr: &Expr) -> Result<Option<String>, SqlError> {
-    let is_null = defaults::plain(expr) == Some(tables::Datum::Null);
-    (!is_null).then(|| expression_text(expr)).transpose()
-}
-
-/// Adds a constraint that stands by itself.
-pub fn add_constraint(
-    schema: &mut Schema,
-    table: &str,
-    said: &TableConstraint,
-) -> Result<(), SqlError> {
-    let (kind, name, columns) = match said {
-        TableConstraint::PrimaryKey(one) => (ConstraintKind::PrimaryKey, &one.name, &one.columns),
-        TableConstraint::Unique(one) => (ConstraintKind::Unique, &one.name, &one.columns),
-        TableConstraint::ForeignKey(_) => return Err(not_kept("FOREIGN KEY")),
-        TableConstraint::Check(_) => return Err(not_kept("CHECK")),
-        other => return Err(not_kept(&other.to_string())),
-    };
-    let places = places_of(schema, table, columns)?;
-    add_key(schema, table, kind, name.as_ref(), places)
-}
-
-pub fn add_key(
-    schema: &mut Schema,
-    table: &str,
-    kind: ConstraintKind,
-    given: Option<&Ident>,
-    columns: Vec<usize>,
-) -> Result<(), SqlError> {
-    if kind == ConstraintKind::PrimaryKey && schema.primary_key().is_some() {
-        let words = format!("multiple primary keys for table \"{table}\" are not allowed");
-        return Err(SqlError::new("42P16", words));
-    }
-    let name = match (given, kind) {
-        (Some(given), _) => folded(given),
-        (None, ConstraintKind::PrimaryKey) => format!("{table}_pkey"),
-        (None, ConstraintKind::Unique) => {
-            let names: Vec<&str> =
-                columns.iter().map(|at| schema.columns[*at].name.as_str()).collect();
-            free_name(schema, &format!("{table}_{}_key", names.join("_")))
-        }
-    };
-    schema.constraints.push(Constraint { name, kind, columns });
-    Ok(())
-}
-
-/// A name that no constraint has: this one, or one with a number.
-pub fn free_name(schema: &Schema, wanted: &str) -> String {
-    let is_free = |name: &String| !schema.constraints.iter().any(|one| one.name == *name);
-    let numbered = (1..).map(|number| format!("{wanted}{number}"));
-    let mut all = std::iter::once(wanted.to_string()).chain(numbered);
-    all.find(is_free).unwrap_or_default()
-}
-
-pub fn places_of(
-    schema: &Schema,
-    table: &str,
-    columns: &[IndexColumn],
-) -> Result<Vec<usize>, SqlError> {
-    let place = |column: &IndexColumn| match &column.column.expr {
-        Expr::Identifier(ident) => {
-            let name = folded(ident);
-            schema.column(&name).ok_or_else(|| {
-                let words = format!("column \"{name}\" of relation \"{table}\" does not exist");
-                SqlError::new("42703", words)
-            })
-        }
-        other => Err(SqlError::unsupported(format!("an index of {other}: indexes are of columns"))),
-    };
-    columns.iter().map(place).collect()
 }
 
 async fn alter(
@@ -647,7 +486,7 @@ fn drop_tables(
                 return Err(SqlError::new("42P01", format!("table \"{table}\" does not exist")));
             }
             (Some(known), _) => {
-                if let Some(found) = views::View::of(known.schema()) {
+                if let Some(found) = stored_views::View::of(known.schema()) {
                     let hint = found.kind.dropped_by();
                     return Err(SqlError::new("42809", format!("\"{table}\" is not a table"))
                         .with_hint(hint));
@@ -661,7 +500,7 @@ fn drop_tables(
                     unfinished_drops::record(view, &table, &known)?;
                     done.emptied.push(table.clone());
                 }
-                policies::forget(view, &Of::Table(table.clone()))?;
+                retention_policies::forget(view, &Of::Table(table.clone()))?;
                 view.apply(vec![Change::Drop { table }])?;
             }
         }
@@ -683,18 +522,8 @@ fn drop_samples(
     let gone = prometheus::drop_one(view, table.name(), one, cascades, &mut done.notices)?;
     if let Some(of) = gone {
         unfinished_drops::record(view, &of, table)?;
-        policies::forget(view, &Of::Table(of.clone()))?;
+        retention_policies::forget(view, &Of::Table(of.clone()))?;
         done.emptied.push(of);
     }
     Ok(())
-}
-
-/// A column by the name that stands in a statement.
-pub fn column_of(table: &Table, name: &Ident) -> Result<usize, SqlError> {
-    column_at(table, &ObjectName::from(vec![name.clone()]))
-}
-
-/// Where the values of columns come from that stay where they are.
-pub fn all_columns(count: usize) -> Vec<Source> {
-    (0..count).map(Source::Column).collect()
 }

@@ -1,11 +1,13 @@
 //! Indexes of a table by name. A unique one is a constraint to rows; PostgreSQL's own tables tell them
 //! apart. Of another one only the name is stored: it makes nothing faster, and DROP INDEX finds it.
 
-use crate::ddl_dml::definitions::alters;
-use crate::ddl_dml::definitions::define::{
-    add_key, column_of, free_name, is_written, not_kept, places_of,
+use crate::ddl_dml::definitions::defined::is_written;
+use crate::ddl_dml::definitions::schema_changes;
+use crate::ddl_dml::definitions::schema_changes::{
+    add_key, column_of, free_name, not_kept, places_of,
 };
-use crate::ddl_dml::rows::writes::table_name;
+use crate::parse::table_names::table_name;
+use crate::tables::heap::index_properties::{INDEX, UNIQUE, is_index, value_of};
 use crate::tables::heap::view::View;
 use crate::tables::hypertables::shape::Hypertable;
 use crate::types::error::SqlError;
@@ -13,9 +15,6 @@ use datafusion::sql::sqlparser::ast::{CreateIndex, Expr, Ident, IndexColumn, Obj
 use std::sync::Arc;
 use tables::{ConstraintKind, Schema, Table};
 
-/// What the property of an index begins with.
-const INDEX: &str = "index:";
-const UNIQUE: &str = "unique";
 /// The value of an index that is not unique.
 const NAME_ONLY: &str = "name only";
 
@@ -44,16 +43,6 @@ pub fn rename(schema: &mut Schema, old: &str, new: &str) {
         *property = format!("{INDEX}{new}");
     }
     settle(schema);
-}
-
-/// Whether the key of that name is an index.
-pub(crate) fn is_index(schema: &Schema, name: &str) -> bool {
-    value_of(schema, name) == Some(UNIQUE)
-}
-
-fn value_of<'a>(schema: &'a Schema, name: &str) -> Option<&'a str> {
-    let found = schema.properties.iter().find(|(one, _)| one.strip_prefix(INDEX) == Some(name));
-    found.map(|(_, value)| value.as_str())
 }
 
 /// Returns true if a key of that name is a constraint and not an index.
@@ -143,7 +132,7 @@ pub fn create_index(
     if let Some(made) = schema.constraints.last().map(|one| one.name.clone()) {
         remember(&mut schema, &made);
     }
-    view.apply(vec![alters::same_columns(&table, &name, schema)]).map(drop)
+    view.apply(vec![schema_changes::same_columns(&table, &name, schema)]).map(drop)
 }
 
 /// Checks that the columns of an index are there; expressions are not looked at.
@@ -175,7 +164,7 @@ fn name_index(
     }
     let mut schema = table.schema().clone();
     remember_name(&mut schema, &index)?;
-    view.apply(vec![alters::same_columns(table, table.name(), schema)]).map(drop)
+    view.apply(vec![schema_changes::same_columns(table, table.name(), schema)]).map(drop)
 }
 
 /// Whether a table, or a key of any, is called so: indexes are dropped by their names alone.
@@ -215,7 +204,7 @@ pub fn drop_indexes(
                 schema.constraints.retain(|one| one.name != index);
                 forget_name(&mut schema, &index);
                 settle(&mut schema);
-                view.apply(vec![alters::same_columns(&table, table.name(), schema)])?;
+                view.apply(vec![schema_changes::same_columns(&table, table.name(), schema)])?;
             }
             // Those that were asked for and not made are dropped by name, too.
             (None, true) => notices.push(format!("index \"{index}\" does not exist, skipping")),

@@ -3,9 +3,9 @@
 //!
 //! The parser knows few of them, so they are read word by word. What they name has to be there.
 
-use crate::ddl_dml::definitions::define::{Defined, is_written};
-use crate::ddl_dml::rows::writes::table_name;
-use crate::ddl_dml::views;
+use crate::ddl_dml::definitions::defined::{Defined, is_written};
+use crate::parse::table_names::table_name;
+use crate::tables::heap::stored_views;
 use crate::tables::heap::view::{View, no_such_table};
 use crate::types::error::SqlError;
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
@@ -309,16 +309,19 @@ impl Named {
             // Those of samples are always there, and their columns are known where they are read.
             Named::Column(table, column) => match table_name(table)? {
                 written if is_written(&written) => Ok(()),
-                other => {
-                    crate::ddl_dml::definitions::define::column_of(&*view.expect(&other)?, column)
-                        .map(drop)
-                }
+                other => crate::ddl_dml::definitions::schema_changes::column_of(
+                    &*view.expect(&other)?,
+                    column,
+                )
+                .map(drop),
             },
             Named::View(name, is_materialized) => {
                 let name = table_name(name)?;
                 let found = view.get(&name).ok_or_else(|| no_such_table(&name))?;
-                match views::View::of(found.schema()) {
-                    Some(one) if (one.kind != views::Kind::Plain) == *is_materialized => Ok(()),
+                match stored_views::View::of(found.schema()) {
+                    Some(one) if (one.kind != stored_views::Kind::Plain) == *is_materialized => {
+                        Ok(())
+                    }
                     _ => {
                         let kind = if *is_materialized { "materialized view" } else { "view" };
                         Err(SqlError::new("42809", format!("\"{name}\" is not a {kind}")))
@@ -338,40 +341,6 @@ impl Named {
                     }
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::session::statements::{Parsed, parse};
-
-    #[test]
-    fn what_leaves_nothing_to_be_done_is_read() {
-        for (text, word) in [
-            ("VACUUM", "VACUUM"),
-            ("vacuum full verbose analyze a, public.\"B\" (c, d)", "VACUUM"),
-            ("VACUUM (ANALYZE, PARALLEL 2) a", "VACUUM"),
-            ("ANALYZE a (b)", "ANALYZE"),
-            ("REINDEX (VERBOSE) TABLE CONCURRENTLY a", "REINDEX"),
-            ("REINDEX DATABASE", "REINDEX"),
-            ("CLUSTER a USING b", "CLUSTER"),
-            ("COMMENT ON COLUMN public.a.b IS E'it\\'s'", "COMMENT"),
-            ("COMMENT ON CONSTRAINT c ON a IS NULL", "COMMENT"),
-        ] {
-            match parse(text).map(|mut all| all.remove(0)) {
-                Ok(Parsed::Define(definition)) => assert_eq!(definition.word(), word, "{text}"),
-                other => panic!("{text}: {other:?}"),
-            }
-        }
-        for text in [
-            "VACUUM a b",
-            "ANALYZE (a",
-            "REINDEX a",
-            "COMMENT ON TABLE a",
-            "COMMENT ON COLUMN b IS ''",
-        ] {
-            assert_eq!(parse(text).map_err(|error| error.code).unwrap_err(), "42601", "{text}");
         }
     }
 }

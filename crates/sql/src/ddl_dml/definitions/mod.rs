@@ -6,3 +6,5 @@ pub(crate) mod define;
 pub(crate) mod indexes;
 pub(crate) mod maintenance;
 pub(crate) mod role_settings;
+pub(crate) mod defined;
+pub(crate) mod schema_changes;

@@ -6,7 +6,7 @@ use crate::tables::heap::view::View;
 use crate::types::error::SqlError;
 use crate::types::names::folded;
 use datafusion::sql::sqlparser::tokenizer::{Token, Word};
-use tables::{Datum, TableSet};
+use tables::Datum;
 
 /// Whose sessions begin so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,19 +33,6 @@ pub struct RoleSetting {
     /// Empty for all.
     database: String,
     change: Change,
-}
-
-/// What a session begins with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Whose; empty for everybody's.
-    pub role: String,
-    /// Of which database; empty for all.
-    pub database: String,
-    /// Its name.
-    pub name: String,
-    /// What it is.
-    pub value: String,
 }
 
 impl RoleSetting {
@@ -116,27 +103,6 @@ impl RoleSetting {
     }
 }
 
-/// All settings that are kept.
-pub fn settings(set: &TableSet) -> Vec<Setting> {
-    let one = |row: Vec<Datum>| {
-        let text = |at: usize| row.get(at).map(text_of).unwrap_or_default().to_string();
-        Setting { database: text(0), role: text(1), name: text(2), value: text(3) }
-    };
-    SETTINGS.rows(set).into_iter().map(one).collect()
-}
-
-/// Those that a session of somebody begins with: what is said of less stands behind what is said of more.
-pub fn settings_of(set: &TableSet, role: &str, database: &str) -> Vec<Setting> {
-    let mut all = settings(set);
-    all.retain(|one| {
-        (one.role.is_empty() || one.role == role)
-            && (one.database.is_empty() || one.database == database)
-    });
-    // Of a role goes before of a database.
-    all.sort_by_key(|one| (!one.role.is_empty(), !one.database.is_empty()));
-    all
-}
-
 fn name(words: &mut Words<'_>) -> Result<String, SqlError> {
     Ok(folded(&words.ident()?))
 }
@@ -205,45 +171,5 @@ fn reset(words: &mut Words<'_>) -> Result<Change, SqlError> {
     match words.take("all") {
         true => Ok(Change::ResetAll),
         false => Ok(Change::Reset(setting_name(words)?)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::ddl_dml::definitions::define::Definition;
-    use crate::session::statements::{Parsed, parse};
-
-    fn said(text: &str) -> Result<Definition, &'static str> {
-        match parse(text).map(|mut all| all.remove(0)) {
-            Ok(Parsed::Define(definition)) => Ok(definition),
-            Ok(_) => Err("another"),
-            Err(error) => Err(error.code),
-        }
-    }
-
-    #[test]
-    fn settings_are_read() {
-        for (text, name, value) in [
-            ("ALTER ROLE me SET a.b = 'c d'", "a.b", "c d"),
-            ("alter user \"Me\" in database d set A.b to on", "a.b", "on"),
-            ("ALTER DATABASE d SET search_path TO a, 'b'", "search_path", "a, b"),
-            ("ALTER ROLE ALL SET x.y = -1", "x.y", "-1"),
-            ("ALTER ROLE current_user SET TIME ZONE 'UTC'", "timezone", "UTC"),
-        ] {
-            let said = said(text).unwrap_or_else(|code| panic!("{text}: {code}"));
-            assert_eq!(said.sets(), Some((name, value)), "{text}");
-        }
-        for text in ["ALTER ROLE me RESET a.b", "ALTER ROLE me SET a.b TO DEFAULT"] {
-            assert_eq!(said(text).map(|said| said.sets().is_none()), Ok(true), "{text}");
-        }
-        for (text, code) in [
-            ("ALTER ROLE me SET a.b", "42601"),
-            ("ALTER ROLE me SET a.b = 1 2", "42601"),
-            ("ALTER ROLE me SET a.b FROM CURRENT", "0A000"),
-            ("ALTER ROLE me IN x SET a.b = 1", "42601"),
-            ("ALTER ROLE me LOGIN", "0A000"),
-        ] {
-            assert_eq!(said(text).err(), Some(code), "{text}");
-        }
     }
 }

@@ -1,11 +1,11 @@
 //! What statements make of hypertables themselves: they are made, changed while they are empty, and emptied.
 
-use crate::ddl_dml::definitions::alters::same_columns;
-use crate::ddl_dml::hypertables::declare::{Asking, declare};
+use crate::ddl_dml::definitions::schema_changes::same_columns;
 use crate::ddl_dml::hypertables::unfinished_drops;
-use crate::ddl_dml::rows::writes::{Runner, quoted};
+use crate::ddl_dml::runner::{Runner, quoted};
 use crate::parse::rewrite::expressions::query;
 use crate::tables::heap::view::View;
+use crate::tables::hypertables::declare::{Asking, declare};
 use crate::tables::hypertables::shape::Hypertable;
 use crate::types::error::SqlError;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub fn make_hypertable(
     }
     let schema = declare(table.schema().clone(), table.row_count(), asking)?;
     if let Some(made) = Hypertable::of(table.name(), &schema) {
-        notices.extend(crate::ddl_dml::hypertables::declare::notices(&made, asking));
+        notices.extend(crate::tables::hypertables::declare::notices(&made, asking));
     }
     tokio::task::block_in_place(|| unfinished_drops::finish(view, table.name()))?;
     view.apply(vec![same_columns(&table, table.name(), schema)])?;
@@ -117,7 +117,7 @@ pub async fn segment(
         return Ok(());
     }
     if let Some(made) = Hypertable::of(name, &wanted) {
-        notices.extend(crate::ddl_dml::hypertables::declare::notices(&made, &asking));
+        notices.extend(crate::tables::hypertables::declare::notices(&made, &asking));
     }
     runner.view.apply(vec![same_columns(&table, name, wanted)]).map(drop)
 }

@@ -4,10 +4,10 @@
 //! do nothing by the value of a sample.
 
 use crate::ddl_dml::hypertables::make_hypertable::{check_alone, expect_hypertable};
-use crate::ddl_dml::rows::writes::{Parameters, Runner, add_parameters, quoted, selecting};
+use crate::ddl_dml::runner::{Parameters, Runner, add_parameters, quoted, selecting};
 use crate::parse::rewrite::expressions::query;
+use crate::plan::queries::optimized;
 use crate::plan::ready::Statement;
-use crate::session::database::optimized;
 use crate::tables::heap::columns::column_type;
 use crate::tables::heap::scan::Ordinary;
 use crate::tables::heap::view::{Fate, View};

@@ -4,8 +4,8 @@
 //! a hundredth of its time to drop. What was dropped before is looked at again once a day, for samples that came late.
 
 use crate::ddl_dml::hypertables::removal::instant;
-use crate::ddl_dml::policies::{Of, Policy, policies};
-use crate::ddl_dml::rows::writes::Runner;
+use crate::ddl_dml::runner::Runner;
+use crate::tables::heap::retention_policies::{Of, Policy, policies};
 use crate::tables::hypertables::shape::{Hypertable, TABLE_LABEL};
 use crate::tables::metrics::alternatives::escaped;
 use crate::types::error::SqlError;

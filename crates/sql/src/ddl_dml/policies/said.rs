@@ -1,13 +1,13 @@
 //! Statements about policies: TimescaleDB's and Promscale's functions.
 
-use crate::ddl_dml::definitions::define::Defined;
+use crate::ddl_dml::calls::{arguments, called, plain_name, text_of};
+use crate::ddl_dml::definitions::defined::Defined;
 use crate::ddl_dml::hypertables::make_hypertable::expect_hypertable;
 use crate::ddl_dml::policies::carried_out::carry_out;
-use crate::ddl_dml::policies::{Of, forget, policies, put};
-use crate::ddl_dml::prometheus::PrometheusTable;
-use crate::ddl_dml::rows::writes::Runner;
-use crate::ddl_dml::upkeep::{arguments, called, plain_name, text_of};
+use crate::ddl_dml::runner::Runner;
 use crate::parse::rewrite::expressions::query;
+use crate::tables::heap::prometheus_tables::PrometheusTable;
+use crate::tables::heap::retention_policies::{Of, forget, policies, put};
 use crate::tables::heap::view::View;
 use crate::tables::metrics::tables::TABLES;
 use crate::types::error::SqlError;
@@ -204,7 +204,7 @@ fn relation(view: &View, table: &str) -> Result<Of, SqlError> {
 /// That what is dropped is gone from what is worked out of it.
 fn readers_notice(view: &View, table: &str) -> Option<String> {
     let found = view.list().into_iter().find(|one| {
-        let read = crate::ddl_dml::views::View::of(one.schema());
+        let read = crate::tables::heap::stored_views::View::of(one.schema());
         read.is_some_and(|read| read.reads.iter().any(|read| read == table))
     });
     found.map(|one| {

@@ -1,12 +1,12 @@
 //! Types of values that INSERT and UPDATE assign to columns
 //! (<https://www.postgresql.org/docs/15/typeconv-query.html>): checked before any row is read.
 
-use crate::functions::json::jsonb_functions::{JSON, JSONB, TYPE_KEY};
 use crate::plan::ready::Statement;
-use crate::plan::typing::common_types::{Category, category_of};
 use crate::tables::heap::columns::{cast_type, field_of};
 use crate::tables::heap::values::shown_type;
+use crate::types::categories::{Category, category_of};
 use crate::types::error::SqlError;
+use crate::types::special_fields::{JSON, JSONB, TYPE_KEY};
 use tables::{Column, ColumnType, Scalar};
 
 /// Returns true for `json` and `jsonb`, which are assigned to each other.

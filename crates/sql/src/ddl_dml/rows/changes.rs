@@ -4,14 +4,14 @@ use crate::catalog::schemas::ROWS_SCHEMA;
 use crate::ddl_dml::definitions::defaults;
 use crate::ddl_dml::rows::assignments;
 use crate::ddl_dml::rows::inserts::{column_at, is_default, value_for};
-use crate::ddl_dml::rows::writes::{Parameters, Runner, add_parameters, relation, selecting};
+use crate::ddl_dml::runner::{Parameters, Runner, add_parameters, relation, selecting};
 use crate::parse::rewrite::expressions::expression_of;
 use crate::parse::rewrite::queries::row_values::{check_columns, column_of_row, row_of};
 use crate::parse::rewrite::rules::refuse_in_change;
 use crate::plan::ready::Statement;
 use crate::tables::heap::scan::ROW;
-use crate::tables::heap::values;
 use crate::tables::heap::view::View;
+use crate::tables::heap::{column_defaults, values};
 use crate::types::error::SqlError;
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::Int64Type;
@@ -107,13 +107,13 @@ impl Sets {
             let words = format!("multiple assignments to same column \"{}\"", column.name);
             return Err(SqlError::invalid(words));
         }
-        let is_numbered = defaults::numbered(schema, &column.name).is_some();
+        let is_numbered = column_defaults::numbered(schema, &column.name).is_some();
         let value = match (is_default(value), &column.default) {
             (true, _) if is_numbered => {
                 let words = format!("column \"{}\" has its number from its row", column.name);
                 return Err(SqlError::unsupported(words));
             }
-            (true, Some(default)) => defaults::expression(default)?,
+            (true, Some(default)) => column_defaults::expression(default)?,
             (true, None) => Expr::Value(Value::Null.into()),
             (false, _) => value.clone(),
         };
@@ -217,7 +217,7 @@ pub async fn changed_rows(
                 let value = values::of_array(batch.column(nth + 1), at)?;
                 row[*target] = values::assign(&columns[*target], value)?;
             }
-            memory.try_grow(crate::ddl_dml::rows::writes::row_size(&row))?;
+            memory.try_grow(values::row_size(&row))?;
             rows.push((id, row));
         }
         Ok(())

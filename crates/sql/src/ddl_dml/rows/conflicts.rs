@@ -4,7 +4,7 @@ use crate::catalog::schemas::HANDED_SCHEMA;
 use crate::ddl_dml::definitions::defaults::Numbers;
 use crate::ddl_dml::rows::changes::{ChangePlan, Sets, changed_rows, sets_of};
 use crate::ddl_dml::rows::inserts::Row;
-use crate::ddl_dml::rows::writes::{Parameters, Runner, add_parameters, relation, selecting};
+use crate::ddl_dml::runner::{Parameters, Runner, add_parameters, relation, selecting};
 use crate::parse::rewrite::expressions::expression_of;
 use crate::tables::heap::scan::{Ordinary, Rows, Slot, put};
 use crate::tables::heap::view::{View, of_tables};

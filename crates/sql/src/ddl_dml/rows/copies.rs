@@ -1,12 +1,11 @@
 //! `CREATE TABLE .. AS`: a table of a query's rows.
 
-use crate::ddl_dml::rows::writes::Runner;
-use crate::functions::json::jsonb_functions::{JSON, TYPE_KEY, is_jsonb_field};
+use crate::ddl_dml::runner::Runner;
 use crate::plan::ready::Statement;
-use crate::plan::typing::special_types::{UUID, VARCHAR};
 use crate::tables::heap::values;
 use crate::types::error::SqlError;
 use crate::types::names::{folded, shown_name};
+use crate::types::special_fields::{JSON, TYPE_KEY, UUID, VARCHAR, is_jsonb_field};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::sql::sqlparser::ast::ColumnDef;
 use tables::{Change, Column, ColumnType, Datum, Scalar, Schema};
@@ -104,7 +103,7 @@ pub async fn create_as(
                 values::assign(column, values::of_array(batch.column(nth), at)?)
             };
             let row = columns.iter().enumerate().map(value).collect::<Result<Vec<_>, _>>()?;
-            memory.try_grow(crate::ddl_dml::rows::writes::row_size(&row))?;
+            memory.try_grow(values::row_size(&row))?;
             rows.push(row);
         }
         Ok(())

@@ -1,23 +1,23 @@
 //! `INSERT INTO table`: values as they are written, or the rows of a query.
 
 use crate::ddl_dml::definitions::defaults;
-use crate::ddl_dml::definitions::defaults::{Default, Numbered, Numbers};
-use crate::ddl_dml::rows::assignments;
-use crate::ddl_dml::rows::conflicts;
+use crate::ddl_dml::definitions::defaults::{Default, Numbers};
 use crate::ddl_dml::rows::conflicts::OnConflict;
-use crate::ddl_dml::rows::writes::{Parameters, Runner, add_parameters, row_size};
-use crate::functions::json::jsonb_functions::JSON;
-use crate::parse::rewrite::expressions::cast;
-use crate::parse::rewrite::expressions::{call, is_placeholder, text_literal};
+use crate::ddl_dml::rows::{assignments, conflicts};
+use crate::ddl_dml::runner::{Parameters, Runner, add_parameters};
+use crate::parse::rewrite::expressions::{call, cast, is_placeholder, text_literal};
 use crate::parse::rewrite::rules::refuse_in_change;
-use crate::parse::rewrite::{JSON_IN, JSONB_IN};
 use crate::plan::ready::Statement;
+use crate::tables::heap::column_defaults::Numbered;
 use crate::tables::heap::columns::{cast_type, number_of, parameter_type};
 use crate::tables::heap::scan::Slot;
-use crate::tables::heap::values;
+use crate::tables::heap::values::row_size;
 use crate::tables::heap::view::View;
+use crate::tables::heap::{column_defaults, values};
+use crate::types::casts::cast_functions::{JSON_IN, JSONB_IN};
 use crate::types::error::SqlError;
 use crate::types::names::folded;
+use crate::types::special_fields::JSON;
 use crate::types::uuids::UUID_IN;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
@@ -134,7 +134,9 @@ fn refuse_given_numbers(table: &Table, targets: &[usize], source: &Source) -> Re
             }
             Source::Query(..) => true,
         };
-        if is_given && defaults::numbered(table.schema(), &column.name) == Some(Numbered::Always) {
+        if is_given
+            && column_defaults::numbered(table.schema(), &column.name) == Some(Numbered::Always)
+        {
             let words =
                 format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
             return Err(SqlError::new("428C9", words));

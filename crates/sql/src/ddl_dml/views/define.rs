@@ -1,11 +1,13 @@
 //! `CREATE VIEW`, `DROP VIEW`, and what becomes of views when the tables go that they read.
 
-use crate::ddl_dml::definitions::define::{Defined, is_written};
-use crate::ddl_dml::prometheus::{PrometheusTable, is_reserved};
+use crate::ddl_dml::definitions::defined::{Defined, is_written};
+use crate::ddl_dml::prometheus::is_reserved;
 use crate::ddl_dml::rows::copies::column_for;
-use crate::ddl_dml::rows::writes::{Runner, table_name};
-use crate::ddl_dml::views::{Kind, View};
+use crate::ddl_dml::runner::Runner;
+use crate::parse::table_names::table_name;
 use crate::parse::written::query_text;
+use crate::tables::heap::prometheus_tables::PrometheusTable;
+use crate::tables::heap::stored_views::{Kind, View};
 use crate::tables::heap::view::View as Sight;
 use crate::types::error::SqlError;
 use crate::types::names::{folded, shown_name};
@@ -313,32 +315,4 @@ pub fn without_data(tokens: &[Token], words: &[&Token]) -> Option<Vec<Token>> {
     let said = tokens.iter().filter(|one| !matches!(one, Token::Whitespace(_)));
     // Spaces mean nothing to the parser.
     Some(said.take(words.len() - count).cloned().collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::session::statements::{Parsed, parse};
-
-    #[test]
-    fn views_are_read() {
-        for (text, word) in [
-            ("CREATE VIEW v AS SELECT 1", "CREATE VIEW"),
-            ("create or replace view v (a) as select 1", "CREATE VIEW"),
-            ("CREATE MATERIALIZED VIEW v AS SELECT 1 WITH NO DATA", "CREATE MATERIALIZED VIEW"),
-            (
-                "CREATE MATERIALIZED VIEW IF NOT EXISTS v WITH (timescaledb.continuous, \
-                 timescaledb.materialized_only = false) AS SELECT time_bucket('1 h', time) FROM t \
-                 GROUP BY 1 WITH DATA",
-                "CREATE MATERIALIZED VIEW",
-            ),
-            ("DROP VIEW IF EXISTS a, b CASCADE", "DROP VIEW"),
-            ("DROP MATERIALIZED VIEW a", "DROP MATERIALIZED VIEW"),
-            ("REFRESH MATERIALIZED VIEW CONCURRENTLY a WITH NO DATA", "REFRESH MATERIALIZED VIEW"),
-        ] {
-            match parse(text).map(|mut all| all.remove(0)) {
-                Ok(Parsed::Define(definition)) => assert_eq!(definition.word(), word, "{text}"),
-                other => panic!("{text}: {other:?}"),
-            }
-        }
-    }
 }

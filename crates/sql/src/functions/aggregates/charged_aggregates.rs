@@ -9,9 +9,9 @@
 use crate::functions::aggregates::moving_floats::moving;
 use crate::functions::aggregates::paired_floats;
 use crate::functions::aggregates::string_agg::string_agg;
-use crate::plan::typing::special_types::aggregate_field;
 use crate::types::runtime::cancellation;
 use crate::types::runtime::memory::{charge, charge_all, copied_size, kept_size, reservation};
+use crate::types::special_fields::aggregate_field;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray as _, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};

@@ -2,11 +2,11 @@
 //! a value.
 
 use crate::functions::arrays::null_arrays::comparable;
-use crate::parse::rewrite::types::array_of;
-use crate::plan::typing::implicit_casts::convert;
 use crate::types::function::function;
+use crate::types::numeric::exact_casts::convert;
 use crate::types::numeric::value::NUMERIC;
 use crate::types::runtime::cancellation;
+use crate::types::text::array_literals::array_of;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, BooleanArray, BooleanBuilder, ListArray, new_null_array,
 };

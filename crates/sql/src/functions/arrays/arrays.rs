@@ -1,6 +1,5 @@
 //! Arrays as PostgreSQL has them.
 
-use crate::parse::rewrite::NO_NULL_ARRAY;
 use crate::types::function::function;
 use datafusion::arrow::array::{Array as _, AsArray as _, ListArray};
 use datafusion::arrow::datatypes::DataType;
@@ -24,6 +23,9 @@ pub fn no_null_array() -> ScalarUDF {
         })
     })
 }
+
+/// What makes an array of nothing out of none.
+pub const NO_NULL_ARRAY: &str = "array_of_query";
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Functions of arrays with PostgreSQL's types: places and counts are an `integer`, numbers of two types become one,
 //! and an array that is NULL without a type makes a NULL. DataFusion fails, or counts in 64 bits.
 
-use crate::plan::typing::floats::common_number;
+use crate::types::categories::common_number;
 use crate::types::function::{function, map_column};
 use crate::types::numeric::value::{NUMERIC, Numeric};
 use crate::types::time::intervals::{WORTH_TYPE, is_interval, worths};

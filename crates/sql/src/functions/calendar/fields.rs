@@ -8,8 +8,9 @@ use crate::types::numeric::value::{Decimal, NUMERIC, Numeric};
 use crate::types::text::shown;
 use crate::types::text::shown::Length;
 use crate::types::time::zones::{Zone, clock};
-use datafusion::arrow::array::AsArray as _;
-use datafusion::arrow::array::{Array as _, ArrayRef, Float64Builder, StringViewArray};
+use datafusion::arrow::array::{
+    Array as _, ArrayRef, AsArray as _, Float64Builder, StringViewArray,
+};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Int64Type, TimeUnit, i256};
 use datafusion::common::{Result, ScalarValue, plan_err};

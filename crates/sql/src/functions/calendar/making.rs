@@ -2,13 +2,12 @@
 
 use crate::functions::calendar::{intervals, outside, texts};
 use crate::functions::numbers::degrees::as_float8;
-use crate::tables::metrics::tables::ZONE;
 use crate::types::error::SqlError;
 use crate::types::function::function;
 use crate::types::text::shown;
 use crate::types::text::shown::Length;
 use crate::types::time::intervals::INTERVAL;
-use crate::types::time::zones::{Zone, micros_of};
+use crate::types::time::zones::{ZONE, Zone, micros_of};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Date32Builder, Float64Array, Time64MicrosecondBuilder,
     TimestampMicrosecondBuilder,

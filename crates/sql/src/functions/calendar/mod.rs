@@ -10,14 +10,13 @@ pub(crate) mod making;
 pub(crate) mod spans;
 pub(crate) mod truncation;
 
-use crate::tables::metrics::tables::ZONE;
 use crate::types::error::SqlError;
 use crate::types::function::function;
 use crate::types::text::shown;
 use crate::types::text::shown::Length;
 use crate::types::time::instants::{clock_of, instant_of, wrong_time};
 use crate::types::time::intervals::INTERVAL;
-use crate::types::time::zones::Zone;
+use crate::types::time::zones::{ZONE, Zone};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, BooleanArray, IntervalMonthDayNanoBuilder, StringViewArray,
     TimestampMicrosecondArray, TimestampMicrosecondBuilder,
@@ -29,11 +28,6 @@ use datafusion::arrow::datatypes::{
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use std::sync::Arc;
-
-use crate::functions::calendar::days::{call as move_date, days_between};
-use crate::functions::calendar::fields::EXTRACT;
-use crate::functions::calendar::making::{INTERVAL_PARTS, TIMESTAMP_OF_SECONDS};
-use crate::functions::calendar::spans::call as time_between;
 
 /// `AT TIME ZONE`, which is this function in PostgreSQL, too.
 pub const TIMEZONE: &str = "timezone";

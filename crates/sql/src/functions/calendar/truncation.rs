@@ -3,10 +3,10 @@
 
 use crate::functions::calendar::fields::{Unit, unknown_unit};
 use crate::functions::calendar::{age, intervals, lengths_of, outside, texts};
-use crate::tables::metrics::tables::ZONE;
 use crate::types::error::SqlError;
 use crate::types::function::map_columns;
 use crate::types::time::intervals::{INTERVAL, is_interval};
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, StringViewArray, TimestampMicrosecondBuilder,
     new_null_array,

@@ -2,10 +2,11 @@
 //! together.
 
 use crate::functions::bounded::{Growth, bounded};
-use crate::functions::json::jsonb_functions::{json_field, jsonb_field, no_json};
 use crate::types::error::SqlError;
 use crate::types::json::json_value::{Map, Value};
 use crate::types::json::jsonb;
+use crate::types::json::jsonb::no_json;
+use crate::types::special_fields::{json_field, jsonb_field};
 use datafusion::arrow::array::{Array as _, AsArray as _, StringViewBuilder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, FieldRef};

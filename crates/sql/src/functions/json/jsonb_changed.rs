@@ -1,11 +1,12 @@
 //! Functions that make another `jsonb` of one: `jsonb_set`, `jsonb_insert`, `#-`, `jsonb_strip_nulls`
 //! (<https://www.postgresql.org/docs/15/functions-json.html>).
 
-use crate::functions::json::jsonb_functions::{jsonb_field, no_json};
-use crate::parse::rewrite::types::array_of;
 use crate::types::error::SqlError;
 use crate::types::json::json_value::Value;
 use crate::types::json::jsonb;
+use crate::types::json::jsonb::no_json;
+use crate::types::special_fields::jsonb_field;
+use crate::types::text::array_literals::array_of;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, BooleanArray, StringViewArray, StringViewBuilder,
 };

@@ -1,14 +1,16 @@
 //! What operators of `jsonb` do, as functions, and the name of its type.
 
 use crate::functions::bounded::{Growth, bounded};
-use crate::parse::rewrite::types::array_of;
-use crate::parse::rewrite::{JSON_IN, JSONB_IN};
-use crate::plan::typing::special_types::special_field;
+use crate::types::casts::cast_functions::{JSON_IN, JSONB_IN};
 use crate::types::error::SqlError;
 use crate::types::function::special_function;
-use crate::types::json::json_raw;
 use crate::types::json::json_value::Value;
-use crate::types::json::jsonb;
+use crate::types::json::jsonb::{check_json, no_json};
+use crate::types::json::{json_raw, jsonb};
+use crate::types::special_fields::{
+    JSON, TYPE_KEY, is_json_field, is_jsonb_field, jsonb_field, special_field,
+};
+use crate::types::text::array_literals::array_of;
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray as _, BooleanBuilder, StringViewArray, StringViewBuilder,
 };
@@ -42,33 +44,6 @@ pub const DELETE: &str = "jsonb_delete";
 pub const PATH: &str = "jsonb_extract_path_of";
 /// `#>>`.
 pub const PATH_TEXT: &str = "jsonb_extract_path_text_of";
-
-/// What a field of that type says of itself: arrow has no `jsonb`.
-pub const TYPE_KEY: &str = "quipu.type";
-/// See [`TYPE_KEY`].
-pub const JSONB: &str = "jsonb";
-/// `json`, whose values are texts as they were written. See [`TYPE_KEY`].
-pub const JSON: &str = "json";
-
-/// A field of `jsonb`.
-pub fn jsonb_field(name: &str, is_nullable: bool) -> Field {
-    special_field(name, JSONB, DataType::Utf8View, is_nullable)
-}
-
-/// Whether a field is a `jsonb` or a `json`.
-fn is_json_field(field: &Field) -> bool {
-    field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSON)
-}
-
-/// Returns the field of a `json`.
-pub fn json_field(name: &str, is_nullable: bool) -> Field {
-    special_field(name, JSON, DataType::Utf8View, is_nullable)
-}
-
-/// Returns true for a field of a `jsonb` or `json`.
-pub fn is_jsonb_field(field: &Field) -> bool {
-    field.metadata().get(TYPE_KEY).is_some_and(|name| name == JSONB || name == JSON)
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Operation {
@@ -427,24 +402,6 @@ fn deleted(value: &Value, right: &One<'_>) -> Result<Value> {
         (value, One::Text(key)) => Ok(jsonb::without(value, &[key])),
         (value, One::Keys(keys)) => Ok(jsonb::without(value, keys)),
         (value, One::Nothing) => Ok(value.clone()),
-    }
-}
-
-/// A text that is no JSON, or has what PostgreSQL's has not.
-pub fn no_json(text: &str) -> DataFusionError {
-    let (code, message) = jsonb::refusal(text);
-    DataFusionError::External(Box::new(SqlError::new(code, message)))
-}
-
-/// Checks that a text is JSON; a zero character may stand in `json` alone.
-///
-/// # Errors
-/// `22P02` and `22P05`.
-pub fn check_json(text: &str, is_jsonb: bool) -> Result<(), SqlError> {
-    let is_kept = !is_jsonb && jsonb::is_refused_for_zero(text);
-    match is_kept || jsonb::parse(text).is_some() {
-        true => Ok(()),
-        false => Err(no_json(text).into()),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Functions that make a `jsonb` of other values: `jsonb_build_object`, `to_jsonb` and their kin.
 
 use crate::functions::bounded::{Growth, bounded};
-use crate::functions::json::jsonb_functions::{
-    TYPE_KEY, is_jsonb_field, json_field, jsonb_field, no_json,
-};
-use crate::parse::rewrite::types::array_of;
-use crate::plan::typing::special_types::special_field;
 use crate::types::error::SqlError;
 use crate::types::json::json_value::{Map, Value};
 use crate::types::json::jsonb;
+use crate::types::json::jsonb::no_json;
+use crate::types::special_fields::{
+    TYPE_KEY, is_jsonb_field, json_field, jsonb_field, special_field,
+};
+use crate::types::text::array_literals::array_of;
 use crate::types::text::shown;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, BooleanArray, Int64Array, ListArray, StringViewArray,

@@ -2,10 +2,11 @@
 //! what stands at a path, what kind of value it is, and it with line breaks.
 
 use crate::functions::bounded::{Growth, bounded};
-use crate::functions::json::jsonb_functions::{is_jsonb_field, jsonb_field, no_json};
 use crate::types::error::SqlError;
 use crate::types::json::json_value::Value;
 use crate::types::json::jsonb;
+use crate::types::json::jsonb::no_json;
+use crate::types::special_fields::{is_jsonb_field, jsonb_field};
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Int32Builder, ListBuilder, StringViewArray,
     StringViewBuilder,

@@ -1,11 +1,9 @@
 //! Trigonometric functions of radians, and of degrees, exact where PostgreSQL's are, as in `sind(30)`
 //! (<https://www.postgresql.org/docs/15/functions-math.html>).
 
-use crate::functions::numbers as numeric;
-use crate::plan::typing::implicit_casts;
 use crate::types::error::SqlError;
 use crate::types::function::function;
-use crate::types::numeric::conversions;
+use crate::types::numeric::{conversions, exact_casts};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, Float64Builder};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
@@ -96,7 +94,7 @@ pub fn as_float8(array: &ArrayRef) -> Result<ArrayRef, DataFusionError> {
     let of = array.data_type();
     if of.is_decimal() {
         let numbers: ArrayRef = Arc::new(conversions::decimals(array)?);
-        return implicit_casts::convert(&numbers, &DataType::Float64);
+        return exact_casts::convert(&numbers, &DataType::Float64);
     }
     if !of.is_string() {
         return Ok(cast(array, &DataType::Float64)?);

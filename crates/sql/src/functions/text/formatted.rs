@@ -1,9 +1,10 @@
 //! `format('Hello %s', ..)` (<https://www.postgresql.org/docs/15/functions-string.html#FUNCTIONS-STRING-FORMAT>).
 
-use crate::catalog::functions::quoted_ident;
 use crate::functions::bounded::{Growth, SIZE_MAX, bounded};
 use crate::types::error::SqlError;
 use crate::types::function::function;
+use crate::types::keywords::quoted_ident;
+use crate::types::names::quoted_literal;
 use crate::types::text::shown;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, StringViewArray, StringViewBuilder,
@@ -194,15 +195,6 @@ fn place_of(text: &str) -> Result<(Place, char, &str), SqlError> {
     };
     let kind = characters.next().ok_or_else(unfinished)?;
     Ok((place, kind, characters.as_str()))
-}
-
-/// A text between quotes.
-pub fn quoted_literal(text: &str) -> String {
-    let quoted = text.replace('\'', "''");
-    match quoted.contains('\\') {
-        true => format!("E'{}'", quoted.replace('\\', "\\\\")),
-        false => format!("'{quoted}'"),
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `parse_ident`, `trim_array` and the removal of nulls from `jsonb`.
 
-use crate::functions::json::jsonb_functions::no_json;
 use crate::types::error::SqlError;
 use crate::types::function::function;
 use crate::types::json::json_value::Value;
 use crate::types::json::jsonb;
+use crate::types::json::jsonb::no_json;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, ListArray, ListBuilder, StringViewArray, StringViewBuilder,
     new_empty_array,

@@ -114,6 +114,9 @@ fn check(pattern: &str, text_size: usize) -> Result<(), SqlError> {
     Ok(())
 }
 
+/// What makes a dot match a newline.
+pub const DOT_IS_ANY: &str = "(?s)";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,8 +9,8 @@
 
 use crate::functions::toolkit::not_distinct;
 use crate::functions::toolkit::summaries::Point;
-use crate::tables::metrics::tables::ZONE;
 use crate::types::error::SqlError;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Float64Array, Int64Array, StructArray,
     TimestampMicrosecondArray,

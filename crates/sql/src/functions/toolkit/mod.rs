@@ -24,11 +24,6 @@ use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::prelude::SessionContext;
 
-use crate::functions::toolkit::accessors::{STATS, STATS_STDDEV, STATS_SUM, STATS_VARIANCE};
-use crate::functions::toolkit::lttb::{LTTB, TIME as POINT_TIME, VALUE as POINT_VALUE};
-use crate::functions::toolkit::mode::{MODE, MODE_DESCENDING};
-use crate::functions::toolkit::percentile::{DESCENDING, PERCENTILE};
-
 /// Gives a session these functions.
 pub fn register(context: &SessionContext) {
     points::functions().for_each(|one| context.register_udaf(one));

@@ -1,5 +1,5 @@
 //! PostgreSQL's `percentile_cont(share) WITHIN GROUP (ORDER BY value)`: of all values in their order
-//! the one at a place, or what lies on the line between two. [`crate::parse::rewrite`] puts the value first,
+//! the one at a place, or what lies on the line between two. [`crate::parse::rewrite::rewriter`] puts the value first,
 //! and the direction into the name.
 //!
 //! DataFusion's own cuts how far the place is from a row to millionths. Values are kept until the last

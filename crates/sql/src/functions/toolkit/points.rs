@@ -3,7 +3,7 @@
 
 use crate::functions::toolkit::not_distinct;
 use crate::functions::toolkit::summaries::{Point, Summary};
-use crate::tables::metrics::tables::ZONE;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Float64Array, Int64Array, StructArray,
 };
@@ -17,7 +17,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-/// The functions; the method of a weight is in the name, where [`crate::parse::rewrite`] puts it.
+/// The functions; the method of a weight is in the name, where [`crate::parse::rewrite::rewriter`] puts it.
 pub fn functions() -> impl Iterator<Item = AggregateUDF> {
     let all = [
         ("counter_agg", Summary::Counter),

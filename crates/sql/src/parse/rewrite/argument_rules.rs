@@ -2,8 +2,8 @@
 
 use crate::parse::rewrite::expressions::literal;
 use crate::parse::rewrite::open_arguments::not_unique;
-use crate::parse::rewrite::types::name_of_last;
 use crate::types::error::SqlError;
+use crate::types::names::name_of_last;
 use datafusion::sql::sqlparser::ast::{
     DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
 };

@@ -71,7 +71,7 @@ fn take_members(expr: Expr, op: &BinaryOperator, members: &mut Vec<Expr>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::dialect::Postgres;
+    use crate::types::dialect::Postgres;
     use datafusion::sql::sqlparser::parser::Parser;
 
     fn parse(text: &str) -> Expr {

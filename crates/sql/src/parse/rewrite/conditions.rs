@@ -1,8 +1,8 @@
 //! Texts between quotes where a condition stands: `WHERE 'yes'`. PostgreSQL reads them as booleans.
 
 use crate::parse::rewrite::expressions::literal;
-use crate::plan::typing::checked_casts::boolean_of;
 use crate::types::error::SqlError;
+use crate::types::text::literals::boolean_of;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, JoinConstraint, JoinOperator, Select, UnaryOperator, Value, ValueWithSpan,
 };

@@ -1,6 +1,6 @@
 //! Expressions taken apart and put together.
 
-use crate::parse::dialect::Postgres;
+use crate::types::dialect::Postgres;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select,
@@ -251,6 +251,15 @@ pub fn plain_digits(text: &str) -> Option<String> {
         true => format!("{sign}{whole}"),
         false => format!("{sign}{whole}.{fraction}"),
     })
+}
+
+/// The time at which a statement begins.
+pub fn now() -> Expr {
+    call("now", Vec::new())
+}
+
+pub(crate) fn text_or_null(text: Option<String>) -> Expr {
+    text.map_or_else(|| Expr::Value(Value::Null.into()), text_literal)
 }
 
 #[cfg(test)]

@@ -2,17 +2,17 @@
 //! make NULL or another error of it.
 
 use crate::functions::signatures::{Argument, Wanted, wanted_type};
-use crate::functions::text::bytea::BYTEA_IN;
-use crate::parse::rewrite::JSONB_IN;
 use crate::parse::rewrite::expressions::{
     array_type, call, cast, instant, is_placeholder, literal, text_literal,
 };
-use crate::parse::rewrite::types::name_of_last;
-use crate::plan::typing::checked_casts::{boolean_of, is_float_out_of_range};
-use crate::tables::metrics::tables::ZONE;
+use crate::types::casts::cast_functions::JSONB_IN;
 use crate::types::error::SqlError;
+use crate::types::names::name_of_last;
 use crate::types::numeric::conversions::numeric_value;
+use crate::types::text::bytea_text::BYTEA_IN;
+use crate::types::text::literals::{boolean_of, is_float_out_of_range};
 use crate::types::time::intervals::INTERVAL;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,

@@ -1,6 +1,7 @@
 //! Operators and patterns.
 
 use crate::functions::text::like_patterns;
+use crate::functions::text::like_patterns::DOT_IS_ANY;
 use crate::parse::rewrite::expressions::{call, literal, text_literal};
 use crate::types::error::SqlError;
 use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, ValueWithSpan};
@@ -36,9 +37,6 @@ pub fn dot_is_any(pattern: &mut Expr) {
         text.insert_str(0, DOT_IS_ANY);
     }
 }
-
-/// What makes a dot match a newline.
-pub const DOT_IS_ANY: &str = "(?s)";
 
 /// Checks that an escape is one character, or none.
 ///

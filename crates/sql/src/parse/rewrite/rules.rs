@@ -4,9 +4,8 @@
 use crate::parse::rewrite::argument_rules::check_arguments;
 use crate::parse::rewrite::expressions::{is_aggregate, literal};
 use crate::parse::rewrite::open_arguments::not_unique;
-use crate::parse::rewrite::types::name_of_last;
 use crate::types::error::SqlError;
-use crate::types::names::folded;
+use crate::types::names::{folded, name_of_last};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, DuplicateTreatment, Expr, Function, FunctionArguments,
     GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, OrderBy, OrderByKind, Query,
@@ -445,45 +444,4 @@ fn is_distinct(function: &Function) -> bool {
 /// `42803` and `42P20`.
 pub fn refuse_in_change(expr: &impl Visit, place: &str) -> Result<(), SqlError> {
     refuse_both(expr, place)
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::session::statements::parse;
-
-    #[test]
-    fn calls_stand_where_postgresql_lets_them() {
-        for (text, code) in [
-            ("SELECT k FROM a WHERE count(*) > 1", "42803"),
-            ("SELECT k FROM a WHERE rank() OVER (ORDER BY k) = 1", "42P20"),
-            ("SELECT 1 FROM a JOIN b ON sum(a.k) = b.k", "42803"),
-            ("SELECT k, count(*) FROM a GROUP BY 2", "42803"),
-            ("SELECT k FROM a GROUP BY rank() OVER ()", "42P20"),
-            ("SELECT k FROM a GROUP BY k HAVING rank() OVER () > 1", "42P20"),
-            ("SELECT sum(count(*)) FROM a", "42803"),
-            ("SELECT sum(rank() OVER ()) OVER () FROM a", "42P20"),
-            ("SELECT sum(k) FILTER (WHERE sum(k) > 1) FROM a", "42803"),
-            ("SELECT rank() FROM a", "42809"),
-            ("SELECT count(DISTINCT k) OVER () FROM a", "0A000"),
-            ("SELECT k FROM a ORDER BY 9", "42P10"),
-            ("SELECT k FROM a GROUP BY 9", "42P10"),
-            ("SELECT k FROM a LIMIT k", "42P10"),
-            ("SELECT k FROM a LIMIT -1", "2201W"),
-            ("SELECT k FROM a OFFSET -1", "2201X"),
-            ("WITH q AS (SELECT 1), q AS (SELECT 2) SELECT 1", "42712"),
-            ("SELECT * FROM a, a", "42712"),
-            ("SELECT k FROM a UNION SELECT k FROM b ORDER BY k + 1", "0A000"),
-        ] {
-            assert_eq!(parse(text).map_err(|error| error.code), Err(code), "{text}");
-        }
-        for text in [
-            "SELECT k FROM a WHERE k > (SELECT max(k) FROM b)",
-            "SELECT sum(count(*)) OVER () FROM a GROUP BY k",
-            "SELECT rank(1) WITHIN GROUP (ORDER BY k) FROM a",
-            "SELECT * FROM a, a AS b",
-            "SELECT k FROM a UNION SELECT k FROM b ORDER BY k, 1",
-        ] {
-            assert!(parse(text).is_ok(), "{text}");
-        }
-    }
 }

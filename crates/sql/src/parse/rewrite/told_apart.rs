@@ -1,24 +1,11 @@
 //! Calls that differ by casts within them alone, as `sum(x)` and `sum(x::float8)`: DataFusion calls both by
 //! one name, and refuses the second. A function around a cast, which does nothing, has a name.
 
-use crate::parse::rewrite::expressions::call;
-use crate::parse::rewrite::expressions::text_literal;
-use crate::types::function::function;
-use datafusion::arrow::datatypes::DataType;
-use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
+use crate::functions::told_apart::TOLD_APART;
+use crate::parse::rewrite::expressions::{call, text_literal};
 use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, VisitMut, VisitorMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
-
-/// The function that gives back what it is given; its second argument tells it from others.
-pub const TOLD_APART: &str = "cast_told_apart";
-
-/// It.
-pub fn told_apart() -> ScalarUDF {
-    let signature = Signature::any(2, Volatility::Immutable);
-    let returns = |types: &[DataType]| types.first().cloned().unwrap_or(DataType::Null);
-    function(TOLD_APART, signature, returns, |args, _| Ok(args[0].clone()))
-}
 
 /// Names casts in calls of a select list that no other name would tell apart.
 pub fn tell_casts_apart(select: &mut Select) {
@@ -124,33 +111,5 @@ impl VisitorMut for Naming {
             *expr = call(TOLD_APART, vec![expr.clone(), name]);
         }
         ControlFlow::Continue(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::session::statements::{Parsed, parse};
-
-    #[test]
-    fn casts_are_told_apart_where_nothing_else_does() {
-        for (text, expected) in [
-            (
-                "SELECT sum(x) AS a, sum(x::real) AS b FROM m",
-                "SELECT sum(x) AS a, sum(cast_told_apart(x::REAL, 'real')) AS b FROM m",
-            ),
-            (
-                "SELECT sum(x::real) AS a, avg(x) AS b FROM m",
-                "SELECT sum(x::REAL) AS a, avg(x) AS b FROM m",
-            ),
-            (
-                "SELECT sum(x::real) AS a, sum(x::real) AS b FROM m",
-                "SELECT sum(x::REAL) AS a, sum(x::REAL) AS b FROM m",
-            ),
-        ] {
-            let Ok(Parsed::Query(query)) = parse(text).map(|mut all| all.remove(0)) else {
-                panic!("{text}")
-            };
-            assert_eq!(query.rephrased().statement.to_string(), expected);
-        }
     }
 }

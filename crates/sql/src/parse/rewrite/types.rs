@@ -1,33 +1,28 @@
 //! Types by PostgreSQL's names, and literals of those that arrow reads in another way.
 
 use crate::catalog::layout::function_oid;
-use crate::functions::json::jsonb_functions::check_json;
 use crate::parse::rewrite::expressions::{
     call, cast, instant, is_named, literal, only_argument, text_literal,
 };
-use crate::parse::rewrite::{JSON_IN, JSONB_IN, JSONB_PARAMETER, REGNAMESPACE, REGTYPE};
+use crate::types::casts::cast_functions::{JSON_IN, JSONB_IN, REGNAMESPACE, REGTYPE};
 use crate::types::error::SqlError;
-use crate::types::names::folded;
+use crate::types::json::jsonb::check_json;
+use crate::types::names::name_of_last;
 use crate::types::numeric::value::NUMERIC;
+use crate::types::parameter_types::JSONB_PARAMETER;
 use crate::types::time::clock_precision::CLOCK_PRECISION;
 use crate::types::time::interval_limits::{DIGITS_MAX, FIELDS, INTERVAL_LIMITS};
 use crate::types::time::interval_texts::interval_text;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, CharacterLength, DataType as SqlType, ExactNumberInfo,
-    Expr, ObjectName, ObjectNamePart, TimezoneInfo, Value,
+    Expr, ObjectName, TimezoneInfo, Value,
 };
 use std::sync::Arc;
 
 /// PostgreSQL's largest precision and scale of a `numeric`.
 const NUMERIC_PRECISION_MAX: u64 = 1000;
 const NUMERIC_SCALE_MAX: i64 = 1000;
-
-/// The last part of a name, in small letters where it stands without quotes.
-pub fn name_of_last(name: &ObjectName) -> String {
-    let last = name.0.last().and_then(ObjectNamePart::as_ident);
-    last.map_or_else(String::new, folded)
-}
 
 /// Casts to types that only PostgreSQL's own tables have.
 pub fn catalog_cast(name_of_type: &ObjectName, inner: &Expr) -> Option<Expr> {
@@ -338,10 +333,7 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::Date => DataType::Date32,
         SqlType::Interval { .. } => DataType::Interval(IntervalUnit::MonthDayNano),
         SqlType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            DataType::Timestamp(
-                TimeUnit::Microsecond,
-                Some(crate::tables::metrics::tables::ZONE.into()),
-            )
+            DataType::Timestamp(TimeUnit::Microsecond, Some(crate::types::time::zones::ZONE.into()))
         }
         SqlType::Timestamp(..) => DataType::Timestamp(TimeUnit::Microsecond, None),
         SqlType::Text | SqlType::Varchar(_) | SqlType::CharacterVarying(_) | SqlType::Char(_) => {
@@ -351,54 +343,4 @@ pub fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => list(arrow_type(of)?),
         _ => return None,
     })
-}
-
-/// PostgreSQL's literal of an array: `{a,"b c",NULL}`; none when it is no such literal.
-pub fn array_of(text: &str) -> Option<Vec<Option<String>>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let mut all = Vec::new();
-    if inner.trim().is_empty() {
-        return Some(all);
-    }
-    let (mut one, mut is_open, mut was_quoted) = (String::new(), false, false);
-    let mut push = |one: &mut String, was_quoted: &mut bool| {
-        let plain = std::mem::take(one);
-        all.push(match std::mem::take(was_quoted) {
-            true => Some(plain),
-            false if plain.trim().eq_ignore_ascii_case("null") => None,
-            // Only quotes make an element of nothing.
-            false if plain.trim().is_empty() => return None,
-            false => Some(plain.trim().to_string()),
-        });
-        Some(())
-    };
-    let mut characters = inner.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => one.push(characters.next()?),
-            '"' => {
-                // Quotes are all of an element, or none of it.
-                if !is_open && (was_quoted || !one.trim().is_empty()) {
-                    return None;
-                }
-                if !is_open {
-                    one.clear();
-                }
-                is_open = !is_open;
-                was_quoted = true;
-            }
-            ',' if !is_open => push(&mut one, &mut was_quoted)?,
-            // Arrays of arrays are not known.
-            '{' | '}' if !is_open => return None,
-            // What stands behind quotes.
-            space if was_quoted && !is_open && space.is_whitespace() => {}
-            _ if was_quoted && !is_open => return None,
-            plain => one.push(plain),
-        }
-    }
-    if is_open {
-        return None;
-    }
-    push(&mut one, &mut was_quoted)?;
-    Some(all)
 }

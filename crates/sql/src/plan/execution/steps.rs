@@ -1,9 +1,8 @@
 //! How plans become what runs: as DataFusion does it, with the steps that are ours.
 
-use crate::functions::gapfill;
 use crate::plan::gapfill::node::Planner as GapFillPlanner;
+use crate::plan::kept_order;
 use crate::plan::runs::node::Planner as RunPlanner;
-use crate::plan::{kept_order, runs};
 use crate::types::runtime::{cancellation, memory};
 use async_trait::async_trait;
 use datafusion::catalog::Session;

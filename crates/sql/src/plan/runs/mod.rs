@@ -13,7 +13,7 @@
 pub(crate) mod exec;
 pub(crate) mod node;
 
-use crate::plan::typing::equal_groups::distinct_on_keys;
+use crate::plan::typing::keys::equal_groups::distinct_on_keys;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::logical_expr::expr::Sort;
@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 };
 use std::sync::Arc;
 
-use crate::plan::runs::node::{FirstOfRuns, Planner};
+use crate::plan::runs::node::FirstOfRuns;
 
 /// Columns of no statement's.
 const ORDER: &str = "\0order";

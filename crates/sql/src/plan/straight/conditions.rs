@@ -2,7 +2,7 @@
 //! by which rows are left out as they are read.
 
 use crate::plan::straight::words::{Plain, Scope, comparison, own_name, value};
-use crate::plan::typing::typed::literal_time;
+use crate::plan::typing::casts::cast_changes::literal_time;
 use crate::tables::heap::columns::column_type;
 use crate::tables::heap::scan::Ordinary;
 use crate::tables::heap::view::View;

@@ -14,12 +14,12 @@ pub(crate) mod groups;
 pub(crate) mod rows;
 pub(crate) mod words;
 
+use crate::parse::query::Query;
 use crate::plan::context::Context;
 use crate::plan::straight::conditions::Conditions;
 use crate::plan::straight::groups::GroupsOf;
 use crate::plan::straight::rows::RowsOf;
 use crate::plan::straight::words::{Plain, Scope, own_name};
-use crate::session::statements::Query;
 use crate::tables::heap::scan::Ordinary;
 use crate::tables::heap::view::View;
 use crate::types::error::SqlError;

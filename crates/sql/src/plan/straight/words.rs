@@ -1,8 +1,8 @@
 //! The words of a statement that are understood here. Whatever else stands in it makes it another one: all parts
 //! of the tree are named, so that a new one does not compile until it is looked at.
 
-use crate::ddl_dml::rows::writes::table_name;
-use crate::session::statements::Rephrased;
+use crate::parse::query::Rephrased;
+use crate::parse::table_names::table_name;
 use crate::tables::hypertables::shape::Hypertable;
 use crate::tables::metrics::tables::TABLES;
 use crate::types::names::folded;

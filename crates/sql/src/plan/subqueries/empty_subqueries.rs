@@ -1,7 +1,7 @@
 //! Subqueries that are values: NULL where they have no row. DataFusion believes a column that is never NULL within to be
 //! so outside, too, as a constant.
 
-use crate::functions::json::jsonb_functions::TYPE_KEY;
+use crate::types::special_fields::TYPE_KEY;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{Result, internal_err};
 use datafusion::logical_expr::{

@@ -11,12 +11,11 @@ use crate::plan::runs::node::FirstOfRuns;
 use crate::tables::heap::scan::Ordinary;
 use datafusion::common::{Column, Result, TableReference};
 use datafusion::datasource::{DefaultTableSource, provider_as_source};
-use datafusion::logical_expr::Sort as SortStep;
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     BinaryExpr, Expr, FetchType, Join, JoinType, LogicalPlan, LogicalPlanBuilder, Operator,
-    SkipType, SubqueryAlias, lit,
+    SkipType, Sort as SortStep, SubqueryAlias, lit,
 };
 use std::sync::Arc;
 

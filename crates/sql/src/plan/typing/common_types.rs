@@ -2,82 +2,14 @@
 //! columns of a `UNION`, the sides of an operator (<https://www.postgresql.org/docs/15/typeconv-union-case.html>).
 //! DataFusion makes texts of such.
 
-use crate::functions::json::jsonb_functions::{JSONB, TYPE_KEY};
-use crate::parse::rewrite::{JSONB_PARAMETER, UUID_PARAMETER};
-use crate::types::error::SqlError;
-use crate::types::postgres_types::{of_arrow, oid_of, type_name};
-use datafusion::arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, DataFusionError, NullEquality, Result, ScalarValue};
-use datafusion::logical_expr::expr::{Alias, Cast, Placeholder, WindowFunction};
+use crate::types::categories::{Category, known_type, refusal};
+use datafusion::common::{DFSchema, NullEquality, Result};
+use datafusion::logical_expr::expr::{Cast, WindowFunction};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Distinct, Expr, ExprSchemable as _, Join, JoinType, LogicalPlan, RecursiveQuery, Union,
-    WindowFrameBound, WindowFrameUnits,
+    Distinct, Expr, Join, JoinType, LogicalPlan, RecursiveQuery, Union, WindowFrameBound,
+    WindowFrameUnits,
 };
-
-/// Types that PostgreSQL makes one of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
-    Number,
-    Text,
-    Boolean,
-    /// Dates and timestamps.
-    Date,
-    Interval,
-    Time,
-    Bytea,
-    /// `jsonb`, `uuid` and others that arrow has as texts.
-    Special,
-    Array,
-}
-
-/// The category of an expression and the name of its type; none of a literal in quotes, of NULL, of parameters of
-/// which nothing is known, and of types that clash with nothing here.
-pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<(Category, String)> {
-    match expr {
-        Expr::Alias(Alias { expr, .. }) => return known_type(expr, schema),
-        Expr::Placeholder(Placeholder { field: None, .. }) => return None,
-        Expr::Literal(value, None) if value.data_type().is_string() => return None,
-        Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => {
-            return Some((Category::Number, "integer".into()));
-        }
-        _ => {}
-    }
-    let (_, field) = expr.to_field(schema).ok()?;
-    let special = match field.data_type() {
-        ty if *ty == JSONB_PARAMETER => Some(JSONB),
-        ty if *ty == UUID_PARAMETER => Some("uuid"),
-        ty if ty.is_string() => field.metadata().get(TYPE_KEY).map(String::as_str),
-        _ => None,
-    };
-    match special {
-        Some(name) => {
-            let category = if is_text_name(name) { Category::Text } else { Category::Special };
-            Some((category, oid_of(name).and_then(type_name).unwrap_or_else(|| name.to_string())))
-        }
-        None => Some((category_of(field.data_type())?, type_name(of_arrow(field.data_type()))?)),
-    }
-}
-
-/// Returns the category of a type, and none for NULL and types without one.
-pub fn category_of(data_type: &DataType) -> Option<Category> {
-    Some(match data_type {
-        ty if ty.is_numeric() => Category::Number,
-        DataType::Boolean => Category::Boolean,
-        DataType::Date32 | DataType::Timestamp(..) => Category::Date,
-        DataType::Interval(_) => Category::Interval,
-        DataType::Time64(_) => Category::Time,
-        DataType::Binary => Category::Bytea,
-        DataType::List(_) => Category::Array,
-        ty if ty.is_string() => Category::Text,
-        _ => return None,
-    })
-}
-
-/// Whether the name of a special type is one of texts.
-fn is_text_name(name: &str) -> bool {
-    matches!(name, "varchar" | "bpchar" | "name" | "char")
-}
 
 /// Checks that values may have one type, in the order in which PostgreSQL looks at them.
 ///
@@ -134,11 +66,6 @@ pub fn column_type(plan: &LogicalPlan, at: usize) -> Option<(Category, String)> 
             known_type(&column, other.schema())
         }
     }
-}
-
-/// Makes an error of the planner with a SQLSTATE.
-pub fn refusal(code: &'static str, words: String) -> DataFusionError {
-    DataFusionError::External(Box::new(SqlError::new(code, words)))
 }
 
 /// Refuses calls of windows whose types PostgreSQL has no function for.

@@ -2,20 +2,21 @@
 
 use crate::functions::arrays::array_order::{ARRAY_ORDER, are_arrays};
 use crate::functions::arrays::null_arrays::{LIST_KEY, is_numeric_list};
-use crate::functions::json::jsonb_functions::{TYPE_KEY, call};
+use crate::functions::json::jsonb_functions::call;
 use crate::functions::json::jsonb_order::JSONB_ORDER;
 use crate::functions::text::bytea;
-use crate::parse::rewrite::{JSONB_IN, UUID_PARAMETER};
-use crate::plan::typing::checked_casts::{literals_as_boolean, literals_as_numeric};
+use crate::plan::typing::casts::cast_changes::{as_interval, literal_time};
+use crate::plan::typing::casts::checked_casts::{literals_as_boolean, literals_as_numeric};
 use crate::plan::typing::floats::as_floats;
-use crate::plan::typing::literal_types::is_open;
 use crate::plan::typing::operator_types::check_comparison;
-use crate::plan::typing::operators::is_jsonb;
-use crate::plan::typing::special_types::BPCHAR;
-use crate::plan::typing::typed::{as_interval, literal_time};
+use crate::plan::typing::special_types::{is_jsonb, is_uuid};
+use crate::types::casts::cast_functions::JSONB_IN;
+use crate::types::categories::is_open;
 use crate::types::error::SqlError;
 use crate::types::numeric::conversions::keyed;
 use crate::types::numeric::value::NUMERIC;
+use crate::types::parameter_types::UUID_PARAMETER;
+use crate::types::special_fields::{BPCHAR, TYPE_KEY};
 use crate::types::time::intervals::{WORTH, is_interval};
 use crate::types::uuids;
 use datafusion::arrow::datatypes::{DataType, Field};
@@ -66,13 +67,6 @@ fn as_jsonb(side: Expr) -> Expr {
         _ => false,
     };
     if is_open { call(JSONB_IN, vec![side]) } else { side }
-}
-
-/// Whether an expression is a `uuid`, and no parameter.
-pub fn is_uuid(side: &Expr, schema: &DFSchema) -> bool {
-    let Ok((_, field)) = side.to_field(schema) else { return false };
-    !matches!(side, Expr::Placeholder(_))
-        && field.metadata().get(TYPE_KEY).is_some_and(|name| name == "uuid")
 }
 
 /// Reads a parameter or a quoted literal that is compared with a `uuid` as one: its letters may be capital, and its hyphens

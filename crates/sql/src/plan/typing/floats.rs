@@ -2,11 +2,12 @@
 //! read the float as a `numeric`, which has no room for very large and very small numbers. Dates beside timestamps are
 //! timestamps.
 
-use crate::plan::typing::checked_casts::literals_as_numeric;
-use crate::plan::typing::literal_types::literals_as_common;
+use crate::plan::typing::casts::cast_changes::read_literal;
+use crate::plan::typing::casts::checked_casts::literals_as_numeric;
+use crate::plan::typing::casts::literal_types::literals_as_common;
 use crate::plan::typing::number_operators::as_float;
 use crate::plan::typing::special_types::{ResolvedType, column_type};
-use crate::plan::typing::typed::read_literal;
+use crate::types::categories::{common_number, common_time, one_number};
 use crate::types::numeric::conversions::{TO_NUMERIC, keyed};
 use crate::types::numeric::value::NUMERIC;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
@@ -30,48 +31,6 @@ pub fn as_floats(sides: Vec<Expr>, schema: &DFSchema) -> Transformed<Vec<Expr>> 
 
 fn is_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(DataType::Decimal128(..) | DataType::Decimal256(..)))
-}
-
-/// The type of several numbers together, where they are of several types; none of what is not all numbers.
-pub fn common_number(types: &[DataType]) -> Option<DataType> {
-    let known: Vec<&DataType> = types.iter().filter(|ty| !ty.is_null()).collect();
-    let first = known.first()?;
-    if known.iter().all(|ty| ty == first) || !known.iter().all(|ty| ty.is_numeric()) {
-        return None;
-    }
-    let any = |is_one: fn(&DataType) -> bool| known.iter().any(|ty| is_one(ty));
-    Some(match () {
-        () if any(|ty| *ty == DataType::Float64) => DataType::Float64,
-        () if any(DataType::is_floating) => DataType::Float32,
-        () if any(DataType::is_decimal) => NUMERIC,
-        () if any(|ty| matches!(ty, DataType::Int64 | DataType::UInt32 | DataType::UInt64)) => {
-            DataType::Int64
-        }
-        () => DataType::Int32,
-    })
-}
-
-/// Returns the common type of dates and timestamps of several types; none of other types.
-pub fn common_time(types: &[DataType]) -> Option<DataType> {
-    // Each of these types has all values of those with a lower rank.
-    let rank = |ty: &DataType| match ty {
-        DataType::Date32 => Some(0),
-        DataType::Timestamp(_, None) => Some(1),
-        DataType::Timestamp(_, Some(_)) => Some(2),
-        _ => None,
-    };
-    let known = types.iter().filter(|ty| !ty.is_null());
-    let ranks = known.clone().map(rank).collect::<Option<Vec<_>>>()?;
-    let largest = ranks.iter().max()?;
-    let is_one = ranks.iter().all(|one| one == largest);
-    if is_one { None } else { known.max_by_key(|ty| rank(ty)).cloned() }
-}
-
-/// Returns the common type of numbers, and none if a value is no number.
-pub fn one_number(types: &[DataType]) -> Option<DataType> {
-    let first = types.iter().find(|ty| !ty.is_null()).filter(|ty| ty.is_numeric());
-    let is_one = types.iter().all(|ty| ty.is_null() || Some(ty) == first);
-    if is_one { first.cloned() } else { common_number(types) }
 }
 
 /// A number as one of another type.

@@ -9,11 +9,10 @@
 //!
 //! As a condition of its own in WHERE the call stays: indexes find it there.
 
-use crate::parse::rewrite::{JSONB_PARAMETER, UUID_PARAMETER};
-use crate::plan::typing::comparisons::is_uuid;
-use crate::plan::typing::sort_keys::found_by_key;
-use crate::plan::typing::special_types::{ResolvedType, resolve_type};
+use crate::plan::typing::keys::sort_keys::found_by_key;
+use crate::plan::typing::special_types::{ResolvedType, is_uuid, resolve_type};
 use crate::types::function::function;
+use crate::types::parameter_types::{JSONB_PARAMETER, UUID_PARAMETER};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};

@@ -5,7 +5,7 @@
 //! `numeric` is a float.
 
 use crate::functions::numbers::number_functions::operator_function;
-use crate::plan::typing::literal_types::is_open;
+use crate::types::categories::is_open;
 use crate::types::numeric::conversions::{TO_FLOAT, literal_float, outside};
 use crate::types::numeric::value::{NUMERIC, Numeric};
 use datafusion::arrow::datatypes::{DataType, Field};

@@ -2,7 +2,8 @@
 //! (<https://www.postgresql.org/docs/15/typeconv-oper.html>). DataFusion casts an operand to the type of the other:
 //! texts to numbers, and to NULL if they are none.
 
-use crate::plan::typing::common_types::{Category, category_of, column_type, known_type, refusal};
+use crate::plan::typing::common_types::column_type;
+use crate::types::categories::{Category, category_of, known_type, refusal};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison};

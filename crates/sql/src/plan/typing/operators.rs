@@ -6,27 +6,25 @@ use crate::functions::calendar::days::days_between;
 use crate::functions::calendar::spans::call as time_between;
 use crate::functions::json::jsonb_changed::delete_path;
 use crate::functions::json::jsonb_functions::{
-    CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, JSON, JSONB, PATH,
-    PATH_TEXT, call,
+    CONCAT, CONTAINS, DELETE, FIELD, FIELD_TEXT, HAS_ALL, HAS_ANY, HAS_KEY, PATH, PATH_TEXT, call,
 };
-use crate::functions::numbers as numeric;
 use crate::functions::numbers::bits;
-use crate::functions::text::bytea;
-use crate::functions::text::texts;
-use crate::parse::rewrite::types::{array_of, arrow_type};
-use crate::plan::typing::floats::common_number;
-use crate::plan::typing::implicit_casts;
-use crate::plan::typing::literal_types::is_open;
-use crate::plan::typing::number_operators;
-use crate::plan::typing::special_types::{
-    BPCHAR, ResolvedType, UUID, VARCHAR, resolve_type, special_field,
+use crate::functions::text::{bytea, texts};
+use crate::parse::rewrite::types::arrow_type;
+use crate::plan::typing::casts::cast_changes::{
+    as_interval, literal_time, read_literal, text_as_interval,
 };
-use crate::plan::typing::typed::{as_interval, literal_time, read_literal, text_as_interval};
-use crate::tables::metrics::tables::ZONE;
+use crate::plan::typing::number_operators;
+use crate::plan::typing::special_types::is_jsonb;
 use crate::types::casts::array_casts::read_text;
+use crate::types::categories::{common_number, is_open};
+use crate::types::numeric::exact_casts;
 use crate::types::numeric::value::NUMERIC;
+use crate::types::special_fields::{BPCHAR, JSON, JSONB, UUID, VARCHAR, special_field};
+use crate::types::text::array_literals::array_of;
 use crate::types::time::interval_products::{product, quotient};
 use crate::types::time::intervals::INTERVAL;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_nested::expr_fn::make_array;
@@ -351,7 +349,7 @@ fn with_one_number(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         false => common.clone(),
     };
     let cast =
-        |side: Expr, is_list: bool| implicit_casts::exact_cast(&wanted(is_list)).call(vec![side]);
+        |side: Expr, is_list: bool| exact_casts::exact_cast(&wanted(is_list)).call(vec![side]);
     made(cast(left, left_is_list), cast(right, right_is_list))
 }
 
@@ -385,18 +383,6 @@ fn joined(expr: &RawBinaryExpr, schema: &DFSchema) -> Result<Option<Joins>> {
         )
     };
     Ok((!sides.iter().any(is_array)).then_some(Joins::Texts))
-}
-
-/// Whether an expression is a `jsonb`.
-///
-/// # Errors
-/// When nothing is known of it, as of a parameter that no type was given.
-pub fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
-    if !matches!(expr, Expr::Cast(_) | Expr::TryCast(_)) {
-        expr.to_field(schema)?;
-    }
-    let of = resolve_type(expr, schema);
-    Ok(matches!(of, ResolvedType::Special(name) if name == JSONB || name == JSON))
 }
 
 /// Binary digits of a `real`.

@@ -2,28 +2,23 @@
 //! the name of the type in its metadata ([`TYPE_KEY`]), which DataFusion loses in `CASE`, `COALESCE` and their like.
 //! A cast to a field with the name restores it (<https://www.postgresql.org/docs/15/typeconv-union-case.html>).
 
-use crate::functions::json::jsonb_functions::{JSON, JSONB, TYPE_KEY, call};
-use crate::parse::rewrite::told_apart::TOLD_APART;
-use crate::parse::rewrite::{JSON_IN, JSONB_IN, UUID_PARAMETER};
-use crate::plan::typing::literal_types::is_open;
+use crate::catalog::regproc::{REGPROC, REGPROC_TEXT};
+use crate::functions::json::jsonb_functions::call;
+use crate::functions::told_apart::TOLD_APART;
+use crate::types::casts::cast_functions::{JSON_IN, JSONB_IN};
 use crate::types::casts::special_arrays::array_reader;
+use crate::types::categories::is_open;
+use crate::types::parameter_types::UUID_PARAMETER;
+use crate::types::special_fields::{BPCHAR, JSON, JSONB, TYPE_KEY, UUID, VARCHAR, special_field};
 use crate::types::uuids::uuid_in;
-use datafusion::arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Alias, Case, Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
     Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Projection, Union, lit,
 };
-use std::collections::HashMap;
 use std::sync::Arc;
-
-/// `varchar`, with or without a length.
-pub const VARCHAR: &str = "varchar";
-/// `char(n)`.
-pub const BPCHAR: &str = "bpchar";
-/// `uuid`.
-pub const UUID: &str = "uuid";
 
 /// The name of the special type of a value, as `pg_typeof` shows it; none of other types.
 pub fn type_name_literal(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
@@ -61,12 +56,6 @@ pub enum ResolvedType {
 }
 
 use ResolvedType::{Plain, Special, Unknown};
-
-/// A field of a special type.
-pub fn special_field(field_name: &str, of: &str, data_type: DataType, is_nullable: bool) -> Field {
-    let metadata = HashMap::from([(TYPE_KEY.to_string(), of.to_string())]);
-    Field::new(field_name, data_type, is_nullable).with_metadata(metadata)
-}
 
 fn type_of_field(field: &Field) -> ResolvedType {
     match field.metadata().get(TYPE_KEY) {
@@ -321,29 +310,29 @@ pub fn column_type(plan: &LogicalPlan, at: usize) -> ResolvedType {
     }
 }
 
-/// The field of an aggregate's result, with the special type of its argument where PostgreSQL keeps it.
-pub fn aggregate_field(name: &str, fields: &[FieldRef], made: FieldRef) -> FieldRef {
-    let Some(of) = fields.first().and_then(|field| field.metadata().get(TYPE_KEY)) else {
-        return made;
-    };
-    let kept = match name {
-        // `varchar` has the aggregates of `text`.
-        "min" | "max" if of == VARCHAR => None,
-        "min" | "max" | "first_value" | "last_value" | "nth_value" | "any_value" => {
-            Some(of.clone())
-        }
-        "array_agg" if !of.ends_with("[]") => Some(format!("{of}[]")),
-        _ => None,
-    };
-    let mut metadata = made.metadata().clone();
-    match kept {
-        Some(kept) => metadata.insert(TYPE_KEY.to_string(), kept),
-        None => metadata.remove(TYPE_KEY),
-    };
-    match metadata == *made.metadata() {
-        true => made,
-        false => Arc::new(made.as_ref().clone().with_metadata(metadata)),
+/// A cast of a `regproc` to a text; none of other casts.
+pub fn regproc_cast(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+    let is_text = to.is_string() && is_of_type(value, schema, REGPROC);
+    is_text.then(|| REGPROC_TEXT.call(vec![value.clone()]))
+}
+
+/// Whether an expression is a `jsonb`.
+///
+/// # Errors
+/// When nothing is known of it, as of a parameter that no type was given.
+pub fn is_jsonb(expr: &Expr, schema: &DFSchema) -> Result<bool> {
+    if !matches!(expr, Expr::Cast(_) | Expr::TryCast(_)) {
+        expr.to_field(schema)?;
     }
+    let of = resolve_type(expr, schema);
+    Ok(matches!(of, Special(name) if name == JSONB || name == JSON))
+}
+
+/// Whether an expression is a `uuid`, and no parameter.
+pub fn is_uuid(side: &Expr, schema: &DFSchema) -> bool {
+    let Ok((_, field)) = side.to_field(schema) else { return false };
+    !matches!(side, Expr::Placeholder(_))
+        && field.metadata().get(TYPE_KEY).is_some_and(|name| name == "uuid")
 }
 
 #[cfg(test)]

@@ -3,72 +3,55 @@
 //! cutting, and to the even one of two; times and numbers become the text that PostgreSQL shows; NaN
 //! is the largest number.
 
-use crate::catalog::regproc::regproc_cast;
 use crate::functions::aggregates::charged_aggregates::DISTINCT_ARRAY_AGG;
 use crate::functions::aggregates::extremes;
-use crate::functions::arrays::array_order::{ARRAY_ORDER, is_array};
 use crate::functions::bounded::{bounded, planned_growth};
 use crate::functions::calendar::days::call as move_date;
 use crate::functions::calendar::interval_extremes::{GREATEST, LEAST};
-use crate::functions::json::jsonb_order::JSONB_ORDER;
-use crate::functions::numbers::checked;
-use crate::functions::numbers::checked_floats;
 use crate::functions::numbers::number_functions::NEGATED;
+use crate::functions::numbers::{checked, checked_floats};
 use crate::functions::signatures::{check_types, check_window_call};
 use crate::functions::text::bytea;
 use crate::plan::subqueries::empty_subqueries::nullable;
-use crate::plan::typing::checked_casts::{
-    check_cast, check_literal, check_read_as, literal_clock, literal_date, literals_as_boolean,
-    literals_as_numeric, type_read_by,
-};
+use crate::plan::typing::casts::cast_changes::{EVEN, change_cast, client_texts, of_one};
+use crate::plan::typing::casts::checked_casts::{check_read_as, literals_as_numeric, type_read_by};
+use crate::plan::typing::casts::literal_types::literals_as_common;
 use crate::plan::typing::common_types::{check_common, check_window};
 use crate::plan::typing::comparisons::{check_compared, compared};
-use crate::plan::typing::distinct_keys::hide_keys;
-use crate::plan::typing::equal_groups::{distinct_by_keys, group_by_keys, key_of};
 use crate::plan::typing::floats::{
     OF_FLOAT8, ONE_OF_SEVERAL, among_floats, as_floats, case_of_floats, is_float, joined,
     matched_sides, one_type, united, wide_reals,
 };
+use crate::plan::typing::keys::distinct_keys::hide_keys;
+use crate::plan::typing::keys::equal_groups::{distinct_by_keys, group_by_keys, key_of};
+use crate::plan::typing::keys::grouping_expressions;
+use crate::plan::typing::keys::order_keys::{is_numeric, is_parted, ordered};
+use crate::plan::typing::keys::sort_keys::{among_by_key, joined_by_key, null_if_equal};
 use crate::plan::typing::list_members::{change_membership, with_unknown};
-use crate::plan::typing::literal_types::literals_as_common;
 use crate::plan::typing::nested_unnest::unnest_elements;
 use crate::plan::typing::number_operators::numeric_call;
-use crate::plan::typing::operators::is_jsonb;
-use crate::plan::typing::sort_keys::{among_by_key, joined_by_key, null_if_equal};
 use crate::plan::typing::special_types::{
     restore_type, restore_union, restore_unnest, type_name_literal,
 };
 use crate::plan::typing::window_calls::{change_window_call, without_equal_calls};
-use crate::plan::typing::{common_types, grouping_expressions, operator_types, patterns};
-use crate::plan::whole_rows::row_of_columns;
-use crate::tables::heap::values::array_texts;
-use crate::tables::metrics::tables::ZONE;
-use crate::types::casts::array_casts::cast_to_list;
-use crate::types::casts::clock_casts::clock_cast;
-use crate::types::casts::jsonb_casts;
-use crate::types::casts::text_casts::text_cast;
+use crate::plan::typing::{common_types, operator_types, patterns};
+use crate::plan::whole_rows::{of_row, row_of_columns};
 use crate::types::error::SqlError;
-use crate::types::function::function;
-use crate::types::numeric::conversions::{KEY, TO_NUMERIC, TO_REAL, TO_WHOLE};
-use crate::types::numeric::value::NUMERIC;
-use crate::types::text::shown;
-use crate::types::time::instants::{clock_of, instant_of};
-use crate::types::time::interval_texts::interval_text;
-use crate::types::time::intervals::{INTERVAL, WORTH, is_interval};
-use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array, ListArray, StringViewArray};
+use crate::types::numeric::conversions::KEY;
+use crate::types::time::intervals::WORTH;
+use crate::types::time::zones::ZONE;
+use datafusion::arrow::array::{AsArray as _, Float64Array, ListArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
-use datafusion::logical_expr::expr::{
-    AggregateFunction, InList, Placeholder, ScalarFunction, Sort,
-};
+use datafusion::logical_expr::expr::{AggregateFunction, InList, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::{conjunction, merge_schema};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable as _, LogicalPlan, LogicalPlanBuilder, Operator,
-    ScalarUDF, Signature, Volatility, bitwise_and, lit,
+    ScalarUDF, bitwise_and, lit,
 };
 use std::sync::{Arc, LazyLock};
 
@@ -263,31 +246,6 @@ fn change_comparison(binary: BinaryExpr, schema: &DFSchema) -> Result<Transforme
         let [left, right] = <[Expr; 2]>::try_from(sides).expect("two came, two go");
         Expr::BinaryExpr(BinaryExpr { left: Box::new(left), op, right: Box::new(right) })
     }))
-}
-
-/// The columns of a table that `table.*` names as a value.
-#[expect(deprecated, reason = "the planner makes it of a row of a table")]
-pub(crate) fn columns_of(expr: &Expr, schema: &DFSchema) -> Option<Vec<Expr>> {
-    let Expr::Wildcard { qualifier: Some(table), .. } = expr else { return None };
-    let columns =
-        schema.columns().into_iter().filter(|column| column.relation.as_ref() == Some(table));
-    Some(columns.map(Expr::from).collect())
-}
-
-/// `table.* IS NULL` as the same of each column.
-pub(crate) fn of_row(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    let (inner, say): (&Expr, fn(Expr) -> Expr) = match &expr {
-        Expr::IsNull(inner) => (inner, Expr::is_null),
-        Expr::IsNotNull(inner) => (inner, Expr::is_not_null),
-        _ => return Transformed::no(expr),
-    };
-    match columns_of(inner, schema) {
-        Some(columns) => {
-            let all = conjunction(columns.into_iter().map(say));
-            Transformed::yes(all.unwrap_or_else(|| lit(true)))
-        }
-        None => Transformed::no(expr),
-    }
 }
 
 fn change_function(called: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
@@ -511,23 +469,6 @@ fn order_distinct(called: &mut AggregateFunction, schema: &DFSchema) {
     }
 }
 
-/// Intervals are in the order of what they are worth, numbers in that of their values.
-pub(crate) fn ordered(sorts: &mut [Sort], schema: &DFSchema) -> bool {
-    let mut is_changed = false;
-    for sort in sorts.iter_mut() {
-        let key = match &sort.expr {
-            one if is_parted(one, schema) => &WORTH,
-            one if is_numeric(one, schema) => &KEY,
-            one if is_jsonb(one, schema).unwrap_or(false) => &JSONB_ORDER,
-            one if is_array(one, schema) => &ARRAY_ORDER,
-            _ => continue,
-        };
-        sort.expr = key.call(vec![sort.expr.clone()]);
-        is_changed = true;
-    }
-    is_changed
-}
-
 /// Functions that make a text of whatever they are given.
 const AS_TEXTS: &[&str] = &["concat", "concat_ws"];
 
@@ -538,15 +479,6 @@ fn is_shown(expr: &Expr, schema: &DFSchema) -> bool {
 
 fn is_shown_type(ty: &DataType) -> bool {
     ty.is_decimal() || ty.is_floating() || *ty == DataType::Boolean || ty.is_temporal()
-}
-
-pub(crate) fn is_numeric(expr: &Expr, schema: &DFSchema) -> bool {
-    matches!(expr.get_type(schema), Ok(ty) if ty == NUMERIC)
-}
-
-/// Whether an expression is an interval of months, days and less.
-fn is_parted(expr: &Expr, schema: &DFSchema) -> bool {
-    matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
 }
 
 fn is_ordering(op: Operator) -> bool {
@@ -584,61 +516,6 @@ fn change_several(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-fn interval() -> Arc<Field> {
-    Arc::new(Field::new("interval", INTERVAL, true))
-}
-
-/// A text or a parameter that stands where an interval does is one.
-pub fn as_interval(expr: Expr) -> Expr {
-    match expr {
-        Expr::Placeholder(Placeholder { id, .. }) => {
-            Expr::Placeholder(Placeholder { id, field: Some(interval()) })
-        }
-        other => text_as_interval(other),
-    }
-}
-
-/// A text between quotes as an interval; else what was given.
-pub fn text_as_interval(expr: Expr) -> Expr {
-    let text = match &expr {
-        Expr::Literal(value, _) => value.try_as_str().flatten().map(interval_text),
-        _ => None,
-    };
-    match text {
-        Some(text) => {
-            let inner = Box::new(Expr::Literal(ScalarValue::from(text), None));
-            Expr::Cast(Cast { expr: inner, field: interval() })
-        }
-        None => expr,
-    }
-}
-
-/// A text between quotes as a time of that type, if it is one.
-pub fn literal_time(expr: &Expr, wanted: &DataType) -> Option<Expr> {
-    let (Expr::Literal(value, _), DataType::Timestamp(_, zone)) = (expr, wanted) else {
-        return None;
-    };
-    let text = value.try_as_str().flatten()?;
-    let micros = if zone.is_some() { instant_of(text) } else { clock_of(text) }?;
-    Some(Expr::Literal(ScalarValue::TimestampMicrosecond(Some(micros), zone.clone()), None))
-}
-
-/// A literal in quotes as a value of a type.
-///
-/// # Errors
-/// When it is none.
-pub fn read_literal(literal: Expr, wanted: &DataType, schema: &DFSchema) -> Result<Expr> {
-    Ok(match wanted {
-        DataType::Binary => bytea::READ.call(vec![literal]),
-        DataType::Boolean => literals_as_boolean(vec![literal, lit(true)], schema)?.data.remove(0),
-        wanted if is_interval(wanted) => text_as_interval(literal),
-        wanted => {
-            let field = Arc::new(Field::new("", wanted.clone(), true));
-            change_cast(Expr::Cast(Cast { expr: Box::new(literal), field }), schema)?.data
-        }
-    })
-}
-
 /// A cast to a field of a name is as null as that field says when it runs, and as what is cast when it is
 /// planned: DataFusion wants both to be the same.
 fn null_as_given(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
@@ -652,93 +529,6 @@ fn null_as_given(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-pub(crate) fn change_cast(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
-    let Expr::Cast(Cast { expr: inner, field }) = &expr else { return Ok(Transformed::no(expr)) };
-    if let Some(read) = literal_time(inner, field.data_type()) {
-        return Ok(Transformed::yes(read));
-    }
-    // What is bound may be of any type.
-    if matches!(**inner, Expr::Placeholder(_)) && field.data_type().is_string() {
-        let shown = TEXT.call(vec![(**inner).clone()]);
-        let cast = Cast { expr: Box::new(shown), field: field.clone() };
-        return Ok(Transformed::yes(Expr::Cast(cast)));
-    }
-    if let Some(read) = literal_clock(inner, field.data_type()) {
-        return Ok(Transformed::yes(read));
-    }
-    if let Some(read) = literal_date(inner, field.data_type()) {
-        return Ok(Transformed::yes(read));
-    }
-    check_cast(inner, field.data_type(), schema)?;
-    check_literal(inner, field.data_type())?;
-    if is_jsonb(inner, schema).unwrap_or(false)
-        && let Some(cast) = jsonb_casts::cast_to(field.data_type())
-    {
-        let made = Box::new(cast.call(vec![(**inner).clone()]));
-        return Ok(Transformed::yes(Expr::Cast(Cast { expr: made, field: field.clone() })));
-    }
-    // Of what is not known yet, as of parameters, nothing is changed.
-    let Ok(from) = inner.get_type(schema) else { return Ok(Transformed::no(expr)) };
-    let read = regproc_cast(inner, field.data_type(), schema)
-        .or_else(|| clock_cast(inner, &from, field.data_type()))
-        .or_else(|| text_cast(inner, &from, field.data_type()));
-    if let Some(made) = read {
-        return Ok(Transformed::yes(made));
-    }
-    if let DataType::List(of) = field.data_type()
-        && from != *field.data_type()
-        && let Some(made) = cast_to_list((**inner).clone(), &from, of.data_type())
-    {
-        return Ok(Transformed::yes(made));
-    }
-    let function = match (from, field.data_type()) {
-        (from, to) if *to == NUMERIC && from != NUMERIC => {
-            return Ok(Transformed::yes(TO_NUMERIC.call(vec![(**inner).clone()])));
-        }
-        (from, DataType::Float64) if from.is_decimal() => {
-            return Ok(Transformed::yes(crate::plan::typing::number_operators::as_float(
-                (**inner).clone(),
-            )));
-        }
-        (from, DataType::Float32) if from.is_decimal() || from == DataType::Float64 => {
-            return Ok(Transformed::yes(TO_REAL.call(vec![(**inner).clone()])));
-        }
-        (from, to) if to.is_integer() && from.is_decimal() => &TO_WHOLE,
-        (from, to) if to.is_integer() && from.is_floating() => &EVEN,
-        (
-            DataType::Decimal128(..)
-            | DataType::Decimal256(..)
-            | DataType::Float32
-            | DataType::Float64
-            | DataType::Timestamp(..)
-            | DataType::Time64(_)
-            | DataType::Interval(_)
-            | DataType::Duration(_)
-            | DataType::Binary
-            | DataType::List(_),
-            to,
-        ) if to.is_string() => &TEXT,
-        _ => return Ok(Transformed::no(expr)),
-    };
-    let shown = function.call(vec![(**inner).clone()]);
-    let cast = Cast { expr: Box::new(shown), field: field.clone() };
-    Ok(Transformed::yes(Expr::Cast(cast)))
-}
-
-/// Rounds to the nearest whole number; halves go to the even one.
-static EVEN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    of_one(
-        "pg_round",
-        |_| DataType::Float64,
-        |array| {
-            let wide = cast(array, &DataType::Float64)?;
-            let wide = wide.as_primitive::<Float64Type>();
-            let rounded: Float64Array = wide.unary(f64::round_ties_even);
-            Ok(Arc::new(rounded))
-        },
-    )
-});
-
 /// With the one NaN that there is.
 static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let same = |types: &[DataType]| types.first().cloned().unwrap_or(DataType::Float64);
@@ -748,23 +538,6 @@ static NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         let values: Float64Array = wide.unary(|one| if one.is_nan() { f64::NAN } else { one });
         Ok(cast(&values, array.data_type())?)
     })
-});
-
-/// As PostgreSQL shows it.
-static TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    of_one(
-        "pg_text",
-        |_| DataType::Utf8View,
-        |array| match shown::column(array) {
-            _ if matches!(array.data_type(), DataType::List(_)) => match array_texts(array) {
-                Ok(texts) => Ok(texts),
-                // Of what no column has, as of rows.
-                Err(_) => Ok(cast(array, &DataType::Utf8View)?),
-            },
-            Some(shown) => Ok(cast(&shown, &DataType::Utf8View)?),
-            None => Ok(cast(array, &DataType::Utf8View)?),
-        },
-    )
 });
 
 /// The same, with booleans as clients see them.
@@ -784,22 +557,3 @@ static SHOWN_LIST: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
         },
     )
 });
-
-pub(crate) fn client_texts(array: &ArrayRef) -> Result<ArrayRef> {
-    if let Some(all) = array.as_boolean_opt() {
-        let word = |one: bool| if one { "t" } else { "f" };
-        let texts = all.iter().map(|one| one.map(word)).collect::<StringViewArray>();
-        return Ok(Arc::new(texts));
-    }
-    let shown = shown::column(array).unwrap_or_else(|| array.clone());
-    Ok(cast(&shown, &DataType::Utf8View)?)
-}
-
-fn of_one(
-    name: &'static str,
-    returns: fn(&[DataType]) -> DataType,
-    work: fn(&ArrayRef) -> Result<ArrayRef>,
-) -> Arc<ScalarUDF> {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(function(name, signature, returns, move |args, _| work(&args[0])))
-}

@@ -1,9 +1,9 @@
 //! Calls of window functions with PostgreSQL's types and orders.
 
 use crate::functions::aggregates::charged_aggregates::WINDOW_ARRAY_AGG;
-use crate::plan::typing::equal_groups::key_of;
 use crate::plan::typing::floats::one_type;
-use crate::plan::typing::typed::ordered;
+use crate::plan::typing::keys::equal_groups::key_of;
+use crate::plan::typing::keys::order_keys::ordered;
 use crate::types::error::SqlError;
 use crate::types::time::intervals::is_interval;
 use datafusion::arrow::datatypes::DataType;

@@ -1,13 +1,12 @@
 //! Types of columns: by SQL's names, as arrow has them, and as PostgreSQL's own tables tell of them.
 
-use crate::functions::json::jsonb_functions::{JSON, JSONB, TYPE_KEY};
-use crate::parse::rewrite::types::name_of_last;
-use crate::parse::rewrite::{JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER};
-use crate::plan::typing::special_types::{BPCHAR, UUID, VARCHAR};
 use crate::tables::heap::values::Limits;
-use crate::tables::metrics::tables::ZONE;
 use crate::types::error::SqlError;
+use crate::types::names::name_of_last;
 use crate::types::numeric::value::NUMERIC;
+use crate::types::parameter_types::{JSONB_PARAMETER, NUMERIC_PARAMETER, UUID_PARAMETER};
+use crate::types::special_fields::{BPCHAR, JSON, JSONB, TYPE_KEY, UUID, VARCHAR};
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as SqlType, ExactNumberInfo, Expr, TimezoneInfo,

@@ -5,7 +5,6 @@ use crate::tables::heap::columns::field_of;
 use crate::tables::heap::lookups::Lookups;
 use crate::tables::heap::values;
 use crate::tables::heap::view::{View, no_such_table};
-use crate::tables::hypertables;
 use crate::tables::hypertables::append::Series;
 use crate::tables::hypertables::conditions::{Asked, ValueCondition};
 use crate::tables::hypertables::reading;

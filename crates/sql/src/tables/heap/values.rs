@@ -1,14 +1,15 @@
 //! Values on their way into a column: texts are read, numbers rounded, and what does not fit is refused,
 //! by PostgreSQL's rules of assignment (<https://www.postgresql.org/docs/15/typeconv-query.html>).
 
-use crate::functions::json::jsonb_functions::{JSON, check_json, no_json};
-use crate::functions::text::bytea;
-use crate::parse::rewrite::types::array_of;
 use crate::tables::heap::columns::DIGITS_MAX;
 use crate::types::error::SqlError;
 use crate::types::json::jsonb;
+use crate::types::json::jsonb::{check_json, no_json};
 use crate::types::numeric::conversions::of_scalar as number_of_scalar;
 use crate::types::numeric::value::Numeric;
+use crate::types::special_fields::JSON;
+use crate::types::text::array_literals::array_of;
+use crate::types::text::bytea_text;
 use crate::types::text::numbers::{Units, text_of, units_of};
 use crate::types::text::shown::Length;
 use crate::types::time::clock_precision::rounded;
@@ -201,7 +202,7 @@ fn read_scalar(scalar: Scalar, limits: &Limits, text: &str) -> Result<Datum, Sql
             Datum::Jsonb(jsonb::shown(&value?))
         }
         Scalar::Uuid => Datum::Uuid(uuid_of(plain).ok_or_else(bad)?),
-        Scalar::Bytea => Datum::Bytea(bytea::read(text)?),
+        Scalar::Bytea => Datum::Bytea(bytea_text::read(text)?),
     })
 }
 
@@ -637,4 +638,18 @@ fn of_other(value: &ScalarValue) -> Result<Datum, SqlError> {
             format!("a value of type {} cannot be stored", value.data_type()),
         )),
     }
+}
+
+/// Bytes that a row takes in memory, about.
+pub fn row_size(row: &[Datum]) -> usize {
+    let inner = |value: &Datum| match value {
+        Datum::Text(text) | Datum::Jsonb(text) | Datum::Numeric(text) | Datum::Uuid(text) => {
+            text.len()
+        }
+        Datum::Bytea(bytes) => bytes.len(),
+        Datum::Array(all) => row_size(all),
+        _ => 0,
+    };
+    size_of::<Vec<Datum>>()
+        + row.iter().map(|value| size_of::<Datum>() + inner(value)).sum::<usize>()
 }

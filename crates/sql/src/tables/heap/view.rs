@@ -1,12 +1,11 @@
 //! What a session sees of ordinary tables: what is durable, or what its own transaction has made of that.
 
-use crate::ddl_dml::prometheus::PrometheusTable;
-use crate::ddl_dml::views;
-use crate::plan::expansion::StoredView;
-use crate::plan::ready::Statement;
-use crate::session::statements::Isolation;
+use crate::tables::heap::isolation::Isolation;
 use crate::tables::heap::kept::is_kept;
 use crate::tables::heap::lookups::Lookups;
+use crate::tables::heap::prometheus_tables::PrometheusTable;
+use crate::tables::heap::stored_views;
+use crate::tables::heap::stored_views::StoredView;
 use crate::tables::hypertables::append::{Series, SeriesRows};
 use crate::types::error::{ErrorObject, SqlError};
 use datafusion::catalog::TableProvider;
@@ -70,6 +69,14 @@ impl State {
     }
 }
 
+/// A statement that reads ordinary tables.
+pub trait ReadsTables {
+    /// Returns true if it locks the rows that it reads (`FOR UPDATE`).
+    fn locks(&self) -> bool;
+    /// Returns the names of its tables.
+    fn tables(&self) -> Vec<Arc<str>>;
+}
+
 impl std::fmt::Debug for View {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("View")
@@ -130,7 +137,7 @@ impl View {
         if PrometheusTable::of(table.schema()).is_some() {
             return Err(holds_samples(name));
         }
-        match views::View::of(table.schema()) {
+        match stored_views::View::of(table.schema()) {
             None => Ok(table),
             Some(view) => Err(is_view(name, view.kind)),
         }
@@ -139,14 +146,14 @@ impl View {
     /// A view of that name, as it is stored.
     pub fn stored_view(&self, name: &str) -> Option<StoredView> {
         let table = self.get(name)?;
-        let query = views::View::of(table.schema())?.query;
+        let query = stored_views::View::of(table.schema())?.query;
         let columns = table.schema().columns.iter().map(|column| column.name.clone());
         Some(StoredView { query, columns: columns.collect() })
     }
 
     /// Whether there is a view of that name.
     pub fn is_view(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|table| views::View::is_one(table.schema()))
+        self.get(name).is_some_and(|table| stored_views::View::is_one(table.schema()))
     }
 
     /// Hands a table to the statements that are planned until it is taken back.
@@ -180,8 +187,9 @@ impl View {
         self.state().isolation = isolation;
     }
 
-    /// A statement reads tables: in a transaction that is to rely on what it reads, it does.
-    pub fn reads(&self, statement: &Statement) {
+    /// Notes that a statement reads tables: its transaction relies on them if the statement locks rows or the
+    /// transaction is serializable.
+    pub fn reads(&self, statement: &dyn ReadsTables) {
         let mut state = self.state();
         if !statement.locks() && state.isolation != Isolation::Serializable {
             return;
@@ -461,7 +469,7 @@ fn holds_samples(name: &str) -> SqlError {
 }
 
 /// That what is said is of tables.
-pub fn is_view(name: &str, kind: views::Kind) -> SqlError {
+pub fn is_view(name: &str, kind: stored_views::Kind) -> SqlError {
     let words = format!("\"{name}\" is a {}, not a table", kind.word());
     SqlError::new("42809", words).with_hint("Its rows are those of its query: change those.")
 }

@@ -231,8 +231,8 @@ fn text_of(table: &Hypertable, column: usize, value: &ScalarValue) -> Option<Opt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ddl_dml::hypertables::declare::Asking;
-    use crate::ddl_dml::hypertables::declare::declare;
+    use crate::tables::hypertables::declare::Asking;
+    use crate::tables::hypertables::declare::declare;
     use datafusion::prelude::{col, lit};
     use tables::{Column, ColumnType, Scalar, Schema};
 

@@ -5,9 +5,9 @@
 //! series ─► its samples, stretch by stretch ─► cells: a count and a number for each group and column
 //! ```
 
-use crate::ddl_dml::rows::writes::row_size;
 use crate::tables::heap::arrays::array_of;
 use crate::tables::heap::columns::column_type;
+use crate::tables::heap::values::row_size;
 use crate::tables::hypertables::append::Series;
 use crate::tables::hypertables::conditions::Asked;
 use crate::tables::hypertables::entities::{Entities, Samples};

@@ -18,14 +18,4 @@ pub(crate) mod entities;
 pub(crate) mod groups;
 pub(crate) mod reading;
 pub(crate) mod shape;
-
-use crate::ddl_dml::hypertables::declare::Asking;
-use crate::ddl_dml::hypertables::make_hypertable::{
-    check_alone, expect_hypertable, loses_rows, make_hypertable, segment,
-};
-use crate::ddl_dml::hypertables::removal::{Dropping, Removal, drop_chunks, instant};
-use crate::tables::hypertables::append::{Series, SeriesRows};
-use crate::tables::hypertables::conditions::{Asked, ValueCondition};
-use crate::tables::hypertables::groups::{Found, Grouping, Groups, Key, Summary};
-use crate::tables::hypertables::reading::{Scan, Wanted, plan};
-use crate::tables::hypertables::shape::{Hypertable, TABLE_LABEL};
+pub(crate) mod declare;

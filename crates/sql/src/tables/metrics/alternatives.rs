@@ -2,7 +2,7 @@
 //! several of them with `OR` between. DataFusion makes some of them of others: `~ '^a|b'` of a plain
 //! pattern is `LIKE 'a%' OR LIKE '%b%'` when it comes here.
 
-use crate::parse::rewrite::operators::DOT_IS_ANY;
+use crate::functions::text::like_patterns::DOT_IS_ANY;
 use crate::tables::metrics::filters::{Named, text_of};
 use datafusion::logical_expr::expr::{InList, Like};
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};

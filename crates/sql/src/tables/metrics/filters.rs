@@ -5,10 +5,10 @@
 use crate::functions::json::jsonb_functions::{CONTAINS, FIELD_TEXT, HAS_KEY};
 use crate::functions::json::jsonb_parts::NAMELESS;
 use crate::functions::prom;
-use crate::parse::rewrite::JSONB_IN;
-use crate::parse::rewrite::operators::DOT_IS_ANY;
+use crate::functions::text::like_patterns::DOT_IS_ANY;
 use crate::tables::metrics::alternatives::{Alternatives, alternatives, is_never_empty, one_of};
 use crate::tables::metrics::tables::{Column, Shows};
+use crate::types::casts::cast_functions::JSONB_IN;
 use crate::types::json::json_value::Value;
 use crate::types::json::jsonb;
 use datafusion::arrow::array::{Array as _, AsArray as _};

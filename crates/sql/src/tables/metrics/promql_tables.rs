@@ -121,10 +121,8 @@ fn moment(value: &ScalarValue) -> Result<i64> {
     if let Some(micros) = value.try_as_str().flatten().and_then(instant_of) {
         return moment(&ScalarValue::TimestampMicrosecond(Some(micros), None));
     }
-    let instant = DataType::Timestamp(
-        TimeUnit::Microsecond,
-        Some(crate::tables::metrics::tables::ZONE.into()),
-    );
+    let instant =
+        DataType::Timestamp(TimeUnit::Microsecond, Some(crate::types::time::zones::ZONE.into()));
     match value.cast_to(&instant)? {
         ScalarValue::TimestampMicrosecond(Some(micros), _) => {
             let millis = micros.div_euclid(MICROS_PER_MILLI);

@@ -1,7 +1,8 @@
 //! Samples, series by series, to columns. Text that all rows of a series share is kept once.
 
-use crate::tables::metrics::tables::{Column, Shows, ZONE};
+use crate::tables::metrics::tables::{Column, Shows};
 use crate::types::json::jsonb;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{
     ArrayRef, Float64Builder, Int64Builder, RecordBatch, RecordBatchOptions, StringViewBuilder,
     TimestampMicrosecondBuilder,

@@ -1,12 +1,10 @@
 //! The tables that are there without anybody making them: what a row is, and what its columns are
 //! called. pg_prometheus and pg_prometheus_cx have the same under different names.
 
-use crate::functions::json::jsonb_functions::jsonb_field;
+use crate::types::special_fields::jsonb_field;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use std::sync::Arc;
-
-/// The zone of times: they are instants, shown in UTC.
-pub const ZONE: &str = "+00:00";
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

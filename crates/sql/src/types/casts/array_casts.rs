@@ -1,12 +1,11 @@
 //! Casts of arrays to arrays of another type, and of texts to arrays: each element is cast by itself.
 
-use crate::functions::numbers as numeric;
-use crate::parse::rewrite::types::array_of;
-use crate::plan::typing::implicit_casts;
 use crate::types::casts::text_casts::cast_texts;
 use crate::types::error::SqlError;
 use crate::types::function::function;
+use crate::types::numeric::exact_casts;
 use crate::types::numeric::value::NUMERIC;
+use crate::types::text::array_literals::array_of;
 use crate::types::text::shown;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Float64Array, ListArray, ListBuilder, StringViewBuilder,
@@ -113,7 +112,7 @@ pub fn convert(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
         return Ok(cast(values, to)?);
     }
     if from.is_decimal() || *to == NUMERIC {
-        return implicit_casts::convert(values, to);
+        return exact_casts::convert(values, to);
     }
     if from.is_string()
         && let Some(read) = cast_texts(values, to)

@@ -3,8 +3,7 @@
 use crate::types::function::function;
 use crate::types::text::shown;
 use crate::types::time::intervals::INTERVAL;
-use datafusion::arrow::array::PrimitiveArray;
-use datafusion::arrow::array::{ArrayRef, AsArray as _, Time64MicrosecondArray};
+use datafusion::arrow::array::{ArrayRef, AsArray as _, PrimitiveArray, Time64MicrosecondArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
     DataType, IntervalMonthDayNano, IntervalMonthDayNanoType, Time64MicrosecondType, TimeUnit,

@@ -1,11 +1,11 @@
 //! Casts of `jsonb` to numbers and booleans: of its numbers and booleans alone.
 
-use crate::plan::typing::implicit_casts::convert;
 use crate::types::error::SqlError;
 use crate::types::function::map_column;
 use crate::types::json::json_value::Value;
 use crate::types::json::jsonb;
 use crate::types::numeric::conversions::column;
+use crate::types::numeric::exact_casts::convert;
 use crate::types::numeric::value::{NUMERIC, Numeric};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, BooleanArray};
 use datafusion::arrow::compute::cast;

@@ -5,3 +5,4 @@ pub(crate) mod clock_casts;
 pub(crate) mod jsonb_casts;
 pub(crate) mod special_arrays;
 pub(crate) mod text_casts;
+pub(crate) mod cast_functions;

@@ -1,10 +1,10 @@
 //! Casts to arrays of types that arrow has as texts: `uuid[]`, `jsonb[]`, `json[]`, `varchar(n)[]` and `char(n)[]`.
 
-use crate::functions::json::jsonb_functions::{check_json, no_json};
 use crate::types::casts::array_casts::{convert, read_texts};
 use crate::types::error::SqlError;
 use crate::types::function::special_list_function;
 use crate::types::json::jsonb;
+use crate::types::json::jsonb::{check_json, no_json};
 use crate::types::uuids;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, ListArray, StringViewArray, new_null_array,
@@ -13,19 +13,16 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
-use datafusion::sql::sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType as SqlType, Expr, ObjectName, Value,
-};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 type Read = fn(&str, Option<usize>) -> Result<String, SqlError>;
 
-const UUIDS: &str = "uuid_array_in";
-const JSONBS: &str = "jsonb_array_in";
-const JSONS: &str = "json_array_in";
-const VARCHARS: &str = "varchar_array_in";
-const BPCHARS: &str = "bpchar_array_in";
+pub(crate) const UUIDS: &str = "uuid_array_in";
+pub(crate) const JSONBS: &str = "jsonb_array_in";
+pub(crate) const JSONS: &str = "json_array_in";
+pub(crate) const VARCHARS: &str = "varchar_array_in";
+pub(crate) const BPCHARS: &str = "bpchar_array_in";
 
 /// The functions that do the casts.
 pub fn functions() -> [ScalarUDF; 5] {
@@ -47,32 +44,6 @@ pub fn array_reader(of: &str) -> Option<ScalarUDF> {
         names.into_iter().zip(functions()).collect()
     });
     READERS.get(of).cloned()
-}
-
-/// Returns the call that does a cast, or none for a cast to another type.
-pub fn special_array(inner: &Expr, to: &SqlType) -> Option<Expr> {
-    let SqlType::Array(ArrayElemTypeDef::SquareBracket(of, _)) = to else { return None };
-    let (name, length) = match &**of {
-        SqlType::Uuid => (UUIDS, None),
-        SqlType::JSONB => (JSONBS, None),
-        SqlType::JSON => (JSONS, None),
-        SqlType::Varchar(length) | SqlType::CharacterVarying(length) => (VARCHARS, *length),
-        SqlType::Char(length) | SqlType::Character(length) => {
-            let one = CharacterLength::IntegerLength { length: 1, unit: None };
-            (BPCHARS, Some(length.unwrap_or(one)))
-        }
-        _ => return None,
-    };
-    let mut args = vec![inner.clone()];
-    if let Some(CharacterLength::IntegerLength { length, .. }) = length {
-        args.push(Expr::Value(Value::Number(length.to_string(), false).into()));
-    }
-    Some(crate::parse::rewrite::expressions::call(name, args))
-}
-
-/// Returns true for the function that casts to `uuid[]`.
-pub fn is_uuid_array(name: &ObjectName) -> bool {
-    matches!(name.0.as_slice(), [only] if only.as_ident().is_some_and(|ident| ident.value == UUIDS))
 }
 
 fn array_in(name: &'static str, of: &'static str, read: Read) -> ScalarUDF {

@@ -1,14 +1,14 @@
 //! Casts of texts to numbers, booleans, bytes, dates, times and intervals: values of columns and elements of arrays are
 //! read as literals are.
 
-use crate::functions::text::bytea;
-use crate::plan::typing::checked_casts::{boolean_of, is_float_out_of_range};
-use crate::tables::metrics::tables::ZONE;
 use crate::types::error::SqlError;
 use crate::types::function::function;
+use crate::types::text::bytea_text;
+use crate::types::text::literals::{boolean_of, is_float_out_of_range};
 use crate::types::time::instants::{clock_of, date_of_text, instant_of, time_of_day, wrong_time};
 use crate::types::time::interval_texts::interval_text;
 use crate::types::time::intervals::INTERVAL;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{ArrayRef, AsArray as _, Float64Array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
@@ -132,7 +132,7 @@ fn read(text: &str, to: &DataType, type_name: &str) -> Result<ScalarValue> {
             return boolean_of(text).map(ScalarValue::from).ok_or_else(wrong);
         }
         DataType::Binary => {
-            let bytes = bytea::read(text);
+            let bytes = bytea_text::read(text);
             let bytes = bytes.map_err(|error| DataFusionError::External(Box::new(error)))?;
             return Ok(ScalarValue::Binary(Some(bytes)));
         }

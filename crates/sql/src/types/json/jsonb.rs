@@ -3,7 +3,9 @@
 //! `jsonb` sorts keys by their length, then by their bytes, and puts a space behind `:` and `,`
 //! (<https://www.postgresql.org/docs/15/datatype-json.html>).
 
+use crate::types::error::SqlError;
 use crate::types::json::json_value::{Map, NUMBER_DIGITS_MAX, Value};
+use datafusion::common::{DataFusionError, Result};
 use serde::de::IgnoredAny;
 use std::fmt::Write as _;
 
@@ -287,6 +289,24 @@ fn push_object(out: &mut String, map: &Map) {
         push(out, value);
     }
     out.push('}');
+}
+
+/// A text that is no JSON, or has what PostgreSQL's has not.
+pub fn no_json(text: &str) -> DataFusionError {
+    let (code, message) = refusal(text);
+    DataFusionError::External(Box::new(SqlError::new(code, message)))
+}
+
+/// Checks that a text is JSON; a zero character may stand in `json` alone.
+///
+/// # Errors
+/// `22P02` and `22P05`.
+pub fn check_json(text: &str, is_jsonb: bool) -> Result<(), SqlError> {
+    let is_kept = !is_jsonb && is_refused_for_zero(text);
+    match is_kept || parse(text).is_some() {
+        true => Ok(()),
+        false => Err(no_json(text).into()),
+    }
 }
 
 #[cfg(test)]

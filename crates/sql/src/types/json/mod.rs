@@ -3,3 +3,4 @@
 pub(crate) mod json_raw;
 pub(crate) mod json_value;
 pub(crate) mod jsonb;
+pub(crate) mod labels;

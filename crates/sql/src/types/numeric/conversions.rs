@@ -1,12 +1,12 @@
 //! Columns of numbers as columns of `numeric`, and back.
 
-use crate::plan::typing::checked_casts::is_float_out_of_range;
 use crate::types::error::SqlError;
 use crate::types::function::function;
 use crate::types::numeric::arithmetic::limited;
 use crate::types::numeric::value::{
     Decimal, NUMERIC, Numeric, PRECISION, SCALE, SCALE_MAX, too_long,
 };
+use crate::types::text::literals::is_float_out_of_range;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Decimal128Array, Decimal256Array, Float32Array,
     Float64Array, Int64Array, ListArray,

@@ -3,3 +3,4 @@
 pub(crate) mod arithmetic;
 pub(crate) mod conversions;
 pub(crate) mod value;
+pub(crate) mod exact_casts;

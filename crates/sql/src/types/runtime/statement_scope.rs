@@ -1,8 +1,8 @@
 //! The statement that a task works for: its cancellation, whether it sleeps, and the memory that all statements share.
 //! Tasks that DataFusion spawns for it inherit them.
 
-use crate::functions::sleep::SleepState;
 use crate::types::runtime::cancellation::Cancellation;
+use crate::types::runtime::sleep_state::SleepState;
 use datafusion::common::runtime::{JoinSetTracer, set_join_set_tracer};
 use datafusion::execution::memory_pool::MemoryPool;
 use futures::FutureExt as _;

@@ -1,7 +1,7 @@
 //! Numbers and times as PostgreSQL shows them in text (<https://www.postgresql.org/docs/15/datatype.html>).
 
-use crate::functions::text::bytea;
 use crate::types::numeric::value::Numeric;
+use crate::types::text::bytea_text;
 use crate::types::text::numbers::text_of;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray, StringViewArray};
 use datafusion::arrow::compute::cast;
@@ -42,7 +42,7 @@ pub fn column(array: &ArrayRef) -> Option<ArrayRef> {
             values.iter().map(|one| one.map(|raw| Numeric::decode(raw).text())).collect()
         }
         DataType::Binary => {
-            array.as_binary::<i32>().iter().map(|one| one.map(bytea::shown)).collect()
+            array.as_binary::<i32>().iter().map(|one| one.map(bytea_text::shown)).collect()
         }
         DataType::Timestamp(unit, zone) => {
             let zone = if zone.is_some() { "+00" } else { "" };

@@ -123,7 +123,7 @@ impl ScalarUDFImpl for TimeBucket {
                 _ => DataType::Date32,
             },
             DataType::Null | DataType::Utf8 | DataType::Utf8View => {
-                micros_of(Some(crate::tables::metrics::tables::ZONE.into()))
+                micros_of(Some(crate::types::time::zones::ZONE.into()))
             }
             other => return plan_err!("No function matches time_bucket of {other}"),
         };
@@ -391,7 +391,7 @@ mod tests {
         let at = |text: &str| {
             ScalarValue::TimestampMicrosecond(
                 instant_of(text),
-                Some(crate::tables::metrics::tables::ZONE.into()),
+                Some(crate::types::time::zones::ZONE.into()),
             )
         };
         let days = |days| ScalarValue::IntervalMonthDayNano(Some(interval(0, days, 0)));

@@ -189,6 +189,9 @@ fn offset_of_posix(text: &str) -> Option<i32> {
     is_short.then_some(sign * seconds)
 }
 
+/// The zone of times: they are instants, shown in UTC.
+pub const ZONE: &str = "+00:00";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,10 +1,10 @@
 //! Functions of PostgreSQL's and TimescaleDB's that DataFusion has by other names or in other places.
 
 use crate::functions::calendar::making::TIMESTAMP_OF_SECONDS;
-use crate::parse::rewrite::JSONB_IN;
 use crate::parse::rewrite::expressions::{
     aggregates, arguments, call, cast, is_named, literal, only_column, query, text_literal,
 };
+use crate::types::casts::cast_functions::JSONB_IN;
 use crate::types::time::interval_texts::interval_text;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,

@@ -1,13 +1,13 @@
 //! Phrases that people type to PostgreSQL and that are calls of functions here: `extract(..)`,
 //! `AT TIME ZONE`, `SIMILAR TO`, `json_agg`, percentiles of several shares.
 
-use crate::parse::rewrite::JSONB_IN;
+use crate::functions::text::like_patterns::DOT_IS_ANY;
 use crate::parse::rewrite::expressions::{arguments, call, cast, is_named, literal, text_literal};
 use crate::parse::rewrite::functions::hypothetical::hypothetical;
 use crate::parse::rewrite::functions::toolkit;
 use crate::parse::rewrite::open_arguments::not_unique;
-use crate::parse::rewrite::operators::DOT_IS_ANY;
 use crate::parse::rewrite::values::arithmetic::calculated;
+use crate::types::casts::cast_functions::JSONB_IN;
 
 use crate::functions::arrays::array_sets::OVERLAPS;
 use crate::functions::arrays::array_slices::DIMENSIONS;
@@ -16,14 +16,15 @@ use crate::functions::calendar::fields::EXTRACT;
 use crate::functions::calendar::making::INTERVAL_PARTS;
 use crate::functions::json::json_gathered::{ARRAY_OF, JSON_ARRAY_OF, OBJECT_OF};
 use crate::functions::json::jsonb_makers::JSON_ROW;
-use crate::functions::templates::TIMESTAMP_BY;
+use crate::functions::templates::conversions_by_template::TIMESTAMP_BY;
 use crate::functions::text::identifiers::STRIP_NULLS;
 use crate::functions::text::regexps::{SIMILAR, similar};
 use crate::functions::text::unicode_forms::{FORMS, IS_NORMALIZED, NORMALIZE};
 use crate::functions::toolkit::mode::MODE;
 use crate::parse::rewrite::queries::windows::computed_default;
-use crate::parse::rewrite::types::{name_of_last, rounded_time};
+use crate::parse::rewrite::types::rounded_time;
 use crate::types::error::SqlError;
+use crate::types::names::name_of_last;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, CaseWhen, DataType as SqlType, Expr, Function, FunctionArg,
@@ -161,7 +162,7 @@ fn word(name: &str) -> Option<Expr> {
 
 /// What the session's clock says.
 fn clock_now() -> Expr {
-    cast(crate::parse::rewrite::now(), SqlType::Timestamp(None, TimezoneInfo::None))
+    cast(crate::parse::rewrite::expressions::now(), SqlType::Timestamp(None, TimezoneInfo::None))
 }
 
 /// The regular expression that a pattern of `SIMILAR TO` is.
@@ -235,7 +236,7 @@ fn called(function: &Function) -> Result<Option<Expr>, SqlError> {
         }
         [one] if is("pg_typeof") && literal(one).is_some() => Some(text_literal("unknown".into())),
         [] if is("clock_timestamp") || is("statement_timestamp") || is("transaction_timestamp") => {
-            Some(crate::parse::rewrite::now())
+            Some(crate::parse::rewrite::expressions::now())
         }
         [] if is("localtimestamp") || is("localtime") => word(&name_of_last(&function.name)),
         [digits] => return now_with_digits(&name_of_last(&function.name), digits),
@@ -262,7 +263,7 @@ fn now_with_digits(name: &str, digits: &Expr) -> Result<Option<Expr>, SqlError> 
         return Err(SqlError::invalid(format!("{name} takes a number of digits, not {digits}")));
     };
     let instant = match zone {
-        TimezoneInfo::WithTimeZone => crate::parse::rewrite::now(),
+        TimezoneInfo::WithTimeZone => crate::parse::rewrite::expressions::now(),
         _ => clock_now(),
     };
     let data_type = match is_time {
@@ -464,51 +465,9 @@ fn shares_of(expr: &Expr) -> Option<Vec<Expr>> {
         Expr::Nested(inner) => shares_of(inner),
         Expr::Cast { expr, .. } => shares_of(expr),
         other => {
-            let all = crate::parse::rewrite::types::array_of(&literal(other)?)?;
+            let all = crate::types::text::array_literals::array_of(&literal(other)?)?;
             let number = |one: String| Expr::Value(Value::Number(one, false).into());
             all.into_iter().map(|one| one.map(number)).collect()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::session::statements::{Parsed, parse};
-
-    #[test]
-    fn phrases_are_calls() {
-        for (text, expected) in [
-            ("SELECT extract(CENTURY FROM t)", "SELECT extract_numeric('century', t)"),
-            ("SELECT t AT TIME ZONE 'Asia/Tokyo'", "SELECT timezone('Asia/Tokyo', t)"),
-            ("SELECT a SIMILAR TO 'b%'", "SELECT (a ~ '(?s)^(?:b.*)$')"),
-            ("SELECT a NOT SIMILAR TO b", "SELECT (a !~ similar_to_escape(b))"),
-            (
-                "SELECT json_agg(a ORDER BY b) FILTER (WHERE c)",
-                "SELECT CAST(json_array_of_gathered(array_agg(to_json(a) ORDER BY b) FILTER (WHERE c)) AS JSON)",
-            ),
-            (
-                "SELECT make_interval(days => 3, hours => 2)",
-                "SELECT make_interval(0, 0, 0, 3, 2, 0, 0)",
-            ),
-            ("SELECT to_timestamp(a, 'YYYY')", "SELECT to_timestamp_by_template(a, 'YYYY')"),
-            (
-                "SELECT date_trunc('day', t, 'Asia/Tokyo')",
-                "SELECT timezone('Asia/Tokyo', date_trunc('day', timezone('Asia/Tokyo', t)))",
-            ),
-            ("SELECT a && b, mod(a, b)", "SELECT array_overlaps(a, b)"),
-            ("SELECT position(a IN b)", "SELECT strpos(b, a)"),
-            ("SELECT age(t)", "SELECT age(current_date(), t)"),
-        ] {
-            let Ok(Parsed::Query(query)) = parse(text).map(|mut all| all.remove(0)) else {
-                panic!("{text}")
-            };
-            let shown = query.rephrased().statement.to_string();
-            let shown = shown.split(" AS \"").next().unwrap_or_default();
-            assert_eq!(shown, expected, "{text}");
-        }
-        for text in ["SELECT make_interval(moons => 3)", "SELECT mode(1) WITHIN GROUP (ORDER BY a)"]
-        {
-            assert_eq!(parse(text).map_err(|error| error.code), Err("42883"), "{text}");
         }
     }
 }

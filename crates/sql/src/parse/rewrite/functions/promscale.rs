@@ -81,7 +81,7 @@ pub fn promscale(function: &Function) -> Result<Option<Expr>, SqlError> {
 /// Labels to be compared with others.
 fn nameless(labels: &Expr) -> Expr {
     let labels = match literal(labels) {
-        Some(text) => call(crate::parse::rewrite::JSONB_IN, vec![text_literal(text)]),
+        Some(text) => call(crate::types::casts::cast_functions::JSONB_IN, vec![text_literal(text)]),
         None => labels.clone(),
     };
     call(NAMELESS, vec![labels])

@@ -12,3 +12,4 @@ pub(crate) mod subqueries;
 pub(crate) mod system_columns;
 pub(crate) mod value_cells;
 pub(crate) mod windows;
+pub(crate) mod named_rows;

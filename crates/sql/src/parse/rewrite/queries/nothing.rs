@@ -1,10 +1,10 @@
 //! PostgreSQL's own tables that have no rows here, and those that are asked for one row.
 
-use crate::catalog;
-use crate::parse::rewrite::CATALOG_SCHEMA;
+use crate::catalog::system_catalog;
 use crate::parse::rewrite::expressions::{aggregates, cast, is_named, literal, text_array};
 use crate::parse::rewrite::values::numerals::with_type;
 use crate::types::names;
+use crate::types::names::CATALOG_SCHEMA;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr,
     Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
@@ -127,7 +127,7 @@ fn is_nothing(table: &TableFactor) -> bool {
             let parts: Vec<&str> =
                 name.0.iter().filter_map(|one| one.as_ident()).map(|one| &*one.value).collect();
             match parts.as_slice() {
-                [name] | [CATALOG_SCHEMA, name] => catalog::has_no_rows(name),
+                [name] | [CATALOG_SCHEMA, name] => system_catalog::has_no_rows(name),
                 _ => false,
             }
         }

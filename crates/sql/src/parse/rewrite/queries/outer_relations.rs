@@ -114,7 +114,7 @@ fn whole_name(table: &TableFactor) -> Option<(String, ObjectName)> {
     match name.0.as_slice() {
         [_] if last.starts_with("pg_") => {
             let schema =
-                ObjectNamePart::Identifier(Ident::new(crate::parse::rewrite::CATALOG_SCHEMA));
+                ObjectNamePart::Identifier(Ident::new(crate::types::names::CATALOG_SCHEMA));
             Some((last, ObjectName([&[schema], name.0.as_slice()].concat())))
         }
         [.., _, _] => Some((last, ObjectName(name.0[name.0.len() - 2..].to_vec()))),

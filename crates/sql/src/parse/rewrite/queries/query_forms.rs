@@ -1,12 +1,12 @@
 //! Forms of queries: `GROUP BY ()`, `DISTINCT ON (1)`, `FETCH FIRST .. WITH TIES`, `ORDER BY` of set operations, and
 //! what PostgreSQL does not let stand in them.
 
+use crate::functions::ties_marker::WITH_TIES;
 use crate::parse::rewrite::expressions::call;
 use crate::parse::rewrite::queries::join_columns::merge_columns;
 use crate::parse::rewrite::queries::result_order::{hide_results, order_by_results, order_once};
 use crate::parse::rewrite::queries::subqueries::both;
 use crate::parse::rewrite::queries::windows::write_out_windows_of_order;
-use crate::plan::ties::WITH_TIES;
 use crate::types::error::SqlError;
 use crate::types::names::folded;
 use datafusion::sql::sqlparser::ast::{

@@ -376,36 +376,3 @@ fn found_in(row: &[Expr], subquery: &Query, negated: bool) -> Result<Expr, SqlEr
     let made = Box::new(of_rows(subquery, alias, one, Some(condition)));
     Ok(Expr::Exists { subquery: made, negated })
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::session::statements::{Parsed, parse};
-
-    #[test]
-    fn rows_are_compared_by_columns() {
-        for (text, expected) in [
-            ("(a, b) = (1, 2)", "((((a) = (1)) AND ((b) = (2))))"),
-            ("ROW(a, b) <> (1, 2)", "NOT ((((a) = (1)) AND ((b) = (2))))"),
-            ("(a, b) IS NULL", "a IS NULL AND b IS NULL"),
-            ("ROW(a, b + 1) IS NOT NULL", "a IS NOT NULL AND b + 1 IS NOT NULL"),
-            ("(a, b) >= (1, 2)", "(((a) > (1)) OR (((((a) = (1)) AND ((b) >= (2))))))"),
-            (
-                "(a, b) IN ((1, 2), (3, 4))",
-                "((((((a) = (1)) AND ((b) = (2))))) OR (((((a) = (3)) AND ((b) = (4))))))",
-            ),
-        ] {
-            let parsed = parse(&format!("SELECT x FROM m WHERE {text}"));
-            let Ok(Parsed::Query(query)) = parsed.map(|mut all| all.remove(0)) else {
-                panic!("{text}")
-            };
-            let shown = query.rephrased().statement.to_string();
-            let shown = shown.split(" WHERE ").nth(1).unwrap_or_default();
-            let plain = |text: &str| text.replace(['(', ')'], "");
-            assert_eq!(plain(shown), plain(expected), "{text}");
-        }
-        for text in ["(a, b) = (1, 2, 3)", "(a, b) IN ((1, 2), 3)"] {
-            let parsed = parse(&format!("SELECT x FROM m WHERE {text}"));
-            assert_eq!(parsed.map_err(|error| error.code), Err("42601"), "{text}");
-        }
-    }
-}

@@ -2,22 +2,20 @@
 //! in the select list and as tables. DataFusion makes rows of lists, so each becomes the list of what it makes.
 
 use crate::catalog::functions::NO_PRIVILEGES;
-use crate::catalog::keywords::KEYWORDS;
 use crate::functions::generate_series;
 use crate::functions::json::jsonb_parts::{
     ELEMENT_TEXTS, ELEMENTS, IS_JSONB, KEYS, PAIRS, TEXT_PAIRS, TEXTS, VALUES,
 };
 use crate::functions::signatures::is_scalar_function;
 use crate::functions::text::regexps::{MATCHES, SPLIT};
-use crate::parse::rewrite::CATALOG_SCHEMA;
 use crate::parse::rewrite::expressions::{
     arguments, array_type, call, cast, is_named, is_placeholder, only_argument,
 };
 use crate::parse::rewrite::functions::phrases::rows;
-use crate::parse::rewrite::types::name_of_last;
 use crate::parse::rewrite::values::vectors::places;
 use crate::types::error::SqlError;
-use crate::types::names::folded;
+use crate::types::keywords::KEYWORDS;
+use crate::types::names::{CATALOG_SCHEMA, folded, name_of_last};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr, Ident,
     ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,

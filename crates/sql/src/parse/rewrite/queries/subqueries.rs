@@ -4,8 +4,8 @@ use crate::functions::json::jsonb_parts::IS_JSONB;
 use crate::parse::rewrite::expressions::{
     aggregates, arguments, call, is_named, only_column, query,
 };
-use crate::parse::rewrite::{CATALOG_SCHEMA, JSONB_IN};
-use crate::types::names::folded;
+use crate::types::casts::cast_functions::JSONB_IN;
+use crate::types::names::{CATALOG_SCHEMA, folded};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, GroupByExpr, LimitClause, ObjectName, ObjectNamePart,

@@ -37,7 +37,7 @@ fn is_catalog(table: &TableFactor) -> bool {
         name.0.iter().filter_map(ObjectNamePart::as_ident).map(folded).collect();
     match parts.as_slice() {
         [one] => one.starts_with("pg_"),
-        [schema, _] => schema == crate::parse::rewrite::CATALOG_SCHEMA,
+        [schema, _] => schema == crate::types::names::CATALOG_SCHEMA,
         _ => false,
     }
 }

@@ -56,22 +56,3 @@ fn common_type(types: &[SqlType]) -> Option<SqlType> {
         None => types.iter().all(|ty| *ty == types[0]).then(|| types[0].clone()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::session::statements::{Parsed, parse};
-
-    #[test]
-    fn cells_have_the_type_of_their_column() {
-        for (text, expected) in [
-            ("VALUES (true), ('f')", "VALUES (true), (CAST('f' AS BOOLEAN))"),
-            ("VALUES ('x'), ('y')", "VALUES ('x'), ('y')"),
-            ("VALUES (true, 'a'), (NULL, 'b')", "VALUES (true, 'a'), (NULL, 'b')"),
-        ] {
-            let Ok(Parsed::Query(query)) = parse(text).map(|mut all| all.remove(0)) else {
-                panic!("{text}")
-            };
-            assert_eq!(query.rephrased().statement.to_string(), expected, "{text}");
-        }
-    }
-}

@@ -1,7 +1,6 @@
 //! PostgreSQL's words for moments: `'today'::date`, `timestamp 'yesterday'`, `'epoch'::timestamptz`.
 
-use crate::parse::rewrite::expressions::{call, cast, literal, text_literal};
-use crate::parse::rewrite::now;
+use crate::parse::rewrite::expressions::{call, cast, literal, now, text_literal};
 use crate::parse::rewrite::types::{arrow_type, interval_to_field};
 use crate::types::time::instants::instant_of;
 use crate::types::time::interval_texts::interval_text;

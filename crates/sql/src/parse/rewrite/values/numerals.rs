@@ -5,12 +5,12 @@
 
 use crate::functions::generate_series::NAME as SERIES;
 use crate::functions::numbers::bits::BIT_NOT;
-use crate::parse::rewrite::JSONB_IN;
 use crate::parse::rewrite::expressions::{
     call, cast, is_named, literal, numeral_of, plain_digits, text_literal,
 };
 use crate::parse::rewrite::queries::value_cells::cells_with_types;
 use crate::parse::rewrite::types::{is_float, is_numeric};
+use crate::types::casts::cast_functions::JSONB_IN;
 use datafusion::sql::sqlparser::ast::{
     Array, DataType as SqlType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArguments, Ident, ObjectName, SelectItem, SetExpr, TableFactor, UnaryOperator, Value,

@@ -57,7 +57,7 @@ impl Visitor for Once {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::dialect::Postgres;
+    use crate::types::dialect::Postgres;
     use datafusion::sql::sqlparser::parser::Parser;
 
     #[test]

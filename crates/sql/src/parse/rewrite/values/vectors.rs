@@ -5,10 +5,9 @@
 use crate::catalog::keys::VECTORS;
 use crate::functions::arrays::array_slices::SLICE;
 use crate::functions::vectors::{EXPANDED, PLACES, VECTOR_PLACES, WHOLE};
-use crate::parse::rewrite::CATALOG_SCHEMA;
 use crate::parse::rewrite::expressions::{arguments, call, is_named, literal, query, text_literal};
 use crate::parse::rewrite::queries::subqueries::both;
-use crate::types::names::folded;
+use crate::types::names::{CATALOG_SCHEMA, folded};
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, Ident,
     JoinConstraint, JoinOperator, Select, Subscript, TableAlias, TableFactor, UnaryOperator, Value,

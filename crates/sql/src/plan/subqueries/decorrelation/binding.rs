@@ -10,9 +10,8 @@
 use crate::plan::runs::node::FirstOfRuns;
 use crate::plan::subqueries::decorrelation::domain::{Domain, check_volatile, marked};
 use crate::plan::subqueries::decorrelation::outer::{
-    Names, lateral_of, outer_columns, renamed, subquery_of, visible,
+    Names, columns_of, lateral_of, outer_columns, refused, renamed, subquery_of, visible,
 };
-use crate::plan::subqueries::decorrelation::{columns_of, refused};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,

@@ -1,7 +1,6 @@
 //! The domain of a correlated subquery: the distinct combinations of the outer columns that it names.
 
-use crate::plan::subqueries::decorrelation::outer::{outer_columns, subquery_of};
-use crate::plan::subqueries::decorrelation::refused;
+use crate::plan::subqueries::decorrelation::outer::{outer_columns, refused, subquery_of};
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
 };

@@ -5,8 +5,7 @@ use crate::plan::subqueries::correlated::{
     check, check_rows_of_none, contains_limit, has_rows, is_one_row,
 };
 use crate::plan::subqueries::decorrelation::binding::is_of_outside;
-use crate::plan::subqueries::decorrelation::outer::{outer_columns, subquery_of, visible};
-use crate::plan::subqueries::decorrelation::refused;
+use crate::plan::subqueries::decorrelation::outer::{outer_columns, refused, subquery_of, visible};
 use crate::plan::subqueries::first_rows;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};

@@ -26,9 +26,8 @@ use crate::plan::subqueries::decorrelation::domain::Domain;
 use crate::plan::subqueries::decorrelation::eligibility::{
     Use, has_own_plan, has_own_plan_as_lateral,
 };
-use crate::plan::subqueries::decorrelation::outer::outer_columns;
-use crate::plan::subqueries::first_rows;
-use crate::plan::subqueries::{laterals, newest};
+use crate::plan::subqueries::decorrelation::outer::{columns_of, outer_columns, refused};
+use crate::plan::subqueries::{first_rows, laterals, newest};
 use crate::types::error::SqlError;
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
@@ -71,18 +70,6 @@ fn has_quantifier(node: &LogicalPlan) -> Result<bool> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(is_found)
-}
-
-/// A refusal of a subquery, as an error of DataFusion.
-fn refused(words: &str) -> DataFusionError {
-    let hint =
-        "Join the outer table within the subquery, or compute the rows in WITH or FROM first.";
-    DataFusionError::External(Box::new(SqlError::unsupported(words).with_hint(hint)))
-}
-
-/// A column by its place in a schema.
-fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
-    plan.schema().columns().into_iter().map(Expr::Column).collect()
 }
 
 struct Decorrelator {

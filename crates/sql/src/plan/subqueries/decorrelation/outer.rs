@@ -2,10 +2,11 @@
 //!
 //! An outer reference has no depth: as the planner, it belongs to the nearest query that has its column.
 
+use crate::types::error::SqlError;
 use datafusion::common::tree_node::{
     Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
 };
-use datafusion::common::{Column, DFSchema, Result};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, Join, LogicalPlan, Subquery, SubqueryAlias};
@@ -181,4 +182,16 @@ fn rename(plan: LogicalPlan, names: Names<'_>, nearer: &mut Vec<DFSchema>) -> Re
         Ok(made.update_data(|expr| name.restore(expr)))
     })
     .data()
+}
+
+/// A refusal of a subquery, as an error of DataFusion.
+pub(crate) fn refused(words: &str) -> DataFusionError {
+    let hint =
+        "Join the outer table within the subquery, or compute the rows in WITH or FROM first.";
+    DataFusionError::External(Box::new(SqlError::unsupported(words).with_hint(hint)))
+}
+
+/// A column by its place in a schema.
+pub(crate) fn columns_of(plan: &LogicalPlan) -> Vec<Expr> {
+    plan.schema().columns().into_iter().map(Expr::Column).collect()
 }

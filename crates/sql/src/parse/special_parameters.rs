@@ -2,12 +2,10 @@
 //! planned as values without a type, except where the type of a result is theirs: as columns, and within `CASE`,
 //! `COALESCE` and other expressions that give back one of their values.
 
-use crate::functions::json::jsonb_functions::{JSON, JSONB};
-use crate::parse::rewrite::expressions::call;
-use crate::parse::rewrite::expressions::cast;
-use crate::parse::rewrite::types::name_of_last;
-use crate::parse::rewrite::{JSON_IN, JSONB_IN};
-use crate::plan::typing::special_types::{BPCHAR, UUID, VARCHAR};
+use crate::parse::rewrite::expressions::{call, cast};
+use crate::types::casts::cast_functions::{JSON_IN, JSONB_IN};
+use crate::types::names::name_of_last;
+use crate::types::special_fields::{BPCHAR, JSON, JSONB, UUID, VARCHAR};
 use crate::types::uuids::UUID_IN;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,

@@ -1,6 +1,6 @@
 //! `create_hypertable`: an empty table becomes one whose rows are samples.
 
-use crate::ddl_dml::definitions::defaults::is_numbered;
+use crate::tables::heap::column_defaults::is_numbered;
 use crate::tables::hypertables::shape::{CanBe, Hypertable, may_be_label};
 use crate::types::error::SqlError;
 use model::limits::{FIELDS_PER_LINE_MAX, LABELS_PER_SERIES_MAX};

@@ -1,7 +1,7 @@
 //! A view in a statement: its query is planned, and takes its place.
 
-use crate::ddl_dml::views::View;
-use crate::session::statements::{Parsed, parse};
+use crate::parse::text::parse_query;
+use crate::tables::heap::stored_views::View;
 use crate::types::error::SqlError;
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::ViewTable;
@@ -20,9 +20,7 @@ pub async fn plan_of(
     table: &Table,
     view: &View,
 ) -> Result<Arc<dyn TableProvider>, SqlError> {
-    let Some(Parsed::Query(query)) = parse(&view.query)?.pop() else {
-        return Err(SqlError::unexpected("a view's query cannot be read"));
-    };
+    let query = parse_query(&view.query)?;
     let statement = query.rephrased().statement.clone();
     let statement = parser::Statement::Statement(Box::new(statement));
     let plan = state.statement_to_plan(statement).await?;

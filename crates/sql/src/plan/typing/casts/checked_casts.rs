@@ -1,13 +1,14 @@
 //! Casts as PostgreSQL has them: those that it lacks are refused, and literals are read before arrow makes other values or
 //! other errors of them.
 
-use crate::functions::json::jsonb_functions::{JSON, JSONB};
-use crate::functions::text::bytea::BYTEA_IN;
-use crate::parse::rewrite::{JSON_IN, JSONB_IN};
-use crate::plan::typing::common_types::{Category, known_type};
+use crate::types::casts::cast_functions::{JSON_IN, JSONB_IN};
+use crate::types::categories::{Category, known_type};
 use crate::types::error::SqlError;
 use crate::types::numeric::conversions::numeric_value;
 use crate::types::postgres_types::{of_arrow, type_name};
+use crate::types::special_fields::{JSON, JSONB};
+use crate::types::text::bytea_text::BYTEA_IN;
+use crate::types::text::literals::{boolean_of, is_float_out_of_range};
 use crate::types::time::instants::{date_of_text, time_of_day, wrong_time};
 use crate::types::uuids::UUID_IN;
 use datafusion::arrow::datatypes::{DataType, TimeUnit};
@@ -41,19 +42,6 @@ pub fn literals_as_boolean(values: Vec<Expr>, schema: &DFSchema) -> Result<Trans
             Ok(ScalarValue::Boolean(Some(value)))
         }),
         false => Ok(Transformed::no(values)),
-    }
-}
-
-/// A boolean of a text: a word for it, or the beginning of one that begins no other.
-pub fn boolean_of(text: &str) -> Option<bool> {
-    let text = text.trim_matches(|one: char| one.is_ascii_whitespace()).to_ascii_lowercase();
-    let begins = |word: &str, least: usize| least <= text.len() && word.starts_with(&text);
-    let is_true = begins("true", 1) || begins("yes", 1) || text == "on" || text == "1";
-    let is_false = begins("false", 1) || begins("no", 1) || begins("off", 2) || text == "0";
-    match (is_true, is_false) {
-        (true, _) => Some(true),
-        (_, true) => Some(false),
-        _ => None,
     }
 }
 
@@ -124,16 +112,6 @@ pub fn check_literal(inner: &Expr, to: &DataType) -> Result<()> {
         _ => return Ok(()),
     };
     Err(DataFusionError::External(Box::new(error)))
-}
-
-/// Whether a number of finite digits is infinite as a float, or zero though one of its digits is not.
-pub fn is_float_out_of_range(text: &str, to: &DataType) -> bool {
-    let text = text.trim();
-    let Ok(value) = text.parse::<f64>() else { return false };
-    let value = if *to == DataType::Float32 { f64::from(value as f32) } else { value };
-    let digits = text.split(['e', 'E']).next().unwrap_or_default();
-    let has_digit = |least: u8| digits.bytes().any(|one| (least..=b'9').contains(&one));
-    value.is_infinite() && has_digit(b'0') || value == 0.0 && has_digit(b'1')
 }
 
 /// Checks that PostgreSQL has a cast between two types.

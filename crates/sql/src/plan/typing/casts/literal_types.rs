@@ -1,11 +1,10 @@
 //! Quoted literals beside values of a known type get that type: in CASE, COALESCE, GREATEST, LEAST and NULLIF
 //! (<https://www.postgresql.org/docs/15/typeconv-union-case.html>). DataFusion makes texts of all of them.
 
-use crate::functions::json::jsonb_functions::TYPE_KEY;
-use crate::plan::typing::common_types::{Category, known_type};
-use crate::plan::typing::floats::{common_time, one_number};
-use crate::plan::typing::typed::read_literal;
+use crate::plan::typing::casts::cast_changes::read_literal;
+use crate::types::categories::{Category, common_time, is_open, known_type, one_number};
 use crate::types::numeric::value::NUMERIC;
+use crate::types::special_fields::TYPE_KEY;
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result, ScalarValue};
@@ -34,11 +33,6 @@ pub fn literals_as_common(values: Vec<Expr>, schema: &DFSchema) -> Result<Transf
         other => Ok(other),
     };
     values.into_iter().map(read).collect::<Result<_>>().map(Transformed::yes)
-}
-
-/// Returns true for a quoted literal, whose type its context decides.
-pub fn is_open(expr: &Expr) -> bool {
-    matches!(expr, Expr::Literal(value, None) if value.try_as_str().flatten().is_some())
 }
 
 /// Returns true for a parameter without a type.

@@ -1,9 +1,9 @@
 //! Numbers of one value are equal, however many digits they show: in groups, joins and lists without duplicates.
 
 use crate::functions::arrays::null_arrays::{LIST_KEY, LIST_WORTH};
-use crate::plan::typing::literal_types::is_open;
-use crate::plan::typing::typed::as_interval;
+use crate::plan::typing::casts::cast_changes::as_interval;
 use crate::types::casts::array_casts::cast_to_list;
+use crate::types::categories::is_open;
 use crate::types::numeric::conversions::{KEY, keyed};
 use crate::types::numeric::value::NUMERIC;
 use crate::types::time::intervals::{WORTH, is_interval};
