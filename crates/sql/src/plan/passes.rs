@@ -16,19 +16,18 @@ use datafusion::logical_expr::LogicalPlan;
 /// The name of a pass, and its function.
 type Pass = (&'static str, fn(LogicalPlan) -> Result<LogicalPlan, SqlError>);
 
-/// All passes, in order. A pass may rely on those before it:
+/// All passes, in order:
 ///
-/// 1. `whole rows` first, before a pass adds columns to relations: a row has the columns that the client knows.
-/// 2. `limits with ties` needs the sort below the limit, which `unseen orders` may drop.
+/// 1. `whole rows` is first: later passes add columns to relations, which are no columns of the client's rows.
+/// 2. `limits with ties` replaces limits by conditions, and leaves their sorts to `unseen orders`.
 /// 3. `unseen orders` drops sorts of subqueries before `decorrelation` moves the subqueries into joins.
 /// 4. `decorrelation` replaces the correlated subqueries that DataFusion cannot plan.
-/// 5. `correlated subqueries` looks at those that are left, and refuses wrong answers.
-/// 6. `set operations`, `lateral lists` and `DISTINCT ON` replace nodes whole; the joins that `decorrelation` makes
-///    may contain such nodes.
-/// 7. `types` runs on nodes that no later pass replaces, and `guards` on the expressions with their final casts.
-/// 8. `gap filling` takes the aggregate apart, and so runs after `types`.
-/// 9. `first rows` makes aggregates of limits, and `kept orders` adds sort requirements at the end: an earlier pass
-///    could move them.
+/// 5. `correlated subqueries` looks at those that are left, and refuses those that DataFusion answers wrongly.
+/// 6. `set operations`, `lateral lists` and `DISTINCT ON` replace nodes by others, which have types to be changed.
+/// 7. `types` changes the expressions of all nodes, and `guards` surrounds conditions with their final expressions.
+/// 8. `gap filling` inserts nodes of its own, once the expressions are final.
+/// 9. `first rows` makes aggregates of the limits in subqueries that are still correlated.
+/// 10. `kept orders` is last: its nodes require an order of their input, which no pass may move.
 const PASSES: &[Pass] = &[
     ("whole rows", |plan| Ok(whole_rows::write_out_rows(plan)?)),
     ("limits with ties", |plan| Ok(ties::with_ties(plan)?)),
