@@ -6,10 +6,10 @@ pub(crate) mod cursor_statements;
 pub(crate) mod database;
 pub mod fuzzing;
 pub mod ordinary;
+pub(crate) mod parsed;
 pub(crate) mod prepared;
 pub(crate) mod session_statements;
 pub mod statements;
 pub(crate) mod threads;
-pub(crate) mod parsed;
 #[cfg(test)]
 mod tests;

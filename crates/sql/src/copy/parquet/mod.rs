@@ -22,9 +22,9 @@ pub(crate) mod samples;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;
+pub(crate) mod errors;
 pub(crate) mod unpacked;
 pub(crate) mod writer;
-pub(crate) mod errors;
 
 pub use errors::MAGIC;
 pub use reader::{FileReader, Progress};

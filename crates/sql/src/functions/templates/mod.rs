@@ -6,5 +6,5 @@ pub(crate) mod pattern;
 pub(crate) mod reading;
 #[cfg(test)]
 mod tests;
-pub(crate) mod written;
 pub(crate) mod conversions_by_template;
+pub(crate) mod written;

@@ -6,7 +6,6 @@ use crate::functions::arrays::arrays::NO_NULL_ARRAY;
 use crate::functions::gapfill::GAPFILL;
 use crate::functions::generate_series;
 use crate::functions::text::like_patterns::{ILIKE_PATTERN, LIKE_PATTERN};
-use crate::parse::rewrite::array_casts_of_special::special_array;
 use crate::parse::rewrite::balanced::balance_chain;
 use crate::parse::rewrite::conditions::{read_conditions, read_parts};
 use crate::parse::rewrite::expressions::{
@@ -46,6 +45,7 @@ use crate::parse::rewrite::queries::subqueries::{case_of_jsonb, exists_as_count,
 use crate::parse::rewrite::queries::system_columns::write_out_system_columns;
 use crate::parse::rewrite::queries::windows::write_out_windows;
 use crate::parse::rewrite::rules;
+use crate::parse::rewrite::special_array_casts::special_array;
 use crate::parse::rewrite::told_apart::tell_casts_apart;
 use crate::parse::rewrite::types::{
     arrow_type, catalog_cast, check_length, compare_type_numbers, is_float, is_numeric, is_oids,

@@ -14,8 +14,8 @@
 
 pub(crate) mod append;
 pub(crate) mod conditions;
+pub(crate) mod declare;
 pub(crate) mod entities;
 pub(crate) mod groups;
 pub(crate) mod reading;
 pub(crate) mod shape;
-pub(crate) mod declare;

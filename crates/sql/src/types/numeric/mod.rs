@@ -2,5 +2,5 @@
 
 pub(crate) mod arithmetic;
 pub(crate) mod conversions;
-pub(crate) mod value;
 pub(crate) mod exact_casts;
+pub(crate) mod value;

@@ -3,5 +3,5 @@
 pub(crate) mod cancellation;
 pub(crate) mod constant_folding;
 pub(crate) mod memory;
-pub(crate) mod statement_scope;
 pub(crate) mod sleep_state;
+pub(crate) mod statement_scope;

@@ -1,6 +1,7 @@
 //! Rewrites of queries, joins, sets of rows and subqueries.
 
 pub(crate) mod join_columns;
+pub(crate) mod named_rows;
 pub(crate) mod nothing;
 pub(crate) mod outer_relations;
 pub(crate) mod query_forms;
@@ -12,4 +13,3 @@ pub(crate) mod subqueries;
 pub(crate) mod system_columns;
 pub(crate) mod value_cells;
 pub(crate) mod windows;
-pub(crate) mod named_rows;

@@ -1,7 +1,7 @@
 //! `x operator ANY (array)` and `ALL`: as conditions for which indexes and NULL are known.
 
-use crate::parse::rewrite::array_casts_of_special::is_uuid_array;
 use crate::parse::rewrite::expressions::{literal, text_or_null};
+use crate::parse::rewrite::special_array_casts::is_uuid_array;
 use crate::parse::rewrite::values::numerals::without_type;
 use crate::types::text::array_literals::array_of;
 use datafusion::sql::sqlparser::ast::{
