@@ -1,9 +1,10 @@
 //! Small tables written down: a line of columns, rows of cells.
 
-use super::layout::{self, Column};
-use crate::error::SqlError;
-use crate::jsonb_functions::TYPE_KEY;
-use crate::tables::ZONE;
+use crate::catalog::layout;
+use crate::catalog::layout::Column;
+use crate::types::error::SqlError;
+use crate::types::special_fields::TYPE_KEY;
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{
     ArrayRef, BooleanBuilder, Float32Builder, Float64Builder, Int16Builder, Int32Builder,
     Int64Builder, IntervalMonthDayNanoBuilder, ListBuilder, RecordBatch, StringViewBuilder,

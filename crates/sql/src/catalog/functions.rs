@@ -1,15 +1,19 @@
 //! Functions about the session and about PostgreSQL's own tables.
 
-use super::keywords::is_quoted_keyword;
-use super::relations::{DATABASE, ROLE, Relation, schema_name, schema_oid};
-use super::types::{of_arrow, oid_of, type_name};
-use super::{Catalog, keys};
-use crate::error::SqlError;
-use crate::formatted::quoted_literal;
-use crate::function;
-use crate::ordinary::{INTERVAL_FIELDS, View};
-use crate::rewrite::{REGNAMESPACE, REGTYPE};
-use crate::tables::ZONE;
+use crate::catalog::keys;
+use crate::catalog::names::{DATABASE, ROLE};
+use crate::catalog::relations::{Relation, schema_name, schema_oid};
+use crate::catalog::system_catalog::Catalog;
+use crate::tables::heap::columns::INTERVAL_FIELDS;
+use crate::tables::heap::view::View;
+use crate::types::casts::cast_functions::{REGNAMESPACE, REGTYPE};
+use crate::types::error::SqlError;
+use crate::types::facts::Facts;
+use crate::types::function;
+use crate::types::keywords::quoted_ident;
+use crate::types::names::quoted_literal;
+use crate::types::postgres_types::{of_arrow, oid_of, type_name};
+use crate::types::time::zones::ZONE;
 use datafusion::arrow::array::{
     Array as _, ArrayRef, AsArray as _, Int32Builder, ListArray, ListBuilder, StringViewArray,
     StringViewBuilder, new_empty_array,
@@ -20,50 +24,9 @@ use datafusion::common::cast::as_string_view_array;
 use datafusion::common::{DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{ScalarUDF, Signature, TypeSignature, Volatility};
 use datafusion::prelude::SessionContext;
-use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// What is known of a session by whoever has it.
-pub trait Facts: Send + Sync {
-    /// Who came.
-    fn user(&self) -> String;
-    /// The database that was asked for.
-    fn database(&self) -> String;
-    /// The number by which the connection may be cancelled.
-    fn pid(&self) -> i32;
-    /// What `version()` says.
-    fn version(&self) -> String;
-    /// A setting; its name in small letters.
-    fn setting(&self, name: &str) -> Option<String>;
-    /// Changes a setting.
-    ///
-    /// # Errors
-    /// When it cannot be set so.
-    fn set(&self, name: &str, value: &str, is_local: bool) -> Result<(), SqlError>;
-    /// When the server started, in microseconds since the epoch.
-    fn started_at_us(&self) -> i64 {
-        0
-    }
-    /// The clock of the store, in microseconds since the epoch.
-    fn now_us(&self) -> i64 {
-        0
-    }
-    /// Sends a notification when the transaction is committed.
-    ///
-    /// # Errors
-    /// Returns what is wrong with the channel or the payload.
-    fn notify(&self, _channel: &str, _payload: &str) -> Result<(), SqlError> {
-        Err(SqlError::unsupported("pg_notify is for sessions of clients"))
-    }
-    /// A statement sleeps: its place among the running queries is free for others.
-    fn leave_place(&self) {}
-    /// Waits for a place before the statement goes on.
-    fn take_place(&self) -> BoxFuture<'static, Result<(), SqlError>> {
-        Box::pin(std::future::ready(Ok(())))
-    }
-}
 
 /// A function that takes anything, and may say something else in the next statement.
 fn function(
@@ -242,17 +205,6 @@ fn by_text(
 
 fn no_arguments(name: &str) -> DataFusionError {
     DataFusionError::Plan(format!("function {name}() does not exist"))
-}
-
-pub(crate) fn quoted_ident(name: &str) -> String {
-    let is_plain = !name.is_empty()
-        && !name.starts_with(|first: char| first.is_ascii_digit())
-        && name.chars().all(|one| one.is_ascii_lowercase() || one.is_ascii_digit() || one == '_')
-        && !is_quoted_keyword(name);
-    match is_plain {
-        true => name.to_string(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
-    }
 }
 
 fn size_pretty(size: &str) -> Option<String> {

@@ -3,9 +3,10 @@
 //! Each constraint is told of as the index that PostgreSQL would keep for it. Numbers are made of the
 //! table's and of the place within it, so that they stay as long as nothing before them is dropped.
 
-use super::cells::{Cell, Table as Cells, number, text, yes};
-use super::functions::quoted_ident;
-use super::relations::{DATABASE, PUBLIC_OID, Relation, Told, class};
+use crate::catalog::cells::{Cell, Table as Cells, number, text, yes};
+use crate::catalog::names::{DATABASE, PUBLIC_OID};
+use crate::catalog::relations::{Relation, Told, class};
+use crate::types::keywords::quoted_ident;
 
 /// Numbers of indexes begin with it, those of constraints, defaults and sequences behind them.
 const FIRST_INDEX_OID: u32 = 0x2000_0000;
@@ -211,7 +212,8 @@ fn indexes(relations: &[Relation]) -> Cells {
                 let place = usize::try_from(key.places[at]).unwrap_or(0);
                 relation.columns.get(place.wrapping_sub(1)).map_or(0, |one| one.oid)
             };
-            let collation = |at| if super::types::is_collated(type_of(at)) { 100 } else { 0 };
+            let collation =
+                |at| if crate::types::postgres_types::is_collated(type_of(at)) { 100 } else { 0 };
             rows.push(vec![
                 number(oid),
                 number(relation.oid),

@@ -5,7 +5,7 @@
 //! never NULL. `rows.txt` has rows of types, their functions, access methods and the like, all columns of a table
 //! separated by tabs.
 
-use super::cells::{Cell, Table};
+use crate::catalog::cells::{Cell, Table};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 

@@ -1,30 +1,22 @@
 //! `regproc`: functions by number, which PostgreSQL writes as their names
 //! (<https://www.postgresql.org/docs/15/datatype-oid.html>).
 
-use super::layout::function_name;
-use crate::function;
-use crate::special_types::is_of_type;
+use crate::catalog::layout::function_name;
+use crate::types::function;
 use datafusion::arrow::array::{ArrayRef, AsArray as _, StringViewArray};
 use datafusion::arrow::datatypes::{DataType, Int32Type};
-use datafusion::common::DFSchema;
-use datafusion::logical_expr::{Expr, ScalarUDF, Signature, Volatility};
+use datafusion::logical_expr::{ScalarUDF, Signature, Volatility};
 use std::sync::{Arc, LazyLock};
 
 /// The name of the type in fields.
 pub const REGPROC: &str = "regproc";
 
 /// The function of a value of this type that returns its text.
-static REGPROC_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+pub(crate) static REGPROC_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
     let text = |args: &[ArrayRef], _: usize| Ok(regproc_texts(&args[0]));
     Arc::new(function::function("pg_regproc_text", signature, |_| DataType::Utf8View, text))
 });
-
-/// A cast of a `regproc` to a text; none of other casts.
-pub fn regproc_cast(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
-    let is_text = to.is_string() && is_of_type(value, schema, REGPROC);
-    is_text.then(|| REGPROC_TEXT.call(vec![value.clone()]))
-}
 
 /// Names of functions: `-` for none, the number of one that is not known.
 pub fn regproc_texts(numbers: &ArrayRef) -> ArrayRef {

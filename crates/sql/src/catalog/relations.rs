@@ -1,15 +1,17 @@
 //! Tables, their columns and schemas, as PostgreSQL's and the standard's tables tell of them.
 
-use super::cells::{Cell, Table as Cells, number, text, yes};
-use super::keys::{self, Key};
-use super::roles::ROLE_OID;
-use super::statistics;
-use super::timescale::INFORMATION;
-use super::types::{self, of_arrow, type_name};
-use crate::jsonb_functions::{JSON, JSONB, TYPE_KEY};
-use crate::ordinary::{identity_of, is_index, is_serial, shown_default, type_oid_and_modifier};
-use crate::special_types::{BPCHAR, UUID, VARCHAR};
-use crate::views::{Kind, View};
+use crate::catalog::cells::{Cell, Table as Cells, number, text, yes};
+use crate::catalog::keys::Key;
+use crate::catalog::names::{DATABASE, INFORMATION, PUBLIC_OID, ROLE, ROLE_OID};
+use crate::catalog::shown_defaults::shown_default;
+use crate::catalog::{keys, statistics};
+use crate::tables::heap::column_defaults::{identity_of, is_serial};
+use crate::tables::heap::columns::type_oid_and_modifier;
+use crate::tables::heap::index_properties::is_index;
+use crate::tables::heap::stored_views::{Kind, View};
+use crate::types::postgres_types as types;
+use crate::types::postgres_types::{of_arrow, type_name};
+use crate::types::special_fields::{BPCHAR, JSON, JSONB, TYPE_KEY, UUID, VARCHAR};
 use datafusion::arrow::datatypes::{Field, SchemaRef};
 use std::sync::Arc;
 use tables::{Column, Constraint, ConstraintKind, Table};
@@ -20,8 +22,6 @@ const FIRST_OID: i32 = 16_384;
 const FIRST_ORDINARY_OID: i32 = 100_000;
 /// The bit by which the number of a table's row type differs from the table's.
 const ROW_TYPE: i32 = 1 << 29;
-/// The number of the schema of all tables.
-pub const PUBLIC_OID: i32 = 2200;
 /// The numbers of schemas.
 const SCHEMAS: &[(i32, &str)] = &[
     (11, "pg_catalog"),
@@ -41,10 +41,6 @@ pub fn schema_name(oid: i32) -> Option<&'static str> {
 
 /// The access method of tables, `heap`.
 const HEAP_OID: i32 = 2;
-/// The name of the one role.
-pub const ROLE: &str = "quipu";
-/// The database, however a client calls it when it comes.
-pub const DATABASE: &str = "quipu";
 
 /// A table in the schema `public`.
 #[derive(Clone, Debug)]
@@ -54,27 +50,27 @@ pub struct Relation {
     /// Its name.
     pub name: String,
     /// Its columns.
-    pub(super) columns: Vec<Told>,
+    pub(crate) columns: Vec<Told>,
     /// Its query and what it is called, if it is a view.
-    pub(super) view: Option<View>,
+    pub(crate) view: Option<View>,
     /// Its constraints and unique indexes, in the order in which they were made.
-    pub(super) keys: Vec<Key>,
+    pub(crate) keys: Vec<Key>,
 }
 
 /// What is told of a column.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
-    pub(super) name: String,
+pub(crate) struct Told {
+    pub(crate) name: String,
     /// The number of its type.
-    pub(super) oid: i32,
+    pub(crate) oid: i32,
     /// What belongs to the type, such as the length of a text; -1 for nothing.
     modifier: i32,
     is_nullable: bool,
     /// Its default as PostgreSQL shows it.
-    pub(super) default: Option<String>,
+    pub(crate) default: Option<String>,
     /// `a` or `d` for a column that is an identity.
-    pub(super) identity: &'static str,
-    pub(super) is_serial: bool,
+    pub(crate) identity: &'static str,
+    pub(crate) is_serial: bool,
 }
 
 impl Relation {
@@ -137,7 +133,7 @@ impl Relation {
 
 impl Relation {
     /// The query that it is, where it is a view.
-    pub(super) fn query(&self) -> Option<String> {
+    pub(crate) fn query(&self) -> Option<String> {
         self.view.as_ref().map(|view| format!(" {};", view.query))
     }
 
@@ -268,7 +264,7 @@ fn extensions() -> Cells {
 }
 
 /// A row of `pg_class`.
-pub(super) fn class(
+pub(crate) fn class(
     oid: i32,
     name: &str,
     kind: &str,

@@ -4,16 +4,14 @@
 //! told of besides, so that what `pg_db_role_setting` says of numbers has names, and so is the database by the name
 //! that the client gave it, which is what `current_database()` says.
 
-use super::cells::{Cell, Table, number, text, yes};
-use super::functions::Facts;
-use super::relations::{DATABASE, ROLE};
-use crate::ordinary::Setting;
+use crate::catalog::cells::{Cell, Table, number, text, yes};
+use crate::catalog::names::{DATABASE, ROLE, ROLE_OID};
+use crate::tables::heap::stored_settings::Setting;
+use crate::types::facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of the database.
 const DATABASE_OID: i32 = 5;
-/// The number of the one role.
-pub const ROLE_OID: i32 = 10;
 /// From here on numbers are made of names.
 const NAMED_OID: i32 = 1 << 30;
 

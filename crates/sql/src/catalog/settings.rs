@@ -4,7 +4,7 @@
 //! `settings.txt` has a line for each: name, value as `SHOW` writes it, value, unit, category, context, type, least and
 //! largest value, words of an enum; separated by tabs. Most mean nothing here.
 
-use super::cells::{Cell, Table, text, yes};
+use crate::catalog::cells::{Cell, Table, text, yes};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 

@@ -2,9 +2,10 @@
 //!
 //! Nobody counts how often a table is read or changed here: such counters are 0.
 
-use super::cells::{Cell, Table, number, text, yes};
-use super::keys;
-use super::relations::{ROLE, Relation};
+use crate::catalog::cells::{Cell, Table, number, text, yes};
+use crate::catalog::keys;
+use crate::catalog::names::ROLE;
+use crate::catalog::relations::Relation;
 
 /// Counters of a table.
 const COUNTERS: usize = 10;

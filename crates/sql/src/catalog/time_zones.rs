@@ -1,8 +1,8 @@
 //! `pg_timezone_names` and `pg_timezone_abbrevs`, with offsets at the time when the table is read.
 
-use super::cells::{Cell, Table, text, yes};
-use crate::zone_abbreviations::{abbreviations, is_summer};
-use crate::zones::Zone;
+use crate::catalog::cells::{Cell, Table, text, yes};
+use crate::types::time::zone_abbreviations::{abbreviations, is_summer};
+use crate::types::time::zones::Zone;
 
 /// The time zones by name. Each row has the offset from UTC at `now_us`.
 pub fn names(now_us: i64) -> Table {

@@ -3,16 +3,13 @@
 //!
 //! Chunks are not told of: partitions of the store hold the rows of all tables of their time.
 
-use super::cells::{Cell, Table, number, text, yes};
-use super::relations::ROLE;
-use crate::hypertables::Hypertable;
-use crate::ordinary::shown_type;
-use crate::policies::{Of, Policy};
-use crate::views::{Kind, View};
+use crate::catalog::cells::{Cell, Table, number, text, yes};
+use crate::catalog::names::ROLE;
+use crate::tables::heap::retention_policies::{Of, Policy};
+use crate::tables::heap::stored_views::{Kind, View};
+use crate::tables::heap::values::shown_type;
+use crate::tables::hypertables::shape::Hypertable;
 use std::sync::Arc;
-
-/// The schema.
-pub const INFORMATION: &str = "timescaledb_information";
 
 const PUBLIC: &str = "public";
 /// As TimescaleDB calls what carries such a policy out.

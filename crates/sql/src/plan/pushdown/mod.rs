@@ -1,0 +1,3 @@
+//! Aggregates that the store evaluates instead of DataFusion.
+
+pub(crate) mod direct;
