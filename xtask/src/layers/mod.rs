@@ -20,21 +20,27 @@ use std::fs;
 use std::path::Path;
 
 /// Folders of a crate that are its layers, the highest first.
-const LAYERS: &[(&str, &[&str])] = &[(
-    "crates/store",
-    &[
-        "store",
-        "offline",
-        "background",
-        "read",
-        "write",
-        "partition",
-        "merge",
-        "part",
-        "log",
-        "base",
-    ],
-)];
+const LAYERS: &[(&str, &[&str])] = &[
+    (
+        "crates/sql",
+        &["session", "copy", "ddl_dml", "plan", "parse", "catalog", "tables", "functions", "types"],
+    ),
+    (
+        "crates/store",
+        &[
+            "store",
+            "offline",
+            "background",
+            "read",
+            "write",
+            "partition",
+            "merge",
+            "part",
+            "log",
+            "base",
+        ],
+    ),
+];
 
 /// Files of the largest cycle of imports.
 const CYCLE_FILES_MAX: usize = 3;
