@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(similar("storage.tsdb.path"), None);
     }
 
-    /// `UPDATE=1 cargo test -p quipu` writes the page anew.
+    /// `UPDATE=1 cargo test -p net` writes the page anew.
     #[test]
     fn the_reference_page_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/flags.md");
@@ -251,6 +251,6 @@ mod tests {
             std::fs::write(path, &page).expect("write docs/flags.md");
         }
         let stored = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(stored == page, "docs/flags.md is old; run UPDATE=1 cargo test -p quipu");
+        assert!(stored == page, "docs/flags.md is old; run UPDATE=1 cargo test -p net");
     }
 }

@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(names.len(), count, "a command stands in the tables once");
     }
 
-    /// `UPDATE=1 cargo test -p quipu` writes the page anew.
+    /// `UPDATE=1 cargo test -p redis-server` writes the page anew.
     #[test]
     fn the_page_of_commands_is_current() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/doors/redis-commands.md");
@@ -181,7 +181,7 @@ mod tests {
         let stored = std::fs::read_to_string(path).unwrap_or_default();
         assert!(
             stored == page,
-            "docs/doors/redis-commands.md is old; run UPDATE=1 cargo test -p quipu"
+            "docs/doors/redis-commands.md is old; run UPDATE=1 cargo test -p redis-server"
         );
     }
 }
