@@ -1,11 +1,11 @@
 //! `COMMAND`: what is known of commands, from their tables.
 
 use super::{DoorCommand, Flow, command, help};
-use crate::access;
-use crate::access::Spec;
 use crate::acl::categories;
 use crate::dispatch::{Context, Known};
 use crate::out::Out;
+use crate::registry::access;
+use crate::registry::access::Spec;
 use crate::registry::{Entry, registry};
 use kv::commands::{self as flags, Group, Info, Keys, LOADING, STALE};
 use kv::error::SYNTAX;

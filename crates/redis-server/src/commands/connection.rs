@@ -3,10 +3,10 @@
 use super::client::name_arg;
 use super::{DoorCommand, Flow, command};
 use crate::acl::User;
+use crate::clients::session::{ReplyMode, Session};
 use crate::connection::Redis;
 use crate::dispatch::Context;
 use crate::hub::Hub;
-use crate::session::{ReplyMode, Session};
 use kv::commands::{ALLOW_BUSY, FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;

@@ -8,9 +8,9 @@
 
 use super::Hello;
 use super::feed::{Replica, Stage};
+use crate::clients::session::Session;
 use crate::commands::REDIS_VERSION;
 use crate::connection::Redis;
-use crate::session::Session;
 use kv::keyspace::DumpFormat;
 use net::listeners::accept::Stop;
 use net::listeners::connections::Connection;

@@ -2,10 +2,10 @@
 //! that is called every so many instructions.
 
 use super::busy::Busy;
-use super::library::{Pending, register};
-use super::raised::{Raised, handler, unwrap};
-use super::{bits, json, msgpack, pack, strings};
+use super::lua::{bits, json, msgpack, pack, strings};
 use crate::commands::REDIS_VERSION;
+use crate::scripting::functions::library::{Pending, register};
+use crate::scripting::lua::raised::{Raised, handler, unwrap};
 use mlua::chunk::ChunkMode;
 use mlua::{
     Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic, VmState,
@@ -266,12 +266,15 @@ fn add_plain(lua: &Lua, redis: &Table) -> mlua::Result<()> {
     let error_reply = lua.create_function(|lua, args: MultiValue| {
         let text = one_string(&args);
         let text = text.unwrap_or_else(|| b"ERR wrong number or type of arguments".to_vec());
-        super::raised::error_table(lua, &with_code(&text))
+        crate::scripting::lua::raised::error_table(lua, &with_code(&text))
     })?;
     redis.raw_set("error_reply", error_reply)?;
     let status_reply = lua.create_function(|lua, args: MultiValue| {
         let Some(text) = one_string(&args) else {
-            return super::raised::error_table(lua, b"ERR wrong number or type of arguments");
+            return crate::scripting::lua::raised::error_table(
+                lua,
+                b"ERR wrong number or type of arguments",
+            );
         };
         let table = lua.create_table()?;
         table.raw_set("ok", lua.create_string(&text)?)?;
@@ -356,7 +359,7 @@ fn native(lua: &Lua, busy: &Arc<Busy>, seed: u64) -> mlua::Result<Table> {
     let random = lua.create_function(move |lua, args: MultiValue| random(lua, &thrown, &args))?;
     native.raw_set("random", random)?;
     let randomseed = lua.create_function(move |lua, args: MultiValue| {
-        let seed = super::arguments::integer(lua, &args, 0, "randomseed")?;
+        let seed = crate::scripting::lua::arguments::integer(lua, &args, 0, "randomseed")?;
         dice.store(seed as u64, Ordering::Relaxed);
         Ok(())
     })?;
@@ -379,7 +382,7 @@ fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
     let part = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
-    let bound = |at| super::arguments::integer(lua, args, at, "random");
+    let bound = |at| crate::scripting::lua::arguments::integer(lua, args, at, "random");
     let (low, high) = match args.len() {
         0 => return Ok(part),
         1 => (1, bound(0)?),

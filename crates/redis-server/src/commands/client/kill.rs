@@ -2,7 +2,7 @@
 
 use super::super::{Flow, misused_subcommand};
 use super::list::unknown_class;
-use crate::client::{Class, Client};
+use crate::clients::client::{Class, Client};
 use crate::dispatch::Context;
 use kv::error::SYNTAX;
 use kv::number::parse_i64;

@@ -1,10 +1,10 @@
 //! `docs/doors/redis-commands.md`, from the tables of commands, and what of Redis is missing, with its
 //! reason.
 
-use super::acl::categories;
-use super::commands::group_name;
 use super::later::{LATER, LaterCommands};
-use super::registry::{Entry, registry};
+use super::{Entry, registry};
+use crate::acl::categories;
+use crate::commands::group_name;
 use kv::commands::Group;
 use std::fmt::Write as _;
 
@@ -108,12 +108,12 @@ fn row(entry: &Entry) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::later;
     use super::*;
+    use crate::registry::later;
 
-    const OF_REDIS: &str = include_str!("../../../testdata/redis/commands-7.4.txt");
-    const OF_LATER: &str = include_str!("../../../testdata/redis/commands-later.txt");
-    const OF_MODULES: &str = include_str!("../../../testdata/redis/commands-modules.txt");
+    const OF_REDIS: &str = include_str!("../../../../testdata/redis/commands-7.4.txt");
+    const OF_LATER: &str = include_str!("../../../../testdata/redis/commands-later.txt");
+    const OF_MODULES: &str = include_str!("../../../../testdata/redis/commands-modules.txt");
 
     fn is_excused(name: &str) -> bool {
         MISSING.iter().any(|(missing, _)| match missing.strip_suffix('*') {
@@ -162,7 +162,7 @@ mod tests {
             assert!(info.name.contains('|') == entry.parent.is_some(), "{}: its parent", info.name);
         }
         let names = kv::commands::all().map(|one| one.info.name);
-        let door = super::super::commands::all().map(|one| one.info.name);
+        let door = crate::commands::all().map(|one| one.info.name);
         let mut names: Vec<&str> = names.chain(door).collect();
         let count = names.len();
         names.sort_unstable();

@@ -7,25 +7,30 @@
 //! not read. It pauses, and gives the keys back, where a value must be read from disk (`fetching`) or a
 //! command needs memory that is not there yet (`room`).
 
+mod ahead;
+pub mod closed;
+mod foreign;
 mod greeting;
+mod input;
 mod partial;
+mod sending;
 mod writing;
 
-use super::acl::User;
-use super::ahead::{AHEAD_MAX, Ahead, Behind};
-use super::client::{Client, Outbox, Piece, State};
-use super::client_memory::{CLIENTS_SHARE, Charge, ClientMemory};
-use super::commands::{Flow, Saving};
-use super::durable::Durable;
-use super::fetching::{self, Arrived, Flights};
-use super::hub::Hub;
-use super::input::Input;
-use super::out::{self, Out};
-use super::replication::Replication;
-use super::replication::primary::Serving;
-use super::room::{Room, RoomWait};
-use super::scripting::Scripting;
-use super::session::{ReplyMode, Session};
+use crate::acl::User;
+use crate::clients::client::{Client, Outbox, Piece, State};
+use crate::clients::session::{ReplyMode, Session};
+use crate::commands::{Flow, Saving};
+use crate::connection::ahead::{AHEAD_MAX, Ahead, Behind};
+use crate::connection::input::Input;
+use crate::hub::Hub;
+use crate::memory::client_memory::{CLIENTS_SHARE, Charge, ClientMemory};
+use crate::memory::room::{Room, RoomWait};
+use crate::out::{self, Out};
+use crate::persistence::durable::Durable;
+use crate::persistence::fetching::{self, Arrived, Flights};
+use crate::replication::Replication;
+use crate::replication::primary::Serving;
+use crate::scripting::Scripting;
 use app::App;
 use kv::keyspace::Fetch;
 use kv::{Keyspace, Kv, KvDurability, Reply as _};

@@ -1,8 +1,8 @@
 //! What the door counts, in `/metrics`.
 
-use super::connection::Redis;
-use super::hub::Hub;
-use super::registry::registry;
+use crate::connection::Redis;
+use crate::hub::Hub;
+use crate::registry::registry;
 use kv::Keyspace;
 use kv::cold::SIZE_BOUNDS;
 use net::metrics_page::Page;
@@ -44,7 +44,7 @@ fn one(page: &mut Page, name: &'static str, kind: &str, help: &str, value: f64) 
 }
 
 fn write_commands(page: &mut Page, hub: &Hub) {
-    type Choose = fn(&super::stats::CommandStats) -> f64;
+    type Choose = fn(&super::CommandStats) -> f64;
     let families: [(&str, &str, Choose); 4] = [
         ("quipu_kv_commands_total", "Commands executed, by command.", |one| one.calls as f64),
         ("quipu_kv_commands_failed_total", "Commands that answered an error, by command.", |one| {

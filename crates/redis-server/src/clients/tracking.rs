@@ -3,8 +3,8 @@
 //! By default the keys that a client reads are remembered for it, whatever the database, and
 //! forgotten when it was told; in broadcast mode it is told of all keys that begin with its prefixes.
 
-use super::hub::Hub;
-use super::out::Out;
+use crate::hub::Hub;
+use crate::out::Out;
 use kv::Reply as _;
 use kv::keyspace::Touched;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

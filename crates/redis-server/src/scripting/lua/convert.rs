@@ -7,10 +7,10 @@
 //! | array               | table from 1 on    | text with a format   | `{verbatim_string={}}`      |
 //! | nothing             | `false`            | nothing, truth value | `nil`, boolean              |
 
-use super::busy::Busy;
 use super::raised::error_table;
 use super::time_check::TimeCheck;
 use crate::out::{Out, answer_size_max};
+use crate::scripting::busy::Busy;
 use kv::Reply as _;
 use mlua::{Lua, Table, Value};
 use std::sync::Arc;

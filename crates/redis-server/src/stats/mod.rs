@@ -1,6 +1,10 @@
 //! What the door counts: commands by command, errors by their code, bytes, and how fast it goes.
 
-use super::registry::registry;
+pub mod latency;
+pub mod metrics;
+pub mod slow;
+
+use crate::registry::registry;
 use kv::keyspace::KvStats;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! A client as others see it: where to leave bytes for it, what it is doing, and how to close it.
 
-use super::client_memory::{ClientMemory, SharedMessage};
 use super::tracking::Tracking;
+use crate::memory::client_memory::{ClientMemory, SharedMessage};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Deref;

@@ -1,15 +1,15 @@
 //! Who is there, who listens to which channel, who waits for which key, who watches which.
 
-use super::acl::Acl;
-use super::client::{Class, Client};
-use super::client_memory::{ClientMemory, SharedMessage};
-use super::latency::Latency;
-use super::out::Out;
-use super::pause::Pause;
-use super::settings::Settings;
-use super::slow::SlowLog;
-use super::stats::Stats;
-use super::tracking;
+use crate::acl::Acl;
+use crate::clients::client::{Class, Client};
+use crate::clients::pause::Pause;
+use crate::clients::tracking;
+use crate::memory::client_memory::{ClientMemory, SharedMessage};
+use crate::out::Out;
+use crate::settings::Settings;
+use crate::stats::Stats;
+use crate::stats::latency::Latency;
+use crate::stats::slow::SlowLog;
 use kv::keyspace::{Event, Touched};
 use kv::{Keyspace, Reply as _, Wait};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};

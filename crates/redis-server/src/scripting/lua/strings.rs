@@ -3,10 +3,10 @@
 //! The C versions run for as long as a script's arguments make them, and never look at the clock.
 
 use super::arguments::{Text, c_integer, integer_or, text, type_name};
-use super::busy::Busy;
 use super::pattern::{Captured, Matcher, PatternError, has_specials, split_anchor, until_nul};
 use super::raised::Raised;
-use super::vm::{check_time, memory_left};
+use crate::scripting::busy::Busy;
+use crate::scripting::vm::{check_time, memory_left};
 use memchr::memmem;
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
 use std::ops::Range;
@@ -337,7 +337,7 @@ fn repeat(lua: &Lua, busy: &Arc<Busy>, args: &MultiValue) -> mlua::Result<Value>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripting::raised::unwrap;
+    use crate::scripting::lua::raised::unwrap;
     use rng::Random;
 
     /// Compares each function with its C version. Returns the first difference.
@@ -492,7 +492,7 @@ mod tests {
                 match chunk.set_name("@user_script").call::<MultiValue>(()) {
                     Ok(values) => format!("{values:?}"),
                     Err(error) => {
-                        let text = super::super::raised::text_of(&error);
+                        let text = crate::scripting::lua::raised::text_of(&error);
                         let text = String::from_utf8_lossy(&text).into_owned();
                         text.lines().next().unwrap_or_default().to_owned()
                     }
@@ -514,7 +514,7 @@ mod tests {
         lua.globals().raw_set("step", gmatch_step(&lua, &busy).unwrap()).unwrap();
         let error = |script: &str| {
             let error = lua.load(script).call::<MultiValue>(()).unwrap_err();
-            String::from_utf8_lossy(&super::super::raised::text_of(&error)).into_owned()
+            String::from_utf8_lossy(&crate::scripting::lua::raised::text_of(&error)).into_owned()
         };
         let deep = error("return ours.find(('a'):rep(1000000), ('a?'):rep(1000000))");
         assert!(deep.contains("pattern too complex"), "{deep}");

@@ -2,7 +2,7 @@
 
 use super::arguments::{bytes, integer_or, number};
 use super::raised::Raised;
-use super::vm::memory_left;
+use crate::scripting::vm::memory_left;
 use mlua::{Lua, MultiValue, Table, Value};
 
 /// Bytes that an integer may have.

@@ -13,8 +13,8 @@
 //! A record is read by one connection at a time; others wait until the keys have it. So many clients
 //! of one large value have it in memory once.
 
-use super::dispatch::Known;
-use super::session::Session;
+use crate::clients::session::Session;
+use crate::dispatch::Known;
 use kv::Keyspace;
 use kv::commands::Keys;
 use kv::index::Address;

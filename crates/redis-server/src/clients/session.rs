@@ -1,10 +1,10 @@
 //! What one connection has said of itself.
 
-use super::acl::User;
 use super::client::{Client, Outbox, State};
-use super::clock::Clock;
-use super::out::Out;
-use super::replication::Hello;
+use crate::acl::User;
+use crate::clock::Clock;
+use crate::out::Out;
+use crate::replication::Hello;
 use kv::Keyspace;
 use kv::commands::{Info, LOADING, STALE, WRITE};
 use net::listeners::accept::Stop;

@@ -1,6 +1,6 @@
 //! The listener while the keys are damaged and closed: every command is answered with the reason.
 
-use super::connection::Redis;
+use super::Redis;
 use super::input::Input;
 use net::listeners::accept::{Door, Stop};
 use net::listeners::connections::Connection;

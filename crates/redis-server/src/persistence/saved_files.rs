@@ -1,9 +1,9 @@
 //! Files beside the keys whose contents the listener reads at its start, checked for `quipu verify`.
 
-use super::acl::Acl;
-use super::commands;
-use super::scripting::check_libraries;
-use super::settings::Settings;
+use crate::acl::Acl;
+use crate::commands;
+use crate::scripting::check_libraries;
+use crate::settings::Settings;
 use kv::credentials::{self, CREDENTIAL_FILES};
 use kv::kv::KEYS_DIR;
 use kv::libraries::{self, FUNCTIONS_FILE};

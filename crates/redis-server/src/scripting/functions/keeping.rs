@@ -5,7 +5,7 @@
 //!                                                     who comes meanwhile waits, and writes for all
 //! ```
 
-use super::sha1_hex;
+use crate::scripting::sha1_hex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -2,8 +2,8 @@
 //! them will look up can be fetched from memory at once ([`kv::Keyspace::bring_near`]).
 
 use super::input::Input;
-use super::registry::Known;
-use super::session::Session;
+use crate::clients::session::Session;
+use crate::registry::Known;
 use kv::Keyspace;
 use kv::commands::{Keys, READONLY};
 use kv::keyspace::{NEAR_MAX, Nearing};

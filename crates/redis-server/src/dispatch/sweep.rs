@@ -4,8 +4,8 @@
 //! Redis has everybody wait until it has gone through all keys. Here it is one look at one moment only
 //! where there are few keys, and in transactions and scripts, which nobody may come between.
 
-use super::dispatch::Context;
-use super::out::Out;
+use super::Context;
+use crate::out::Out;
 use kv::{CommandError, Kv, Mode, Reply as _, glob};
 use std::sync::Arc;
 use std::time::Duration;

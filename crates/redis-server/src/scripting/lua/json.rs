@@ -1,11 +1,11 @@
 //! The library `cjson`: values of Lua as JSON and back, as Lua CJSON 2.1 does it.
 
 use super::arguments::bytes;
-use super::busy::Busy;
 use super::digits::general;
 use super::raised::Raised;
 use super::time_check::TimeCheck;
-use super::vm::memory_left;
+use crate::scripting::busy::Busy;
+use crate::scripting::vm::memory_left;
 use mlua::{LightUserData, Lua, MultiValue, Table, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};

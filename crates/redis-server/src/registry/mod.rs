@@ -1,10 +1,16 @@
 //! All commands there are, by name and by number: those on keys, those of the door, and their
 //! subcommands, which stand in the tables as `config|get`.
 
-use super::commands::{self, DoorCommand};
-use super::later::{self, LaterCommands};
+pub mod access;
+pub mod later;
+pub mod misses;
+#[cfg(test)]
+mod reference;
+
+use crate::commands::{self, DoorCommand};
 use kv::CommandError;
 use kv::commands::{ByName, Command, Info};
+use later::LaterCommands;
 use std::sync::OnceLock;
 
 /// Bytes of an unknown command's name and arguments that the error shows.

@@ -3,8 +3,8 @@
 //! One call can visit many millions of values, for tables may hold the same table many times over. The
 //! hook of the interpreter counts such a call as one instruction.
 
-use super::busy::Busy;
-use super::vm::check_time;
+use crate::scripting::busy::Busy;
+use crate::scripting::vm::check_time;
 use mlua::Lua;
 use std::sync::Arc;
 
@@ -47,9 +47,9 @@ mod tests {
     use super::*;
     use crate::out::Out;
     use crate::scripting::busy::Running;
-    use crate::scripting::convert::{Reader, answer};
-    use crate::scripting::raised::text_of;
-    use crate::scripting::{json, msgpack};
+    use crate::scripting::lua::convert::{Reader, answer};
+    use crate::scripting::lua::raised::text_of;
+    use crate::scripting::lua::{json, msgpack};
     use mlua::{MultiValue, Value};
     use std::time::Instant;
 

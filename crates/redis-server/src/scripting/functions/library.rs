@@ -3,13 +3,13 @@
 //! They are a file in the keys' directory, `functions`, which is what `FUNCTION DUMP` answers; it is
 //! replaced as a whole before the command that changed it is answered.
 
-use super::busy::{Busy, Running};
 use super::keeping::Keeping;
 use super::payload;
-use super::raised::{Raised, text_of};
-use super::shebang::Flags;
-use super::vm::Vm;
-use super::{Engine, SCRIPT_SIZE_MAX, Scripting};
+use crate::scripting::busy::{Busy, Running};
+use crate::scripting::lua::raised::{Raised, text_of};
+use crate::scripting::shebang::Flags;
+use crate::scripting::vm::Vm;
+use crate::scripting::{Engine, SCRIPT_SIZE_MAX, Scripting};
 use kv::libraries::FUNCTIONS_FILE;
 use kv::{CommandError, Kv};
 use mlua::{Function, Lua, MultiValue, RegistryKey, Table, Value};

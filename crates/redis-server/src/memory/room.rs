@@ -1,7 +1,7 @@
 //! Memory for commands: how much keys may still take, and what a command is about to need.
 
 use super::client_memory::ClientMemory;
-use super::registry::Known;
+use crate::registry::Known;
 use kv::Keyspace;
 use kv::commands::DENY_OOM;
 use kv::keyspace::ROOM_CHECK_MIN;

@@ -1,23 +1,24 @@
 //! One command: whether it is known and well formed, whether it may run now, where it runs, and what
 //! follows from it for others.
 
-use super::acl::Entry as Refused;
-use super::acl::selector::Refusal;
-use super::commands::{Flow, describe, transactions};
-use super::connection::Redis;
-use super::hub::{Blocked, Hub};
-use super::misses::note_misses;
-use super::out::Out;
-use super::registry::Place;
-use super::replication::feed;
-use super::replication::link::Stage;
-use super::replication::obeying::spares_series;
-use super::scripting;
-use super::session::{Needs, ReplyMode, Session};
-use super::settings::Settings;
-use super::slow::{self, SlowCommand};
-use super::sweep;
-use super::timeseries;
+mod sweep;
+
+use crate::acl::Entry as Refused;
+use crate::acl::selector::Refusal;
+use crate::clients::session::{Needs, ReplyMode, Session};
+use crate::commands::{Flow, describe, transactions};
+use crate::connection::Redis;
+use crate::hub::{Blocked, Hub};
+use crate::out::Out;
+use crate::registry::Place;
+use crate::registry::misses::note_misses;
+use crate::replication::feed;
+use crate::replication::link::Stage;
+use crate::replication::obeying::spares_series;
+use crate::scripting;
+use crate::settings::Settings;
+use crate::stats::slow::{self, SlowCommand};
+use crate::timeseries;
 use kv::commands::{
     ADMIN, DENY_OOM, Group, Info, NO_AUTH, NO_MULTI, PUBSUB, READONLY, SKIP_MONITOR, WRITE,
 };
@@ -26,7 +27,7 @@ use kv::{Call, CommandError, Keyspace, Mode, Reply as _};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-pub use super::registry::Known;
+pub use crate::registry::Known;
 
 /// The surroundings of a command of the door.
 pub struct Context<'a> {

@@ -1,0 +1,6 @@
+//! Clients: their sessions, their outboxes, and the keys that they track.
+
+pub mod client;
+pub mod pause;
+pub mod session;
+pub mod tracking;
