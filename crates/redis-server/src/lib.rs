@@ -20,12 +20,14 @@ mod hub;
 mod memory;
 mod out;
 mod persistence;
+mod redis;
 mod registry;
 mod replication;
 mod scripting;
 mod settings;
 mod stats;
 mod timeseries;
+mod version;
 
 pub use hub::Hub;
 pub use persistence::saved_files;
@@ -33,12 +35,12 @@ pub use persistence::saved_files;
 use allocator;
 use allocator::Freed;
 use app::App;
-use connection::Redis;
 use connection::closed::ClosedKeys;
 use kv::Kv;
 use net::listeners::accept::{Accepting, Stop, accept};
 use net::listeners::bind::Bound;
 use net::listeners::table::Listener;
+use redis::Redis;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -52,10 +54,14 @@ pub fn open(
     stop: &Stop,
 ) -> Vec<JoinHandle<()>> {
     accepting.cores = None;
+    commands::register();
     tracing::info!("keys are served to Redis' clients at {} (--redis-listen)", bound.address);
     let idle = app.config.listener(Listener::Redis).and_then(|one| one.idle_timeout);
     let connections_max = accepting.connections.count_max();
-    let door = Arc::new(Redis::new(app.clone(), kv, idle, bound.address, connections_max));
+    let door = Redis::new(app.clone(), kv, idle, bound.address, connections_max);
+    door.begin_settings();
+    door.scripting.recall(&door.kv);
+    door.replication.link.recall(&door);
     replication::begin(&door);
     app.telemetry.register(Arc::new(stats::metrics::Metrics(Arc::downgrade(&door))));
     let stop = stop.clone();

@@ -1,10 +1,11 @@
 //! What one connection has said of itself.
 
-use super::client::{Client, Outbox, State};
+use super::client::{Client, Outbox};
+use super::client_state::State;
 use crate::acl::User;
 use crate::clock::Clock;
 use crate::out::Out;
-use crate::replication::Hello;
+use crate::replication::hello::Hello;
 use kv::Keyspace;
 use kv::commands::{Info, LOADING, STALE, WRITE};
 use net::listeners::accept::Stop;

@@ -1,7 +1,9 @@
 //! Channels: messages to all who listen, kept for nobody.
 
-use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
 use crate::clients::session::Session;
+use crate::commands::definition::{
+    DoorCommand, Flow, command, container, help, misused_subcommand,
+};
 use crate::dispatch::Context;
 use crate::hub::Hub;
 use kv::commands::command as command_on_keys;

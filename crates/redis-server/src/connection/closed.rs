@@ -1,7 +1,7 @@
 //! The listener while the keys are damaged and closed: every command is answered with the reason.
 
-use super::Redis;
 use super::input::Input;
+use crate::redis::Redis;
 use net::listeners::accept::{Door, Stop};
 use net::listeners::connections::Connection;
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 
 use super::Served;
 use crate::clients::client::Piece;
-use crate::connection::Redis;
 use crate::connection::input::{Input, KEPT_SIZE_MAX};
 use crate::connection::sending;
 use crate::memory::client_memory::Charge;
+use crate::redis::Redis;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::io::{AsyncRead, AsyncWrite};

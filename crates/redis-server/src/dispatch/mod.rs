@@ -1,17 +1,22 @@
 //! One command: whether it is known and well formed, whether it may run now, where it runs, and what
 //! follows from it for others.
 
+mod context;
+mod replies;
 mod sweep;
+
+pub use context::Context;
+pub use replies::{OUT_OF_MEMORY, silence};
 
 use crate::acl::Entry as Refused;
 use crate::acl::selector::Refusal;
 use crate::clients::session::{Needs, ReplyMode, Session};
-use crate::commands::{Flow, describe, transactions};
-use crate::connection::Redis;
+use crate::commands::{self, Flow, describe, transactions};
 use crate::hub::{Blocked, Hub};
 use crate::out::Out;
-use crate::registry::Place;
+use crate::redis::Redis;
 use crate::registry::misses::note_misses;
+use crate::registry::{Known, Place};
 use crate::replication::feed;
 use crate::replication::link::Stage;
 use crate::replication::obeying::spares_series;
@@ -26,40 +31,6 @@ use kv::keyspace::EVENT_KEY_MISS;
 use kv::{Call, CommandError, Keyspace, Mode, Reply as _};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-
-pub use crate::registry::Known;
-
-/// The surroundings of a command of the door.
-pub struct Context<'a> {
-    /// The door.
-    pub redis: &'a Redis,
-    /// Who said it.
-    pub session: &'a mut Session,
-    /// All keys.
-    pub keys: &'a mut Keyspace,
-    /// What connections share.
-    pub hub: &'a mut Hub,
-    /// Its name and what follows.
-    pub args: &'a [&'a [u8]],
-    /// What it is.
-    pub info: &'static Info,
-    /// For whom it runs.
-    pub mode: Mode,
-}
-
-impl Context<'_> {
-    /// Whether the client's user may read a key that no argument names, with this command.
-    pub fn may_read(&self, key: &[u8]) -> bool {
-        let user = &self.session.user;
-        let known = || Known::find(self.args);
-        user.may_all || known().is_some_and(|known| user.may_read(known, self.args, key))
-    }
-
-    /// Whether there is a user of that name.
-    pub fn knows_user(&self, name: &[u8]) -> bool {
-        self.hub.acl.user(name).is_some()
-    }
-}
 
 impl Redis {
     /// Executes a command as it came from a client; its answer gathers in the session.
@@ -464,9 +435,9 @@ fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
     }
     let command = match place {
         Place::Keys(command) => command,
-        Place::Door(command) => {
+        Place::Server(row) => {
             let start = context.session.out.position();
-            let result = (command.run)(context);
+            let result = commands::function_of(row)(context);
             return result.unwrap_or_else(|error| {
                 context.session.out.truncate(start);
                 context.session.out.error(&error.0);
@@ -495,9 +466,6 @@ fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
     context.hub.block(context.session.id, blocked, context.keys);
     Flow::Wait
 }
-
-/// What is said to commands that may need memory when there is none to be had.
-pub const OUT_OF_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 /// Ends a transaction that cannot be executed. Returns what is said.
 fn give_up(
@@ -623,20 +591,6 @@ const TOLD_AS_THEY_ARE: &[&str] = &[
 const NOT_QUEUED: &[&str] = &["exec", "discard", "multi", "watch", "quit", "reset"];
 /// What does not wait while all clients do.
 const ALLOWED_IN_PAUSE: &[&str] = &["client", "shutdown"];
-
-/// Takes what a command has answered since `before` back, for a client that wants no answers.
-pub fn silence(session: &mut Session, args: &[&[u8]], before: usize) {
-    if !is_push(args, session.out.0.bytes().get(before..).unwrap_or_default()) {
-        session.out.0.bytes_mut().truncate(before);
-    }
-}
-
-/// Whether what a command wrote are messages, which come whatever is said of answers. Of `EXEC` they
-/// are all that is not an error.
-fn is_push(args: &[&[u8]], answer: &[u8]) -> bool {
-    let name = args.first().copied().unwrap_or_default().to_ascii_lowercase();
-    (name.ends_with(b"subscribe") || name == b"exec") && matches!(answer.first(), Some(b'*' | b'>'))
-}
 
 /// Whether the words are those of a browser: a page may not command its visitor's server.
 fn is_http(args: &[&[u8]]) -> bool {

@@ -1,5 +1,7 @@
 //! Who is there, who listens to which channel, who waits for which key, who watches which.
 
+mod invalidation;
+
 use crate::acl::Acl;
 use crate::clients::client::{Class, Client};
 use crate::clients::pause::Pause;
@@ -7,6 +9,7 @@ use crate::clients::tracking;
 use crate::memory::client_memory::{ClientMemory, SharedMessage};
 use crate::out::Out;
 use crate::settings::Settings;
+use crate::settings::event_classes::{KEYEVENT_EVENTS, KEYSPACE_EVENTS};
 use crate::stats::Stats;
 use crate::stats::latency::Latency;
 use crate::stats::slow::SlowLog;
@@ -416,8 +419,3 @@ impl Hub {
         }
     }
 }
-
-/// Events are published on channels of keys.
-pub const KEYSPACE_EVENTS: u32 = 1;
-/// Events are published on channels of events.
-pub const KEYEVENT_EVENTS: u32 = 1 << 1;

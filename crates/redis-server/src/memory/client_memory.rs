@@ -4,7 +4,7 @@
 //! limit. Beyond it the clients with the largest buffers are closed, as `maxmemory-clients` of Redis
 //! does. A message to many subscribers is one copy.
 
-use crate::clients::client::State;
+use crate::clients::client_state::State;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

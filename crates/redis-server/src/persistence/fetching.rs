@@ -14,7 +14,7 @@
 //! of one large value have it in memory once.
 
 use crate::clients::session::Session;
-use crate::dispatch::Known;
+use crate::registry::Known;
 use kv::Keyspace;
 use kv::commands::Keys;
 use kv::index::Address;

@@ -3,3 +3,4 @@
 pub mod durable;
 pub mod fetching;
 pub mod saved_files;
+pub mod saving;

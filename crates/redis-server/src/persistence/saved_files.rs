@@ -13,6 +13,7 @@ use vfs::Vfs;
 /// Reads the contents of users, settings and libraries as a start does; returns those that a start
 /// refuses. Files with a wrong checksum are left out: [`kv::verify`] reports them.
 pub fn check(vfs: &dyn Vfs, data_dir: &Path) -> Vec<(PathBuf, String)> {
+    commands::register();
     let dir = data_dir.join(KEYS_DIR);
     let [users, settings] = CREDENTIAL_FILES.map(|name| credentials::read(vfs, &dir, name));
     let mut parameters = Settings::default();

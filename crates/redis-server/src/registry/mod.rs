@@ -7,7 +7,8 @@ pub mod misses;
 #[cfg(test)]
 mod reference;
 
-use crate::commands::{self, DoorCommand};
+#[cfg(test)]
+use crate::commands::register;
 use kv::CommandError;
 use kv::commands::{ByName, Command, Info};
 use later::LaterCommands;
@@ -25,8 +26,17 @@ const TRACELESS: &[&str] =
 pub enum Place {
     /// On keys.
     Keys(&'static Command),
-    /// On the rest.
-    Door(&'static DoorCommand),
+    /// On connections and the server.
+    Server(Row),
+}
+
+/// Row of a command in the tables of `commands`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Index of its family.
+    pub family: usize,
+    /// Index in the family's table.
+    pub row: usize,
 }
 
 /// A command.
@@ -56,16 +66,28 @@ pub struct Registry {
 }
 
 /// All commands, in the order of their names.
+///
+/// # Panics
+/// If [`build`] was not called before.
 pub fn registry() -> &'static Registry {
-    static REGISTRY: OnceLock<Registry> = OnceLock::new();
-    REGISTRY.get_or_init(Registry::new)
+    #[cfg(test)]
+    register();
+    REGISTRY.get().expect("the server registers its commands when it starts")
+}
+
+static REGISTRY: OnceLock<Registry> = OnceLock::new();
+
+/// Builds the registry from the commands on keys and those of `commands`, which this module does not
+/// import. Does nothing if it is built.
+pub fn build(server: impl FnOnce() -> Vec<(&'static Info, Row)>) {
+    REGISTRY.get_or_init(|| Registry::new(server()));
 }
 
 impl Registry {
-    fn new() -> Registry {
+    fn new(server: Vec<(&'static Info, Row)>) -> Registry {
         let keys = kv::commands::all().map(|one| (&one.info, Place::Keys(one)));
-        let door = commands::all().map(|one| (&one.info, Place::Door(one)));
-        let mut all: Vec<(&'static Info, Place)> = keys.chain(door).collect();
+        let server = server.into_iter().map(|(info, row)| (info, Place::Server(row)));
+        let mut all: Vec<(&'static Info, Place)> = keys.chain(server).collect();
         all.sort_by_key(|(info, _)| info.name);
         all.dedup_by_key(|(info, _)| info.name);
         let numbers = all.iter().enumerate().map(|(number, (info, _))| (info.name, number));

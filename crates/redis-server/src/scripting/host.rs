@@ -3,9 +3,10 @@
 use super::busy::Busy;
 use super::run::Job;
 use crate::clients::session::{Needs, Session};
-use crate::connection::Redis;
-use crate::dispatch::{Known, OUT_OF_MEMORY};
+use crate::dispatch::OUT_OF_MEMORY;
 use crate::out::{Out, answer_size_max};
+use crate::redis::Redis;
+use crate::registry::Known;
 use crate::scripting::lua::convert::Reader;
 use crate::scripting::lua::digits::general;
 use crate::scripting::lua::raised::{Raised, error_table};

@@ -5,8 +5,8 @@ use crate::clients::session::Session;
 use crate::commands::Flow;
 use crate::commands::connection::{Login, greet, say_who};
 use crate::commands::scripting::{busy_error, function_stats, refused};
-use crate::connection::Redis;
-use crate::dispatch::Known;
+use crate::redis::Redis;
+use crate::registry::Known;
 use kv::{CommandError, Reply as _};
 
 impl Redis {

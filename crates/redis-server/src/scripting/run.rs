@@ -3,10 +3,10 @@
 use super::busy::{Busy, Running};
 use super::host::Host;
 use super::vm::Vm;
-use crate::connection::Redis;
 use crate::dispatch::Context;
 use crate::hub::Hub;
 use crate::out::Out;
+use crate::redis::Redis;
 use crate::scripting::lua::convert::answer;
 use crate::scripting::lua::raised::text_of;
 use kv::{CommandError, Reply as _};

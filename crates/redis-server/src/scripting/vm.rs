@@ -2,27 +2,20 @@
 //! that is called every so many instructions.
 
 use super::busy::Busy;
+use super::functions::registering::{Pending, register};
+use super::lua::limits::{LOOK_INTERVAL, MEMORY_MAX, memory_left, watch_every};
 use super::lua::{bits, json, msgpack, pack, strings};
-use crate::commands::REDIS_VERSION;
-use crate::scripting::functions::library::{Pending, register};
 use crate::scripting::lua::raised::{Raised, handler, unwrap};
+use crate::version::REDIS_VERSION;
 use mlua::chunk::ChunkMode;
-use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic, VmState,
-};
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Bytes that an interpreter may take; a script that wants more gets an error of Lua's.
-const MEMORY_MAX: usize = 256 << 20;
 /// Bytes that an interpreter may hold between two scripts before its garbage is collected.
 const RESTING_MEMORY_MAX: usize = MEMORY_MAX / 2;
 /// Bytes of a line that a script logs.
 const LOGGED_SIZE_MAX: usize = 64 << 10;
-/// Instructions between two looks at the clock.
-const LOOK_INTERVAL: u32 = 2000;
-/// Interval while instructions are slow: one may copy a string of 100 MB.
-const LOOK_INTERVAL_MIN: u32 = 20;
 /// The globals of Lua that scripts see as they are. Not among them: `getfenv` and `setfenv`, by which a
 /// script could change what later ones of other users see, and `newproxy`, whose finalizers run in them.
 const PLAIN: &[&str] = &[
@@ -395,56 +388,4 @@ fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
     }
     let span = high.wrapping_sub(low) as u64 as f64 + 1.0;
     Ok((part * span).floor() + low as f64)
-}
-
-/// Fails when the script may not go on. Native functions that loop call it every now and then.
-///
-/// # Errors
-/// When the script is killed, or a library takes too long to load.
-pub fn check_time(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<()> {
-    look(lua, busy).map(drop)
-}
-
-/// Bytes that the interpreter may still take.
-pub fn memory_left(lua: &Lua) -> usize {
-    MEMORY_MAX.saturating_sub(lua.used_memory())
-}
-
-/// Sets the number of instructions between two looks.
-fn watch_every(lua: &Lua, busy: &Arc<Busy>, interval: u32) -> mlua::Result<()> {
-    let busy = busy.clone();
-    let triggers = HookTriggers::new().every_nth_instruction(interval);
-    lua.set_global_hook(triggers, move |lua, _| {
-        let state = look(lua, &busy)?;
-        let wanted = match busy.note_look() {
-            true => LOOK_INTERVAL_MIN,
-            false => LOOK_INTERVAL,
-        };
-        if wanted != interval {
-            watch_every(lua, &busy, wanted)?;
-        }
-        Ok(state)
-    })
-}
-
-/// Called every so many instructions of a script.
-fn look(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<VmState> {
-    if !busy.goes_on() {
-        let was_loading = busy.is_loading();
-        // A script that catches this gets no further than its next line.
-        let busy = busy.clone();
-        let triggers = HookTriggers::EVERY_LINE.every_nth_instruction(LOOK_INTERVAL);
-        lua.set_global_hook(triggers, move |_, _| {
-            if busy.goes_on() { Ok(VmState::Continue) } else { Err(killed(was_loading)) }
-        })?;
-        return Err(killed(was_loading));
-    }
-    Ok(VmState::Continue)
-}
-
-fn killed(was_loading: bool) -> mlua::Error {
-    Raised::error(match was_loading {
-        true => "FUNCTION LOAD timeout",
-        false => "Script killed by user with SCRIPT KILL...",
-    })
 }

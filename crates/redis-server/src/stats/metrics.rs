@@ -1,7 +1,7 @@
 //! What the door counts, in `/metrics`.
 
-use crate::connection::Redis;
 use crate::hub::Hub;
+use crate::redis::Redis;
 use crate::registry::registry;
 use kv::Keyspace;
 use kv::cold::SIZE_BOUNDS;

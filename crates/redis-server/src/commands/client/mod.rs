@@ -6,8 +6,8 @@ mod tracking;
 
 pub use list::describe;
 
-use super::{DoorCommand, Flow, command, container, help};
 use crate::clients::session::ReplyMode;
+use crate::commands::definition::{DoorCommand, Flow, command, container, help};
 use crate::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;

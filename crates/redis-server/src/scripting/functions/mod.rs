@@ -3,3 +3,4 @@
 pub mod keeping;
 pub mod library;
 pub mod payload;
+pub mod registering;

@@ -2,10 +2,10 @@
 
 use super::arguments::bytes;
 use super::digits::general;
+use super::limits::memory_left;
 use super::raised::Raised;
 use super::time_check::TimeCheck;
 use crate::scripting::busy::Busy;
-use crate::scripting::vm::memory_left;
 use mlua::{LightUserData, Lua, MultiValue, Table, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};

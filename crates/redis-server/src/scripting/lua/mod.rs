@@ -5,6 +5,7 @@ pub mod bits;
 pub mod convert;
 pub mod digits;
 pub mod json;
+pub mod limits;
 pub mod msgpack;
 pub mod pack;
 pub mod pattern;

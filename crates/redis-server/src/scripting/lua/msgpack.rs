@@ -2,10 +2,10 @@
 //! Source: <https://github.com/msgpack/msgpack/blob/master/spec.md>.
 
 use super::arguments::{bytes, integer, integer_or};
+use super::limits::memory_left;
 use super::raised::Raised;
 use super::time_check::TimeCheck;
 use crate::scripting::busy::Busy;
-use crate::scripting::vm::memory_left;
 use mlua::{Lua, MultiValue, Table, Value};
 use std::sync::Arc;
 

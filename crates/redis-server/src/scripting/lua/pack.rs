@@ -1,8 +1,8 @@
 //! The library `struct`: numbers and text as bytes, as a format of letters says.
 
 use super::arguments::{bytes, integer_or, number};
+use super::limits::memory_left;
 use super::raised::Raised;
-use crate::scripting::vm::memory_left;
 use mlua::{Lua, MultiValue, Table, Value};
 
 /// Bytes that an integer may have.

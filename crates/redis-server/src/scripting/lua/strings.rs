@@ -3,10 +3,10 @@
 //! The C versions run for as long as a script's arguments make them, and never look at the clock.
 
 use super::arguments::{Text, c_integer, integer_or, text, type_name};
+use super::limits::{check_time, memory_left};
 use super::pattern::{Captured, Matcher, PatternError, has_specials, split_anchor, until_nul};
 use super::raised::Raised;
 use crate::scripting::busy::Busy;
-use crate::scripting::vm::{check_time, memory_left};
 use memchr::memmem;
 use mlua::{Error, Function, Lua, MultiValue, Table, Value};
 use std::ops::Range;

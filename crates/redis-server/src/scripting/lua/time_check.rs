@@ -3,8 +3,8 @@
 //! One call can visit many millions of values, for tables may hold the same table many times over. The
 //! hook of the interpreter counts such a call as one instruction.
 
+use super::limits::check_time;
 use crate::scripting::busy::Busy;
-use crate::scripting::vm::check_time;
 use mlua::Lua;
 use std::sync::Arc;
 
