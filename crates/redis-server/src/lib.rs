@@ -10,54 +10,37 @@
 //! All connections are served by one thread, which executes what a client has sent as one batch:
 //! one read, one hold of the lock, one write. Locks: keys, then hub, then outboxes.
 
-mod access;
 mod acl;
-mod ahead;
-mod client;
-mod client_memory;
+mod clients;
 mod clock;
-mod closed;
 mod commands;
 mod connection;
 mod dispatch;
-mod durable;
-mod fetching;
-mod foreign;
 mod hub;
-mod input;
-mod latency;
-mod later;
-mod metrics;
-mod misses;
+mod memory;
 mod out;
-mod pause;
-#[cfg(test)]
-mod reference;
+mod persistence;
+mod redis;
 mod registry;
 mod replication;
-mod room;
-pub mod saved_files;
 mod scripting;
-mod sending;
-mod session;
 mod settings;
-mod slow;
 mod stats;
-mod sweep;
-mod tracking;
 mod timeseries;
+mod version;
 
 pub use hub::Hub;
+pub use persistence::saved_files;
 
 use allocator;
 use allocator::Freed;
 use app::App;
-use closed::ClosedKeys;
-use connection::Redis;
+use connection::closed::ClosedKeys;
 use kv::Kv;
 use net::listeners::accept::{Accepting, Stop, accept};
 use net::listeners::bind::Bound;
 use net::listeners::table::Listener;
+use redis::Redis;
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -71,12 +54,16 @@ pub fn open(
     stop: &Stop,
 ) -> Vec<JoinHandle<()>> {
     accepting.cores = None;
+    commands::register();
     tracing::info!("keys are served to Redis' clients at {} (--redis-listen)", bound.address);
     let idle = app.config.listener(Listener::Redis).and_then(|one| one.idle_timeout);
     let connections_max = accepting.connections.count_max();
-    let door = Arc::new(Redis::new(app.clone(), kv, idle, bound.address, connections_max));
+    let door = Redis::new(app.clone(), kv, idle, bound.address, connections_max);
+    door.begin_settings();
+    door.scripting.recall(&door.kv);
+    door.replication.link.recall(&door);
     replication::begin(&door);
-    app.telemetry.register(Arc::new(metrics::Metrics(Arc::downgrade(&door))));
+    app.telemetry.register(Arc::new(stats::metrics::Metrics(Arc::downgrade(&door))));
     let stop = stop.clone();
     let serve = move || match serve(bound, accepting, door, stop) {
         Ok(()) => {}

@@ -68,8 +68,6 @@ const LARGE_FOLDERS: &[(&str, usize)] = &[
     ("crates/server/src/commands/migrate", 30),
     ("crates/server/src/doors/http", 22),
     ("crates/server/src/doors/postgres", 31),
-    ("crates/server/src/doors/redis", 29),
-    ("crates/server/src/doors/redis/scripting", 22),
     ("crates/sql/src", 148),
     ("crates/sql/src/ordinary", 24),
     ("crates/sql/src/rewrite", 37),

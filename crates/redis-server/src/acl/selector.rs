@@ -1,7 +1,7 @@
 //! What one set of rules allows: commands, keys and channels.
 
 use super::categories;
-use crate::access;
+use crate::registry::access;
 use crate::registry::{Entry, Known, registry};
 use kv::commands::NO_AUTH;
 use std::collections::BTreeMap;

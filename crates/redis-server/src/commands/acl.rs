@@ -1,13 +1,16 @@
 //! `ACL`: users and what they may do.
 
-use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
 use crate::acl;
 use crate::acl::User;
 use crate::acl::categories;
 use crate::acl::selector::Refusal;
-use crate::connection::Redis;
-use crate::dispatch::{Context, Known};
+use crate::commands::definition::{
+    DoorCommand, Flow, command, container, help, misused_subcommand,
+};
+use crate::dispatch::Context;
 use crate::hub::Hub;
+use crate::redis::Redis;
+use crate::registry::Known;
 use crate::registry::registry;
 use crate::settings::Settings;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};

@@ -1,6 +1,6 @@
 //! `CLUSTER`: every subcommand is refused, as by a Redis whose cluster mode is off.
 
-use super::{DoorCommand, Flow, command, container};
+use crate::commands::definition::{DoorCommand, Flow, command, container};
 use crate::dispatch::Context;
 use kv::CommandError;
 use kv::commands::{ADMIN, FAST, Group, LOADING, STALE};

@@ -1,11 +1,12 @@
 //! `COMMAND`: what is known of commands, from their tables.
 
-use super::{DoorCommand, Flow, command, help};
-use crate::access;
-use crate::access::Spec;
 use crate::acl::categories;
-use crate::dispatch::{Context, Known};
+use crate::commands::definition::{DoorCommand, Flow, command, help};
+use crate::dispatch::Context;
 use crate::out::Out;
+use crate::registry::Known;
+use crate::registry::access;
+use crate::registry::access::Spec;
 use crate::registry::{Entry, registry};
 use kv::commands::{self as flags, Group, Info, Keys, LOADING, STALE};
 use kv::error::SYNTAX;

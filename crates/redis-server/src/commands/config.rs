@@ -1,11 +1,11 @@
 //! `CONFIG`: the parameters. What is set holds until the server ends, or for good after
 //! `CONFIG REWRITE`, which writes what was changed to a file in the data directory.
 
-use super::{DoorCommand, Flow, command, container, help};
 use crate::acl::{User, sha256};
-use crate::connection::Redis;
+use crate::commands::definition::{DoorCommand, Flow, command, container, help};
 use crate::dispatch::Context;
 use crate::hub::Hub;
+use crate::redis::Redis;
 use crate::settings::parse::Kind;
 use crate::settings::{MEMORY_MIN, Settings, read_line};
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};

@@ -1,12 +1,13 @@
 //! The connection: who is there, in which version, on which database.
 
 use super::client::name_arg;
-use super::{DoorCommand, Flow, command};
 use crate::acl::User;
-use crate::connection::Redis;
+use crate::clients::session::{ReplyMode, Session};
+use crate::commands::definition::{DoorCommand, Flow, command};
 use crate::dispatch::Context;
 use crate::hub::Hub;
-use crate::session::{ReplyMode, Session};
+use crate::redis::Redis;
+use crate::version::REDIS_VERSION;
 use kv::commands::{ALLOW_BUSY, FAST, Group, LOADING, NO_AUTH, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
@@ -27,9 +28,6 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("reset", 1, NO_SCRIPT | LOADING | STALE | FAST | NO_AUTH | ALLOW_BUSY | NO_MULTI, Group::Connection, "6.2.0", "Makes the connection as it was when it began.", reset),
     command("select", 2, LOADING | STALE | FAST, Group::Connection, "1.0.0", "Chooses the database.", select),
 ];
-
-/// The version that is said to clients, which choose by it what they ask for.
-pub const REDIS_VERSION: &str = "7.4.0";
 
 fn ping(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     let is_listening = 0 < context.session.subscription_count();

@@ -1,7 +1,7 @@
 //! `DEBUG`: what test suites ask for. Off unless `--redis.enable-debug-command` allows it.
 
 use super::persistence::save;
-use super::{DoorCommand, Flow, Run, command, help};
+use crate::commands::definition::{DoorCommand, Flow, Run, command, help};
 use crate::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::error::{NO_KEY, SYNTAX};

@@ -2,11 +2,11 @@
 //!
 //! What Redis counts and Quipu has nothing of is 0; what only Quipu has begins with `quipu_`.
 
-use super::connection::REDIS_VERSION;
-use super::{DoorCommand, Flow, command};
+use crate::commands::definition::{DoorCommand, Flow, command};
 use crate::dispatch::Context;
 use crate::registry::registry;
 use crate::settings::MEMORY_BASE as BASE_COST;
+use crate::version::REDIS_VERSION;
 use kv::commands::{Group, LOADING, STALE};
 use kv::{CommandError, Reply as _};
 use net::process;

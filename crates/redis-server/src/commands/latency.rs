@@ -1,6 +1,6 @@
 //! `LATENCY`: what took long, and how the times of commands spread.
 
-use super::{DoorCommand, Flow, command, container, help};
+use crate::commands::definition::{DoorCommand, Flow, command, container, help};
 use crate::dispatch::Context;
 use crate::registry::{Entry, registry};
 use crate::stats::bound_of;

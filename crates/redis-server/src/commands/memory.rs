@@ -1,7 +1,7 @@
 //! `MEMORY`: what holds memory.
 
 use super::info::MemoryUse;
-use super::{DoorCommand, Flow, command, container, help};
+use crate::commands::definition::{DoorCommand, Flow, command, container, help};
 use crate::dispatch::Context;
 use allocator::{Freed, give_back};
 use kv::commands::command as command_on_keys;

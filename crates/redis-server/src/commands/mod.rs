@@ -8,6 +8,7 @@ mod command;
 mod config;
 pub mod connection;
 mod debug;
+mod definition;
 mod info;
 mod latency;
 mod memory;
@@ -25,48 +26,10 @@ pub use client::describe;
 #[cfg(test)]
 pub use command::group_name;
 pub use config::read_settings;
-pub use connection::REDIS_VERSION;
-pub use persistence::Saving;
+pub use definition::{DoorCommand, Flow};
 
-use super::dispatch::Context;
-use kv::commands::{Group, Keys, Line};
-use kv::{CommandError, Reply as _};
-
-/// What comes after a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// The next one.
-    Next,
-    /// It waits for a key; nothing more is executed until then.
-    Wait,
-    /// It was not executed: it waits until others may go on.
-    Pause,
-    /// The session's work is to be done; it writes the answer.
-    Work,
-    /// The connection is a replica's from now on.
-    Replicate,
-    /// The connection ends once the answer is sent.
-    Close,
-}
-
-/// A command of the door.
-pub type DoorCommand = Line<Run>;
-
-/// Does a command: writes the answer, or returns the error that is answered.
-type Run = fn(&mut Context<'_>) -> Result<Flow, CommandError>;
-
-/// A line of a table of commands without keys.
-const fn command(
-    name: &'static str,
-    arity: i32,
-    flags: u32,
-    group: Group,
-    since: &'static str,
-    summary: &'static str,
-    run: Run,
-) -> DoorCommand {
-    kv::commands::command(name, arity, flags, Keys::None, group, since, summary, run)
-}
+use crate::registry::{self, Row};
+use definition::Run;
 
 const FAMILIES: &[&[DoorCommand]] = &[
     acl::COMMANDS,
@@ -91,32 +54,22 @@ const FAMILIES: &[&[DoorCommand]] = &[
 ];
 
 /// All commands of the door.
+#[cfg(test)]
 pub fn all() -> impl Iterator<Item = &'static DoorCommand> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// What a command does that has subcommands, when it is said alone.
-fn container(context: &mut Context<'_>) -> Result<Flow, CommandError> {
-    Err(CommandError::arity(context.info.name))
+/// Builds the registry of all commands, once. The server does so before it reads a file or a command.
+pub fn register() {
+    registry::build(|| {
+        let rows = FAMILIES.iter().enumerate().flat_map(|(family, rows)| {
+            rows.iter().enumerate().map(move |(row, one)| (&one.info, Row { family, row }))
+        });
+        rows.collect()
+    });
 }
 
-/// The words about a subcommand with too many arguments.
-fn misused_subcommand(of: &str, name: &[u8]) -> CommandError {
-    let name = String::from_utf8_lossy(name);
-    let upper = of.to_ascii_uppercase();
-    CommandError::new(format!(
-        "ERR unknown subcommand or wrong number of arguments for '{name}'. Try {upper} HELP."
-    ))
-}
-
-/// Answers the lines of a family's help, with what all have in common.
-fn help(context: &mut Context<'_>, lines: &[&str]) -> Result<Flow, CommandError> {
-    let name = context.info.first_name().to_ascii_uppercase();
-    let out = &mut context.session.out;
-    out.array(lines.len() + 3);
-    out.simple(&format!("{name} <subcommand> [<argument> ...]. The subcommands:"));
-    lines.iter().for_each(|line| out.simple(line));
-    out.simple("HELP");
-    out.simple("    This.");
-    Ok(Flow::Next)
+/// The function of a command, by its row.
+pub fn function_of(row: Row) -> Run {
+    FAMILIES[row.family][row.row].run
 }

@@ -1,6 +1,6 @@
 //! `MONITOR`: every command that is executed, shown to who asks.
 
-use super::{DoorCommand, Flow, command};
+use crate::commands::definition::{DoorCommand, Flow, command};
 use crate::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Reply as _};

@@ -1,13 +1,14 @@
 //! Saving and stopping. All that is acknowledged is in the log already: to save is to make a
 //! checkpoint, after which the next start has less to read.
 
-use super::{DoorCommand, Flow, command};
+use crate::commands::definition::{DoorCommand, Flow, command};
 use crate::dispatch::Context;
+use crate::persistence::saving::Saving;
 use kv::commands::{ADMIN, ALLOW_BUSY, FAST, Group, LOADING, NO_MULTI, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::{CommandError, Kv, Reply as _};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The family's commands.
 #[rustfmt::skip] // a table
@@ -18,34 +19,6 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("save", 1, ADMIN | NO_SCRIPT | NO_MULTI, Group::Server, "1.0.0", "Makes a checkpoint.", save),
     command("shutdown", -1, ADMIN | NO_SCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY, Group::Server, "1.0.0", "Ends the server.", shutdown),
 ];
-
-/// Checkpoints that somebody asked for.
-#[derive(Debug, Default)]
-pub struct Saving {
-    /// When the last one was done, in seconds since the epoch.
-    pub at_s: AtomicI64,
-    /// Changes of keys until then.
-    pub changes: AtomicU64,
-    /// How many were done.
-    pub count: AtomicU64,
-    /// Whether one is being made.
-    pub is_on: AtomicBool,
-}
-
-impl Saving {
-    /// Makes one.
-    fn save(&self, kv: &Kv, changes: u64) -> Result<(), kv::Error> {
-        self.is_on.store(true, Relaxed);
-        let done = kv.checkpoint();
-        self.is_on.store(false, Relaxed);
-        if done.is_ok() {
-            self.at_s.store(kv.now_ms() / 1000, Relaxed);
-            self.changes.store(changes, Relaxed);
-            self.count.fetch_add(1, Relaxed);
-        }
-        done
-    }
-}
 
 /// Has a checkpoint made before the next command of this client; answers `OK`.
 pub fn save(context: &mut Context<'_>) -> Result<Flow, CommandError> {

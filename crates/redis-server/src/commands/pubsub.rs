@@ -1,9 +1,11 @@
 //! Channels: messages to all who listen, kept for nobody.
 
-use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
+use crate::clients::session::Session;
+use crate::commands::definition::{
+    DoorCommand, Flow, command, container, help, misused_subcommand,
+};
 use crate::dispatch::Context;
 use crate::hub::Hub;
-use crate::session::Session;
 use kv::commands::command as command_on_keys;
 use kv::commands::{
     ALL_KEYS, FAST, Group, LOADING, MAY_REPLICATE, NO_SCRIPT, ONE_KEY, PUBSUB, STALE,

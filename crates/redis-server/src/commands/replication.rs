@@ -1,10 +1,10 @@
 //! Replication, as clients see it, and what replicas say before they are served.
 
-use super::{DoorCommand, Flow, command};
+use crate::commands::definition::{DoorCommand, Flow, command};
 use crate::dispatch::Context;
 use crate::hub::Blocked;
 use crate::replication;
-use crate::replication::failover::Progress;
+use crate::replication::failover_state::Progress;
 use kv::call::Otherwise;
 use kv::commands::command as command_on_keys;
 use kv::commands::{
@@ -73,7 +73,7 @@ fn replica_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
             Err(reason) => Err(CommandError::new(format!("ERR {reason}"))),
         };
     }
-    let door = redis.replication.door().ok_or(CommandError::new("ERR the server ends"))?;
+    let door = redis.to_shared().ok_or(CommandError::new("ERR the server ends"))?;
     context.session.work =
         Some(Box::new(move |out| match door.replication.link.set(&door, primary) {
             Ok(()) => out.ok(),

@@ -1,6 +1,6 @@
 //! Scripts and functions: commands that run commands.
 
-use super::{DoorCommand, Flow, container, misused_subcommand};
+use crate::commands::definition::{DoorCommand, Flow, container, misused_subcommand};
 use crate::dispatch::Context;
 use crate::out::Out;
 use crate::scripting::{

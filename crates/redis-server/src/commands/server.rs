@@ -1,6 +1,6 @@
 //! The server: its clock, and what could be added to it.
 
-use super::{DoorCommand, Flow, command, container, help};
+use crate::commands::definition::{DoorCommand, Flow, command, container, help};
 use crate::dispatch::Context;
 use kv::commands::{ADMIN, FAST, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Reply as _};

@@ -1,6 +1,8 @@
 //! `SLOWLOG`: commands that took long.
 
-use super::{DoorCommand, Flow, command, container, help, misused_subcommand};
+use crate::commands::definition::{
+    DoorCommand, Flow, command, container, help, misused_subcommand,
+};
 use crate::dispatch::Context;
 use kv::commands::{ADMIN, Group, LOADING, STALE};
 use kv::number::parse_i64;

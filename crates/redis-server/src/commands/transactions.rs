@@ -1,9 +1,10 @@
 //! Transactions: commands that are done together, unless a key that is watched has changed.
 
-use super::{DoorCommand, Flow, command};
-use crate::dispatch::{Context, Known, silence};
+use crate::clients::session::{ReplyMode, Session};
+use crate::commands::definition::{DoorCommand, Flow, command};
+use crate::dispatch::{Context, silence};
 use crate::hub::Hub;
-use crate::session::{ReplyMode, Session};
+use crate::registry::Known;
 use kv::commands::command as command_on_keys;
 use kv::commands::{ALL_KEYS, ALLOW_BUSY, FAST, Group, LOADING, NO_SCRIPT, STALE};
 use kv::{CommandError, Keyspace, Mode, Reply as _};

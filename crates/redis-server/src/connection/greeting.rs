@@ -1,8 +1,8 @@
 //! The first bytes of a connection.
 
 use super::Served;
-use crate::foreign;
-use crate::foreign::{Beginning, Foreign};
+use crate::connection::foreign;
+use crate::connection::foreign::{Beginning, Foreign};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<S> Served<'_, S> {

@@ -1,8 +1,8 @@
 //! Commands that have not arrived whole, and commands that wait for memory.
 
 use super::{Next, Served};
-use crate::input::READ_SIZE;
-use crate::room;
+use crate::connection::input::READ_SIZE;
+use crate::memory::room;
 use allocator;
 use allocator::Freed;
 use kv::Reply as _;

@@ -1,11 +1,11 @@
 //! Bytes out: messages, then the answers that gathered.
 
 use super::Served;
-use crate::client::Piece;
-use crate::client_memory::Charge;
-use crate::connection::Redis;
-use crate::input::{Input, KEPT_SIZE_MAX};
-use crate::sending;
+use crate::clients::client::Piece;
+use crate::connection::input::{Input, KEPT_SIZE_MAX};
+use crate::connection::sending;
+use crate::memory::client_memory::Charge;
+use crate::redis::Redis;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::atomic::Ordering::Relaxed;
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -8,101 +8,16 @@
 //! The command only begins it. The rest is done by a task of the door, which hears of each replica's
 //! acknowledgements.
 
+use super::failover_state::{LOOK_INTERVAL, Progress, State};
 use super::feed::{Feed, Replica, Stage};
 use crate::commands::Flow;
-use crate::connection::Redis;
 use crate::dispatch::Context;
+use crate::redis::Redis;
 use kv::error::{NOT_INTEGER, SYNTAX};
 use kv::number::parse_i64;
 use kv::{CommandError, Mode, Reply as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use std::sync::Arc;
 use tokio::time::timeout;
-
-/// How often it is looked whether the time is over.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// How long who ends it waits for an answer.
-const END_PATIENCE: Duration = Duration::from_secs(5);
-
-/// How far it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Progress {
-    /// There is none.
-    #[default]
-    None,
-    /// The replica has not all yet.
-    Waiting,
-    /// The replica is told to take over.
-    Telling,
-    /// Somebody ended it, or the replica refused: this server is no replica any more.
-    Ending,
-}
-
-impl Progress {
-    /// As `INFO` says it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Progress::None => "no-failover",
-            Progress::Waiting => "waiting-for-sync",
-            Progress::Telling | Progress::Ending => "failover-in-progress",
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-struct State {
-    progress: Progress,
-    /// To whom; none for whoever has all first.
-    target: Option<(String, u16)>,
-    /// What the replica has to have: the offset behind it.
-    needed: u64,
-    /// When the time is over, in milliseconds since the epoch.
-    until_ms: Option<i64>,
-    /// Whether the target takes over then, whatever it has.
-    is_forced: bool,
-}
-
-/// A handing over to a replica.
-#[derive(Default)]
-pub struct Failover {
-    state: Mutex<State>,
-    changed: Notify,
-}
-
-impl Failover {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// How far it is.
-    pub fn progress(&self) -> Progress {
-        self.state().progress
-    }
-
-    /// Waits until it has ended, or for [`END_PATIENCE`].
-    fn wait_for_end(&self) {
-        let since = Instant::now();
-        while self.progress() != Progress::None && since.elapsed() < END_PATIENCE {
-            std::thread::park_timeout(LOOK_INTERVAL);
-        }
-    }
-
-    /// Something happened on which it may wait.
-    pub fn notify(&self) {
-        self.changed.notify_one();
-    }
-
-    /// The replica refused, or somebody ends it after it was told.
-    pub fn end(&self) {
-        let mut state = self.state();
-        if state.progress == Progress::Telling {
-            state.progress = Progress::Ending;
-        }
-        drop(state);
-        self.notify();
-    }
-}
 
 /// What the arguments ask for.
 #[derive(Default)]

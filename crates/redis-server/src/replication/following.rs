@@ -6,14 +6,14 @@
 //!    └── a second later ◄── anything that breaks ◄── commands ◄────┘   REPLCONF ACK each second
 //! ```
 
-use super::FIELD_EXPIRY;
+use super::hello::FIELD_EXPIRY;
 use super::link::{Stage, State};
 use super::spool::Spool;
 use super::tls::{self, TlsWords, Wire};
+use crate::clients::session::Session;
 use crate::commands::Flow;
-use crate::connection::Redis;
+use crate::redis::Redis;
 use crate::replication::feed::put_command;
-use crate::session::Session;
 use kv::{Kv, KvDurability};
 use net::listeners::accept::Stop;
 use std::future::poll_fn;

@@ -9,81 +9,37 @@
 //! The feed is locked after the keys and the hub.
 
 pub mod failover;
+pub mod failover_state;
 pub mod feed;
 pub mod following;
+pub mod hello;
 pub mod link;
 pub mod migrate;
 pub mod obeying;
 pub mod primary;
+mod role_change;
 mod show;
 mod spool;
+mod state;
 mod tls;
 
-pub use link::Link;
+pub use hello::FIELD_EXPIRY;
 pub use show::{info, role};
+pub use state::Replication;
 
-use super::connection::Redis;
-use super::hub::Hub;
-use failover::{Failover, Progress};
-use feed::Feed;
+use crate::hub::Hub;
+use crate::redis::Redis;
+use failover_state::Progress;
 use kv::Keyspace;
 use kv::effects::Effects;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::Arc;
 
 /// Bytes that may wait for a replica where nothing else is said.
 const BEHIND_MAX: usize = 256 << 20;
 
-/// The capability of a replica that takes dumps with the expiry of hash fields. Redis ignores it.
-pub const FIELD_EXPIRY: &[u8] = b"hash-field-expiry";
-
-/// What a connection said of itself before it asks to be a replica, and what it asks for.
-#[derive(Clone, Debug, Default)]
-pub struct Hello {
-    /// The port at which it listens.
-    pub port: u16,
-    /// Its host, if it wants to be known by another than it comes from.
-    pub host: String,
-    /// Whether it can take a dump whose size is not known before.
-    pub takes_eof: bool,
-    /// Whether it can take the name of another feed to go on with.
-    pub takes_other_id: bool,
-    /// Whether it can take a dump with the expiry of hash fields.
-    pub takes_field_expiry: bool,
-    /// What it wants: the name of a feed and the offset of the next byte; none for all from now on.
-    pub wanted: Option<(String, i64)>,
-    /// Whether it said `SYNC`, the older way.
-    pub is_old: bool,
-    /// Whether it is the primary of this server, which is to take over from it.
-    pub hands_over: bool,
-}
-
-/// What the door has of replication.
-#[derive(Default)]
-pub struct Replication {
-    feed: Mutex<Feed>,
-    /// This server as a replica.
-    pub link: Link,
-    /// A handing over to a replica.
-    pub failover: Failover,
-    door: OnceLock<Weak<Redis>>,
-}
-
-impl Replication {
-    /// What replicas are sent. Locked last.
-    pub fn feed(&self) -> MutexGuard<'_, Feed> {
-        self.feed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The door that it is of, for what goes on behind a command; none while the server ends.
-    pub fn door(&self) -> Option<Arc<Redis>> {
-        self.door.get()?.upgrade()
-    }
-}
-
 /// Has what is logged be told to replicas, once there are any.
 pub fn begin(door: &Arc<Redis>) {
     let weak = Arc::downgrade(door);
-    door.replication.door.get_or_init(|| weak.clone());
     door.kv.set_follower(Box::new(move |effects| {
         if let Some(door) = weak.upgrade() {
             tell(&door, effects);

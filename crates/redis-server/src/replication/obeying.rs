@@ -1,11 +1,11 @@
 //! Commands of the primary, done here: they may do everything, but to time series.
 
 use crate::acl::User;
+use crate::clients::session::Session;
 use crate::commands::Flow;
-use crate::connection::Redis;
 use crate::dispatch::Context;
 use crate::hub::Hub;
-use crate::session::Session;
+use crate::redis::Redis;
 use kv::keyspace::Emptying;
 use kv::number::parse_i64;
 use kv::replicate::field_expiry;

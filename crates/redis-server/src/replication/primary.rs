@@ -6,11 +6,11 @@
 //! ```
 //! The dump is of the moment when it begins; what changes meanwhile waits in the feed.
 
-use super::Hello;
 use super::feed::{Replica, Stage};
-use crate::commands::REDIS_VERSION;
-use crate::connection::Redis;
-use crate::session::Session;
+use super::hello::Hello;
+use crate::clients::session::Session;
+use crate::redis::Redis;
+use crate::version::REDIS_VERSION;
 use kv::keyspace::DumpFormat;
 use net::listeners::accept::Stop;
 use net::listeners::connections::Connection;

@@ -1,6 +1,6 @@
 //! A dump of the primary: received into a file, checked as a whole, and only then loaded.
 
-use crate::connection::Redis;
+use crate::redis::Redis;
 use crate::scripting::{Conflict, keep_libraries};
 use kv::Kv;
 use kv::keyspace::Emptying;

@@ -1,14 +1,15 @@
 //! What a running script reaches of the server: commands, by `redis.call` and `redis.pcall`.
 
 use super::busy::Busy;
-use super::convert::Reader;
-use super::digits::general;
-use super::raised::{Raised, error_table};
 use super::run::Job;
-use crate::connection::Redis;
-use crate::dispatch::{Known, OUT_OF_MEMORY};
+use crate::clients::session::{Needs, Session};
+use crate::dispatch::OUT_OF_MEMORY;
 use crate::out::{Out, answer_size_max};
-use crate::session::{Needs, Session};
+use crate::redis::Redis;
+use crate::registry::Known;
+use crate::scripting::lua::convert::Reader;
+use crate::scripting::lua::digits::general;
+use crate::scripting::lua::raised::{Raised, error_table};
 use kv::commands::{DENY_OOM, MAY_REPLICATE, NO_SCRIPT, READONLY, WRITE};
 use kv::number::double_text;
 use kv::{Keyspace, Mode};

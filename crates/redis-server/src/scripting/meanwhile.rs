@@ -1,12 +1,12 @@
 //! What a client hears while a script takes long: without the keys, which the script has.
 
 use super::Refusal;
+use crate::clients::session::Session;
 use crate::commands::Flow;
 use crate::commands::connection::{Login, greet, say_who};
 use crate::commands::scripting::{busy_error, function_stats, refused};
-use crate::connection::Redis;
-use crate::dispatch::Known;
-use crate::session::Session;
+use crate::redis::Redis;
+use crate::registry::Known;
 use kv::{CommandError, Reply as _};
 
 impl Redis {

@@ -9,33 +9,21 @@
 //! gathers among the keyspace's effects and is logged as one record, as all of a batch is.
 //! Locks: keys, then the engine, then the hub.
 
-mod arguments;
-mod bits;
 mod busy;
 mod cache;
-mod convert;
-mod digits;
+mod functions;
 mod host;
-mod json;
-mod keeping;
-mod library;
+mod lua;
 mod meanwhile;
-mod msgpack;
-mod pack;
-mod pattern;
-mod payload;
-mod raised;
 mod run;
 mod sha1;
 mod shebang;
-mod strings;
-mod time_check;
 mod vm;
 
 pub use busy::{Busy, Refusal};
-pub use keeping::Keeping;
-pub use library::{Conflict, Library, keep_libraries};
-pub use payload::check as check_libraries;
+pub use functions::keeping::Keeping;
+pub use functions::library::{Conflict, Library, keep_libraries};
+pub use functions::payload::check as check_libraries;
 pub use run::{Job, run};
 pub use sha1::hex as sha1_hex;
 pub use shebang::Flags;
@@ -90,7 +78,7 @@ pub struct Engine {
     /// Scripts by digest.
     pub cache: Cache,
     /// Libraries of functions.
-    functions: library::Functions,
+    functions: functions::library::Functions,
 }
 
 /// A script that can run.
@@ -175,7 +163,7 @@ impl Engine {
             compiled => compiled,
         };
         let function = function.map_err(|error| {
-            let text = raised::text_of(&error);
+            let text = lua::raised::text_of(&error);
             let text = String::from_utf8_lossy(&text);
             CommandError::new(format!("ERR Error compiling script (new function): {text}"))
         })?;

@@ -1,14 +1,14 @@
 //! One script from its beginning to its answer.
 
 use super::busy::{Busy, Running};
-use super::convert::answer;
 use super::host::Host;
-use super::raised::text_of;
 use super::vm::Vm;
-use crate::connection::Redis;
 use crate::dispatch::Context;
 use crate::hub::Hub;
 use crate::out::Out;
+use crate::redis::Redis;
+use crate::scripting::lua::convert::answer;
+use crate::scripting::lua::raised::text_of;
 use kv::{CommandError, Reply as _};
 use mlua::{Function, MultiValue, Table, Value};
 use std::cell::RefCell;

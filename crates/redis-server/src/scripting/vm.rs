@@ -2,27 +2,20 @@
 //! that is called every so many instructions.
 
 use super::busy::Busy;
-use super::library::{Pending, register};
-use super::raised::{Raised, handler, unwrap};
-use super::{bits, json, msgpack, pack, strings};
-use crate::commands::REDIS_VERSION;
+use super::functions::registering::{Pending, register};
+use super::lua::limits::{LOOK_INTERVAL, MEMORY_MAX, memory_left, watch_every};
+use super::lua::{bits, json, msgpack, pack, strings};
+use crate::scripting::lua::raised::{Raised, handler, unwrap};
+use crate::version::REDIS_VERSION;
 use mlua::chunk::ChunkMode;
-use mlua::{
-    Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic, VmState,
-};
+use mlua::{Function, Lua, LuaOptions, MultiValue, StdLib, Table, Value, Variadic};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-/// Bytes that an interpreter may take; a script that wants more gets an error of Lua's.
-const MEMORY_MAX: usize = 256 << 20;
 /// Bytes that an interpreter may hold between two scripts before its garbage is collected.
 const RESTING_MEMORY_MAX: usize = MEMORY_MAX / 2;
 /// Bytes of a line that a script logs.
 const LOGGED_SIZE_MAX: usize = 64 << 10;
-/// Instructions between two looks at the clock.
-const LOOK_INTERVAL: u32 = 2000;
-/// Interval while instructions are slow: one may copy a string of 100 MB.
-const LOOK_INTERVAL_MIN: u32 = 20;
 /// The globals of Lua that scripts see as they are. Not among them: `getfenv` and `setfenv`, by which a
 /// script could change what later ones of other users see, and `newproxy`, whose finalizers run in them.
 const PLAIN: &[&str] = &[
@@ -266,12 +259,15 @@ fn add_plain(lua: &Lua, redis: &Table) -> mlua::Result<()> {
     let error_reply = lua.create_function(|lua, args: MultiValue| {
         let text = one_string(&args);
         let text = text.unwrap_or_else(|| b"ERR wrong number or type of arguments".to_vec());
-        super::raised::error_table(lua, &with_code(&text))
+        crate::scripting::lua::raised::error_table(lua, &with_code(&text))
     })?;
     redis.raw_set("error_reply", error_reply)?;
     let status_reply = lua.create_function(|lua, args: MultiValue| {
         let Some(text) = one_string(&args) else {
-            return super::raised::error_table(lua, b"ERR wrong number or type of arguments");
+            return crate::scripting::lua::raised::error_table(
+                lua,
+                b"ERR wrong number or type of arguments",
+            );
         };
         let table = lua.create_table()?;
         table.raw_set("ok", lua.create_string(&text)?)?;
@@ -356,7 +352,7 @@ fn native(lua: &Lua, busy: &Arc<Busy>, seed: u64) -> mlua::Result<Table> {
     let random = lua.create_function(move |lua, args: MultiValue| random(lua, &thrown, &args))?;
     native.raw_set("random", random)?;
     let randomseed = lua.create_function(move |lua, args: MultiValue| {
-        let seed = super::arguments::integer(lua, &args, 0, "randomseed")?;
+        let seed = crate::scripting::lua::arguments::integer(lua, &args, 0, "randomseed")?;
         dice.store(seed as u64, Ordering::Relaxed);
         Ok(())
     })?;
@@ -379,7 +375,7 @@ fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^= mixed >> 31;
     let part = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
-    let bound = |at| super::arguments::integer(lua, args, at, "random");
+    let bound = |at| crate::scripting::lua::arguments::integer(lua, args, at, "random");
     let (low, high) = match args.len() {
         0 => return Ok(part),
         1 => (1, bound(0)?),
@@ -392,56 +388,4 @@ fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
     }
     let span = high.wrapping_sub(low) as u64 as f64 + 1.0;
     Ok((part * span).floor() + low as f64)
-}
-
-/// Fails when the script may not go on. Native functions that loop call it every now and then.
-///
-/// # Errors
-/// When the script is killed, or a library takes too long to load.
-pub fn check_time(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<()> {
-    look(lua, busy).map(drop)
-}
-
-/// Bytes that the interpreter may still take.
-pub fn memory_left(lua: &Lua) -> usize {
-    MEMORY_MAX.saturating_sub(lua.used_memory())
-}
-
-/// Sets the number of instructions between two looks.
-fn watch_every(lua: &Lua, busy: &Arc<Busy>, interval: u32) -> mlua::Result<()> {
-    let busy = busy.clone();
-    let triggers = HookTriggers::new().every_nth_instruction(interval);
-    lua.set_global_hook(triggers, move |lua, _| {
-        let state = look(lua, &busy)?;
-        let wanted = match busy.note_look() {
-            true => LOOK_INTERVAL_MIN,
-            false => LOOK_INTERVAL,
-        };
-        if wanted != interval {
-            watch_every(lua, &busy, wanted)?;
-        }
-        Ok(state)
-    })
-}
-
-/// Called every so many instructions of a script.
-fn look(lua: &Lua, busy: &Arc<Busy>) -> mlua::Result<VmState> {
-    if !busy.goes_on() {
-        let was_loading = busy.is_loading();
-        // A script that catches this gets no further than its next line.
-        let busy = busy.clone();
-        let triggers = HookTriggers::EVERY_LINE.every_nth_instruction(LOOK_INTERVAL);
-        lua.set_global_hook(triggers, move |_, _| {
-            if busy.goes_on() { Ok(VmState::Continue) } else { Err(killed(was_loading)) }
-        })?;
-        return Err(killed(was_loading));
-    }
-    Ok(VmState::Continue)
-}
-
-fn killed(was_loading: bool) -> mlua::Error {
-    Raised::error(match was_loading {
-        true => "FUNCTION LOAD timeout",
-        false => "Script killed by user with SCRIPT KILL...",
-    })
 }

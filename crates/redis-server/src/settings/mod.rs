@@ -1,6 +1,7 @@
 //! The parameters that `CONFIG` shows and sets. Those that mean something here are read from
 //! [`Hot`]; the others are kept as text.
 
+pub mod event_classes;
 pub mod parse;
 mod table;
 
@@ -167,7 +168,7 @@ impl Settings {
             refusals_max: size("acllog-max-len"),
             tracked_keys_max: size("tracking-table-max-keys"),
             busy_after_ms: count("busy-reply-threshold"),
-            events: parse::parse_events(self.text("notify-keyspace-events")).unwrap_or(0),
+            events: event_classes::parse_events(self.text("notify-keyspace-events")).unwrap_or(0),
             refuses_growth: (1..MEMORY_BASE).contains(&count("maxmemory")),
             replicas_min: if 0 < lag_max_s { size("min-replicas-to-write") } else { 0 },
             replicas_lag_max_s: lag_max_s,

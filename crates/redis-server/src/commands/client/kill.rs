@@ -1,8 +1,8 @@
 //! `CLIENT KILL` and `CLIENT UNBLOCK`.
 
-use super::super::{Flow, misused_subcommand};
 use super::list::unknown_class;
-use crate::client::{Class, Client};
+use crate::clients::client::{Class, Client};
+use crate::commands::definition::{Flow, misused_subcommand};
 use crate::dispatch::Context;
 use kv::error::SYNTAX;
 use kv::number::parse_i64;

@@ -1,11 +1,11 @@
 //! `CLIENT LIST` and `CLIENT INFO`: a line for each connection.
 
 use super::super::Flow;
-use crate::client::{Class, Client};
+use crate::clients::client::{Class, Client};
+use crate::clients::tracking::Mode;
 use crate::dispatch::Context;
 use crate::hub::Hub;
 use crate::registry::registry;
-use crate::tracking::Mode;
 use kv::error::SYNTAX;
 use kv::number::parse_i64;
 use kv::{CommandError, Reply as _};

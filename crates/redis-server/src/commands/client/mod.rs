@@ -6,9 +6,9 @@ mod tracking;
 
 pub use list::describe;
 
-use super::{DoorCommand, Flow, command, container, help};
+use crate::clients::session::ReplyMode;
+use crate::commands::definition::{DoorCommand, Flow, command, container, help};
 use crate::dispatch::Context;
-use crate::session::ReplyMode;
 use kv::commands::{ADMIN, Group, LOADING, NO_SCRIPT, STALE};
 use kv::error::SYNTAX;
 use kv::number::parse_i64;

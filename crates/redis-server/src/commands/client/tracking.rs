@@ -2,8 +2,8 @@
 
 use super::super::Flow;
 use super::switch_arg;
+use crate::clients::tracking::{Mode, Tracking};
 use crate::dispatch::Context;
-use crate::tracking::{Mode, Tracking};
 use kv::error::SYNTAX;
 use kv::number::int_arg;
 use kv::{CommandError, Reply as _};
