@@ -6,6 +6,9 @@
 //! Measured with a million series of unrelated labels, half a minute after they came: 129 MB of memory
 //! of our own instead of 222 (docs/benchmarks/targets.md).
 
+/// Name of the allocator, as Redis reports it.
+pub const NAME: &str = if cfg!(feature = "jemalloc") { "jemalloc" } else { "libc" };
+
 /// Which freed pages are given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freed {

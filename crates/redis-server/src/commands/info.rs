@@ -247,7 +247,7 @@ fn memory(context: &Context<'_>, text: &mut String) {
         "mem_clients_normal": of.clients,
         "mem_cluster_links": 0,
         "mem_aof_buffer": 0,
-        "mem_allocator": if cfg!(feature = "jemalloc") { "jemalloc" } else { "libc" },
+        "mem_allocator": allocator::NAME,
         "active_defrag_running": 0,
         "lazyfree_pending_objects": 0,
         "lazyfreed_objects": 0,
