@@ -6,37 +6,15 @@
 //! ```
 //! The old server answers questions all the while, and so does the new one.
 
-mod blocks;
 mod copy;
-pub mod days;
 mod exact;
-mod files;
-pub mod influxdb;
-mod keys;
-mod kinds;
-mod kept;
 mod later;
 mod nameless;
-mod opentsdb;
-mod order;
-mod overlap;
-#[cfg(feature = "sql")]
-mod parquet;
 mod points;
-mod redistimeseries;
-mod redistimeseries_files;
-mod refused;
-pub mod remote_read;
-pub mod series;
+mod series;
 mod source;
-mod strings;
-mod tails;
-mod target;
-mod totals;
-mod until;
+mod sources;
 mod verify;
-pub mod victoriametrics;
-mod whisper;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -45,22 +23,22 @@ use cli::calendar::rfc3339;
 use cli::checkpoint::Checkpoint;
 use cli::error_text::sentence;
 use cli::quantity::{count_of, format_count, format_size};
-use copy::{Copied, Copier, Progress, begin};
+use copy::kept::KeptCounts;
+use copy::target::KnownPolicies;
+use copy::{Copied, Copier, Progress, begin, kept, overlap, until};
 use http_client::client::{Client, arguments, without_logins};
 use http_client::target_store;
-use kept::KeptCounts;
-use kinds::Kind;
 use model::sample::NANOS_PER_SECOND;
 use model::{TimeRange, Timestamp};
 use nameless::Nameless;
 use series::Filter;
 use source::{Source, Window};
+use sources::kinds::{self, Kind};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use target::KnownPolicies;
 use vfs::{RealVfs, Vfs};
 use wire::params::parse_time;
 

@@ -1,9 +1,9 @@
 //! A running server that is read by Prometheus' remote read: Prometheus itself, or a Quipu.
 
 use super::days;
-use super::series::{Filter, Series};
-use super::source::{Given, Sink, Source, Total, Window};
 use super::{strings, totals};
+use crate::series::{Filter, Series};
+use crate::source::{Given, Sink, Source, Total, Window};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use cli::calendar::rfc3339;

@@ -4,9 +4,9 @@
 //! Behind a window the target counts the samples that it has in the window's time, and the progress file keeps
 //! the count. A later run counts again: fewer samples mean that the target lost some.
 
-use super::copy::{Part, Progress};
 use super::overlap::ask;
-use super::source::Window;
+use super::{Part, Progress};
+use crate::source::Window;
 use anyhow::Context as _;
 use cli::calendar::rfc3339;
 use cli::error_text::sentence;
@@ -146,8 +146,8 @@ fn look_for_loss(
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::Mark;
     use super::*;
+    use crate::source::Mark;
 
     fn window(name: &str, start: i64) -> Window {
         Window { name: name.to_string(), range: TimeRange::new(start, start + 9), samples: None }

@@ -1,8 +1,8 @@
 //! What VictoriaMetrics exports to files: JSON lines, or its native format, told apart by their first bytes.
 
-use super::super::series::Series;
-use super::super::source::Given;
 use super::{Behind, Cut, Format, Out, PIECE_SIZE, Piece, cut_lines};
+use crate::series::Series;
+use crate::source::Given;
 use anyhow::{bail, ensure};
 use model::sample::NANOS_PER_MILLI;
 use model::{KeyHasher, LabelError, Labels, LabelsBuilder, METRIC_NAME, Row, WriteBatch};

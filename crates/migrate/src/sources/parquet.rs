@@ -1,9 +1,9 @@
 //! Parquet files with the columns that `quipu export` writes: a day of them at a time where their directories
 //! say the day, else file by file.
 
-use super::exact::{Exact, When};
-use super::series::Filter;
-use super::source::{Given, Sink, Source, Window};
+use crate::exact::{Exact, When};
+use crate::series::Filter;
+use crate::source::{Given, Sink, Source, Window};
 use anyhow::{Context as _, anyhow, bail, ensure};
 use cli::parquet_files::collect;
 use model::{KeyHasher, LabelsBuilder, METRIC_NAME, TimeRange};

@@ -15,8 +15,8 @@ mod reader;
 mod shelf;
 
 use super::kinds::Asked;
-use super::series::{Filter, Series};
-use super::source::{Given, Mark, Sink, Source, Window};
+use crate::series::{Filter, Series};
+use crate::source::{Given, Mark, Sink, Source, Window};
 use anyhow::{Context as _, anyhow, bail, ensure};
 use block::Block;
 use choose::{Candidate, Fate, choose};

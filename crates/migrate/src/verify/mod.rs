@@ -1,12 +1,13 @@
 //! `quipu migrate verify`: whether both sides have the same samples, series by series and day by day.
 
+pub mod tails;
+
 use super::exact::Exact;
-use super::kinds::Kind;
-use super::remote_read::RemoteRead;
 use super::series::{Filter, Series, shortened};
 use super::source::{Given, Sink, Source, Total, Window};
-use super::tails::Tails;
 use super::{COULD_NOT_RUN, later, text, time_of};
+use crate::sources::kinds::Kind;
+use crate::sources::remote_read::RemoteRead;
 use anyhow::Context as _;
 use clap::ArgMatches;
 use cli::calendar::rfc3339;
@@ -21,6 +22,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Arc;
+use tails::Tails;
 use wire::json_lines::{StringLine, histogram_text};
 
 const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;

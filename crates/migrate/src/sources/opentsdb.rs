@@ -5,8 +5,8 @@
 //! metrics, of the time down to an hour, which is a row of its store, of the series, and of the time again.
 
 use super::days;
-use super::series::{Filter, Series};
-use super::source::{Given, Sink, Source, Window};
+use crate::series::{Filter, Series};
+use crate::source::{Given, Sink, Source, Window};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use http_client::client::{Asked, Client};

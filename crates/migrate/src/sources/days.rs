@@ -1,6 +1,6 @@
 //! The time of a source that is asked over the network, cut into days.
 
-use super::source::Window;
+use crate::source::Window;
 use cli::calendar::rfc3339;
 use model::TimeRange;
 use model::sample::NANOS_PER_DAY;

@@ -1,9 +1,9 @@
 //! Line protocol in files, as `influx_inspect export` writes it: comments say to which database and retention
 //! policy lines belong, and what stands before `# DML` is no line.
 
-use super::super::points::Points;
-use super::super::source::Given;
 use super::{Behind, Cut, Format, LOOKAHEAD, Out, PIECE_SIZE, Piece};
+use crate::points::Points;
+use crate::source::Given;
 use model::{KeyHasher, Labels, LabelsBuilder, METRIC_NAME, WriteBatch};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -297,7 +297,7 @@ mod tests {
                 let mut lines = Vec::new();
                 let mut sink = |given: Given| {
                     let Given::Points(points) = given else { unreachable!("points") };
-                    let text = points.lines(&super::super::Filter::all()).unwrap().text;
+                    let text = points.lines(&crate::series::Filter::all()).unwrap().text;
                     lines.push(String::from_utf8(text).unwrap());
                     Ok(())
                 };

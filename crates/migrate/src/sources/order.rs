@@ -1,6 +1,6 @@
 //! In which order windows are copied whose times only reading them has told.
 
-use super::source::Window;
+use crate::source::Window;
 use model::TimeRange;
 
 /// Windows, the newest first. What stands in one unit stays together; so do units whose times overlap, as of

@@ -12,10 +12,10 @@
 //! refused, and no time between it and the present `until` that was not copied. Every step names where
 //! it starts from, so that neither another copy nor a person who moves it is overtaken.
 
-use super::copy::Progress;
-use super::kinds::{self, Kind, places};
-use super::source::Window;
-use super::text;
+use super::Progress;
+use crate::source::Window;
+use crate::sources::kinds::{self, Kind, places};
+use crate::text;
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use clap::ArgMatches;
@@ -363,8 +363,8 @@ impl Mover {
 
 #[cfg(test)]
 mod tests {
-    use super::super::days;
     use super::*;
+    use crate::sources::days;
     use http_client::client::Access;
     use model::sample::NANOS_PER_DAY as DAY;
 

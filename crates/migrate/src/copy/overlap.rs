@@ -1,9 +1,9 @@
 //! What Quipu had before a copy began, day by day, and what came to the same days: somebody may want to know
 //! where the samples of two are mixed.
 
-use super::copy::Progress;
-use super::series::Filter;
-use super::source::{Given, Window};
+use super::Progress;
+use crate::series::Filter;
+use crate::source::{Given, Window};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use cli::calendar::rfc3339;
@@ -73,7 +73,7 @@ pub fn count(client: &mut Client, filter: &Filter, windows: &[Window]) -> anyhow
 }
 
 /// Asks the target, up to a deadline.
-pub(super) fn ask(
+pub(crate) fn ask(
     client: &mut Client,
     deadline: Instant,
     path: &str,
@@ -180,8 +180,8 @@ pub fn tell(days: &Days, windows: &[Window]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::series::Series;
     use super::*;
+    use crate::series::Series;
     use model::Labels;
     use wire::remote_write::encode::MillisSample;
 

@@ -3,13 +3,15 @@
 //! A window is done when all of it is stored; the progress file says so, so that a later run begins with
 //! the next. One that broke off is read again from its beginning: what is stored twice is there once.
 
-use super::kept::KeptCounts;
+pub mod kept;
+pub mod overlap;
+pub mod refused;
+pub mod target;
+pub mod until;
+
 use super::nameless::Nameless;
-use super::overlap::{Counter, Days};
 use super::series::Filter;
 use super::source::{Mark, Source, Window};
-use super::target::{KnownPolicies, Packer, Request, send};
-use super::until::Mover;
 use anyhow::{Context as _, anyhow};
 use cli::checkpoint::Checkpoint;
 use cli::quantity::format_count;
@@ -17,6 +19,8 @@ use http_client::client::{Client, without_logins};
 use http_client::retry::{PAUSE, TRIES_MAX};
 use http_client::target_store::{IS_ANOTHER, is_same};
 use indicatif::{ProgressBar, ProgressStyle};
+use kept::KeptCounts;
+use overlap::{Counter, Days};
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -24,6 +28,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
+use target::{KnownPolicies, Packer, Request, send};
+use until::Mover;
 
 /// Requests that wait to be sent, beside the one under way.
 const AHEAD: usize = 2;

@@ -178,8 +178,8 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
-    use super::super::meta::Parent;
     use super::*;
+    use crate::sources::blocks::meta::Parent;
 
     fn block(min_time: i64, max_time: i64, sources: &str) -> Meta {
         let mut meta = Meta { min_time, max_time, ..Meta::default() };

@@ -9,8 +9,8 @@ mod opentsdb;
 mod victoriametrics;
 
 use super::order::newest_first;
-use super::series::Filter;
-use super::source::{Given, Sink, Source, Window};
+use crate::series::Filter;
+use crate::source::{Given, Sink, Source, Window};
 use anyhow::{Context as _, bail, ensure};
 use flate2::read::MultiGzDecoder;
 use model::TimeRange;

@@ -1,7 +1,7 @@
 //! Series that a comparison reads in pieces: the end of a piece waits for the next one, which may begin in
 //! the same millisecond. A source of nanoseconds ends its pieces anywhere.
 
-use super::series::Series;
+use crate::series::Series;
 use model::sample::NANOS_PER_MILLI;
 use model::{Labels, TimeRange};
 use std::collections::BTreeMap;

@@ -8,8 +8,8 @@
 
 use super::keys::{Keys, TYPE, rules_left_out};
 use super::redistimeseries::labels_of;
-use super::series::{Filter, Series};
-use super::source::{Given, Sink, Source, Window};
+use crate::series::{Filter, Series};
+use crate::source::{Given, Sink, Source, Window};
 use anyhow::{Context as _, anyhow, bail, ensure};
 use kv::rdb::{Failure, ModuleKey, ModuleWord, Modules};
 use model::{Labels, TimeRange};

@@ -4,8 +4,8 @@
 //! It names the number of a series of the request, or of a line, and nanoseconds:
 //! `series 3: timestamp 1356998400000000000 ns is older than the retention keeps`.
 
-use super::series::shortened;
 use super::target::Door;
+use crate::series::shortened;
 use cli::calendar::rfc3339;
 use model::{Labels, LabelsBuilder, METRIC_NAME};
 use std::borrow::Cow;
@@ -126,8 +126,8 @@ fn labels_of(series: &[u8]) -> Option<Labels> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::points::LinesPlace;
     use super::*;
+    use crate::points::LinesPlace;
     use wire::remote_write::encode::{MillisSample, RequestV1};
 
     const SAID: &str = "0 samples stored, 3 series or samples refused:\nseries 1: timestamp 1356998400000000000 ns \

@@ -5,8 +5,8 @@
 //! when a key was written to.
 
 use super::keys::{Keys, Login, TYPE, ask, rules_left_out};
-use super::series::{Filter, Series};
-use super::source::{Given, Sink, Source, Window};
+use crate::series::{Filter, Series};
+use crate::source::{Given, Sink, Source, Window};
 use anyhow::{Context as _, bail, ensure};
 use http_client::resp::{Answer, Connection};
 use model::sample::NANOS_PER_MILLI;

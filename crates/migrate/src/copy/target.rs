@@ -1,12 +1,12 @@
 //! Where history is copied to: requests to a running Quipu, of Prometheus' remote write, or of lines where
 //! those say more.
 
-use super::exact::Exact;
-use super::nameless::Nameless;
-use super::points::{Lines, LinesPlace, Points};
 use super::refused;
-use super::series::{Filter, Series};
-use super::source::{Given, Mark};
+use crate::exact::Exact;
+use crate::nameless::Nameless;
+use crate::points::{Lines, LinesPlace, Points};
+use crate::series::{Filter, Series};
+use crate::source::{Given, Mark};
 use anyhow::{Context as _, bail, ensure};
 use bytes::Bytes;
 use http_client::client::{Asked, Client, encode};

@@ -2,9 +2,9 @@
 //! time. Fields are selected by their types, as numbers in JSON do not say what they were.
 
 use super::days;
-use super::points::Points;
-use super::series::Filter;
-use super::source::{Given, Sink, Source, Total, Window};
+use crate::points::Points;
+use crate::series::Filter;
+use crate::source::{Given, Sink, Source, Total, Window};
 use anyhow::{Context as _, bail, ensure};
 use http_client::client::Client;
 use http_client::influxdb::{Measurement, is_sayable, measurement};

@@ -1,7 +1,7 @@
 //! A tree of Graphite's files: the path of one is the name of its metric, or the hash of a name with tags.
 
-use super::series::{Filter, Series};
-use super::source::{Given, Sink, Source, Window};
+use crate::series::{Filter, Series};
+use crate::source::{Given, Sink, Source, Window};
 use anyhow::{Context as _, bail, ensure};
 use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Totals of a source by a query, for a comparison that shares neither lists nor readers with the copy.
 
 pub use super::remote_read::json_of;
-use super::source::{Total, Window};
 pub use super::victoriametrics::seconds;
+use crate::source::{Total, Window};
 use http_client::client::{Client, StatusError, encode};
 use model::Timestamp;
 

@@ -1,7 +1,7 @@
 //! Strings of a Quipu: its export says them as texts, which its remote read does not.
 
-use super::source::{Given, Sink};
 pub use super::victoriametrics::{EXPORT_PATH, LINES_TYPE, Lines};
+use crate::source::{Given, Sink};
 use bytes::Bytes;
 use cli::calendar::rfc3339;
 use http_client::client::{Asked, Client, encode};

@@ -1,9 +1,9 @@
 //! A running VictoriaMetrics, read by its export of JSON lines: numbers come as it shows them.
 
 use super::days;
-use super::series::{Filter, Series};
-use super::source::{Sink, Source, Total, Window};
 use super::totals;
+use crate::series::{Filter, Series};
+use crate::source::{Sink, Source, Total, Window};
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
 use http_client::client::{Client, encode};
@@ -161,8 +161,8 @@ fn give(line: &[u8], window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()>
 
 #[cfg(test)]
 mod tests {
-    use super::super::source::Given;
     use super::*;
+    use crate::source::Given;
     use model::sample::NANOS_PER_MILLI;
 
     #[test]

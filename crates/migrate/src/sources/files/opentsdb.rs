@@ -1,8 +1,8 @@
 //! Lines as `tsdb scan --import` writes them: `metric timestamp value tag=value ..`.
 
-use super::super::series::Series;
-use super::super::source::Given;
 use super::{Behind, Cut, Format, Out, Piece, cut_lines};
+use crate::series::Series;
+use crate::source::Given;
 use std::collections::HashMap;
 use wire::opentsdb::line::{Line, read_line};
 use wire::remote_write::encode::MillisSample;
