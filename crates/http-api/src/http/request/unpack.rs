@@ -1,6 +1,6 @@
 //! Bodies as the decoders want them: decompressed, bounded, in a buffer that is used again.
 
-use super::request::Request;
+use super::Request;
 use app::App;
 use hyper::header::CONTENT_ENCODING;
 use net::admission::{BodyShare, SHARE_UNIT};

@@ -1,13 +1,13 @@
 //! Bodies that are forms: `application/x-www-form-urlencoded`, and `multipart/form-data` as
 //! `curl -F query=up` sends it.
 
-use super::request::{FORM_PARAMETERS_MAX, Params, media_type};
+use super::{FORM_PARAMETERS_MAX, Params, media_type};
 use net::failure::Failure;
 use net::telemetry::Limit;
 
 /// Form of a body, by its `Content-Type`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Form<'a> {
+pub(in crate::http) enum Form<'a> {
     /// `a=1&b=2`
     Pairs,
     /// Parts between lines with this boundary.

@@ -1,8 +1,16 @@
 //! A request as doors see it: parameters decoded, body whole, clock read once.
 
-use super::label_filters::LabelFilters;
+pub mod body;
+pub mod form_body;
+pub mod label_filters;
+pub mod parameters;
+pub mod request_target;
+pub mod selection;
+pub mod unpack;
+
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
+use label_filters::LabelFilters;
 use model::Timestamp;
 use net::failure::Failure;
 use net::telemetry::Limit;

@@ -3,9 +3,9 @@
 //!
 //! `docs/parameters.md` lists all parameters; a test sends each row to the server.
 
-use super::arrived::Arrived;
-use super::router::{Access, Class};
 use super::selection::invalid;
+use crate::http::arrived::Arrived;
+use crate::http::router::{Access, Class};
 use hyper::header::{HeaderMap, HeaderName};
 use net::failure::Failure;
 
@@ -34,7 +34,7 @@ static TENANT_HEADERS: [(HeaderName, &str); 4] = [
 ///
 /// # Errors
 /// 400 with the name.
-pub(super) fn check_parameters(arrived: &Arrived) -> Result<(), Failure> {
+pub(in crate::http) fn check_parameters(arrived: &Arrived) -> Result<(), Failure> {
     if arrived.route.access == Access::Open {
         return Ok(());
     }

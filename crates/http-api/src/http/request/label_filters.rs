@@ -11,11 +11,11 @@
 //! Filters of one name and one place (the URL or the form) are alternatives, as in VictoriaMetrics.
 //! Those of another name or place confine further: a client whose proxy writes into the URL must not
 //! free itself by a filter in the form. A series is seen if it matches what the request selects and one of the filters. Whoever reads
-//! through [`super::partial::Partial`] is confined; a route that cannot be refuses the parameters.
+//! through [`crate::http::partial::Partial`] is confined; a route that cannot be refuses the parameters.
 
-use super::request::Params;
-use super::router::{Confinement, Route};
+use super::Params;
 use super::selection::invalid;
+use crate::http::router::{Confinement, Route};
 use model::Matcher;
 use net::failure::Failure;
 use promql::metricsql::{self, Expr};
@@ -36,7 +36,10 @@ pub type LabelFilters = Arc<[Vec<Matcher>]>;
 ///
 /// # Errors
 /// 400 for a filter that makes no sense, and where the route cannot be confined.
-pub(super) fn label_filters(route: &Route, params: &Params) -> Result<LabelFilters, Failure> {
+pub(in crate::http) fn label_filters(
+    route: &Route,
+    params: &Params,
+) -> Result<LabelFilters, Failure> {
     let refuse = |names: &[&str]| match names.iter().find(|name| params.get(name).is_some()) {
         None => Ok(LabelFilters::default()),
         Some(name) => Err(invalid(name, &"this path cannot be confined to some series")

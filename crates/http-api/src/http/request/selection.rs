@@ -1,6 +1,6 @@
 //! What the doors out have in common: `match[]`, `start`, `end`, `limit`, `timeout`, `dialect`.
 
-use super::request::Request;
+use super::Request;
 use app::App;
 use model::{Matcher, TimeRange, Timestamp};
 use net::failure::{Failure, Kind};

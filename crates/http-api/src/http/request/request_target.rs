@@ -9,7 +9,7 @@ const METHOD_SIZE_MAX: u8 = 16;
 
 /// Reads the bytes of a connection until the target of a request is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TargetScanner {
+pub(in crate::http) enum TargetScanner {
     /// In the method, of which so many bytes were read.
     Method(u8),
     /// In the target.

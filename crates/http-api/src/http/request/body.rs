@@ -1,6 +1,6 @@
 //! Bodies: receiving them within bounds of size and time, and sending them whole or in pieces.
 
-use super::connection::Outgoing;
+use crate::http::connection::Outgoing;
 use app::config::HttpConfig;
 use bytes::Bytes;
 use cli::quantity::format_size;
