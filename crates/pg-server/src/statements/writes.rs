@@ -1,8 +1,8 @@
 //! Statements that change ordinary tables, and the transactions that they are in.
 
-use super::answers::{self, error, of_sql};
-use super::handlers::Queries;
-use super::settings::Settings;
+use crate::protocol::handlers::Queries;
+use crate::session::settings::Settings;
+use crate::values::answers::{self, error, of_sql};
 use pgwire::api::ClientInfo;
 use pgwire::api::ClientPortalStore;
 use pgwire::api::portal::Format;

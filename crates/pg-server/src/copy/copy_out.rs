@@ -1,7 +1,7 @@
 //! `COPY (query) TO`: rows to lines; those that become Parquet go on to `parquet`.
 
-use super::answers::{error, of_sql};
-use super::handlers::Queries;
+use crate::protocol::handlers::Queries;
+use crate::values::answers::{error, of_sql};
 use futures::{Sink, SinkExt as _, StreamExt as _};
 use pgwire::api::portal::Format;
 use pgwire::api::results::{Response, Tag};

@@ -4,10 +4,10 @@
 //! first messages: TLS? encryption by GSS? ─► startup, password ─► messages until it ends
 //! ```
 
-use super::Postgres;
-use super::answers::fatal;
 use super::frames::{Bounded, EndWatch};
 use super::handlers::Handlers;
+use crate::Postgres;
+use crate::values::answers::fatal;
 use futures::{FutureExt as _, SinkExt as _, StreamExt as _};
 use net::listeners::accept::{Door, Stop};
 use net::listeners::connections::Connection;
@@ -45,7 +45,8 @@ const UNWATCHED: Duration = Duration::from_millis(500);
 /// Bytes of messages that wait to be written together.
 const WRITE_SIZE: usize = 64 << 10;
 
-type Messages<S> = Framed<Bounded<S>, PgWireMessageServerCodec<super::prepared::Prepared>>;
+type Messages<S> =
+    Framed<Bounded<S>, PgWireMessageServerCodec<crate::statements::prepared::Prepared>>;
 
 impl Door for Postgres {
     /// `FATAL 53300`, as a message.

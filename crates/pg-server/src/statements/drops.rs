@@ -1,8 +1,8 @@
 //! `SELECT drop_metric('name')`: all samples of a metric are deleted, for good and at once.
 
-use super::answers::error;
-use super::handlers::Queries;
 use super::prepared::fields_of;
+use crate::protocol::handlers::Queries;
+use crate::values::answers::error;
 use app::App;
 use model::{METRIC_NAME, Matcher, TimeRange};
 use net::failure::Failure;

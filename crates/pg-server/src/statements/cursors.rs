@@ -1,9 +1,9 @@
 //! Cursors: portals that are declared, fetched and closed by statements.
 
-use super::answers::error;
-use super::extended::{failed_rows, send_rows};
-use super::handlers::Queries;
 use super::prepared::{Cursor, Described, Prepared, Purpose};
+use crate::protocol::extended::{failed_rows, send_rows};
+use crate::protocol::handlers::Queries;
+use crate::values::answers::error;
 use futures::{Sink, SinkExt as _, StreamExt as _, stream};
 use pgwire::api::ClientPortalStore;
 use pgwire::api::portal::{Format, Portal, PortalExecutionState};
@@ -103,7 +103,7 @@ impl Queries {
         described: &Described,
         portal: &Portal<Prepared>,
     ) -> PgWireResult<PortalExecutionState> {
-        let parameters = super::parameters::values(described, portal)?;
+        let parameters = crate::values::parameters::values(described, portal)?;
         let statement = &portal.statement.statement;
         match self.run_prepared(statement, parameters, &Format::UnifiedText).await? {
             Response::Query(rows) => Ok(PortalExecutionState::Suspended(rows)),
@@ -157,7 +157,7 @@ impl Queries {
         let Prepared::Query(described) = &portal.statement.statement else {
             return Err(error("34000", format!("cursor \"{name}\" is no query's")));
         };
-        let fields = super::answers::fields(&described.schema, &Format::UnifiedText)?;
+        let fields = crate::values::answers::fields(&described.schema, &Format::UnifiedText)?;
         let description = RowDescription::new(fields.iter().map(Into::into).collect());
         client.feed(PgWireBackendMessage::RowDescription(description)).await?;
         let state = portal.state();
@@ -169,7 +169,7 @@ impl Queries {
         }
         let sent = match &mut *state {
             PortalExecutionState::Suspended(rows) => send_rows(client, rows, count).await?,
-            _ => super::extended::Sent { count: 0, is_over: true },
+            _ => crate::protocol::extended::Sent { count: 0, is_over: true },
         };
         match sent.is_over {
             true => {

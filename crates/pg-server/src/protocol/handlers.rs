@@ -1,12 +1,12 @@
 //! What a connection answers with: pgwire's handlers, all of one [`Queries`] but the first.
 
-use super::Postgres;
-use super::answers::{self, Ends, error, of_sql};
-use super::cancels::Cancelled;
-use super::place::Place;
-use super::prepared::{Parser, Prepared, Purpose};
-use super::session::Session;
 use super::welcome::Welcome;
+use crate::Postgres;
+use crate::session::Session;
+use crate::session::cancels::Cancelled;
+use crate::session::place::Place;
+use crate::statements::prepared::{Parser, Prepared, Purpose};
+use crate::values::answers::{self, Ends, error, of_sql};
 use async_trait::async_trait;
 use pgwire::api::cancel::CancelHandler;
 use pgwire::api::portal::Format;

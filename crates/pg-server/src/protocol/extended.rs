@@ -3,11 +3,11 @@
 //! A portal that has more rows than its client asked for waits for it, and so do its reading of the
 //! store and its place among the running queries: until the transaction ends, or its time is over.
 
-use super::answers::{error, fatal, with_position};
 use super::handlers::Queries;
-use super::notifications::Notification;
-use super::prepared::{Described, Parser, Prepared, Purpose};
-use super::writes::tag_of;
+use crate::session::notifications::Notification;
+use crate::statements::prepared::{Described, Parser, Prepared, Purpose};
+use crate::statements::writes::tag_of;
+use crate::values::answers::{error, fatal, with_position};
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _, StreamExt as _, stream};
 use pgwire::api::portal::{Portal, PortalExecutionState};
@@ -95,7 +95,7 @@ impl ExtendedQueryHandler for Queries {
         match statement {
             Entry::Value(statement) => {
                 let portal = Portal::try_new(&message, statement)?;
-                super::parameters::check(&portal)?;
+                crate::values::parameters::check(&portal)?;
                 client.portal_store().put_portal(Arc::new(portal));
             }
             Entry::Empty => client.portal_store().put_empty_portal(name),
@@ -348,7 +348,7 @@ impl Queries {
                 Ok(Some(Tag::new("DECLARE CURSOR")))
             }
             Purpose::Insert(target) => {
-                let parameters = super::parameters::values(described, portal)?;
+                let parameters = crate::values::parameters::values(described, portal)?;
                 let plan = self.parser.plan(described).await?;
                 self.insert(target, plan, parameters, status).await.map(Some)
             }
@@ -368,7 +368,7 @@ impl Queries {
     {
         let prepared = &portal.statement.statement;
         let parameters = match prepared {
-            Prepared::Query(described) => super::parameters::values(described, portal)?,
+            Prepared::Query(described) => crate::values::parameters::values(described, portal)?,
             Prepared::Other(parsed) => {
                 self.before(client, parsed).await?;
                 Vec::new()

@@ -3,7 +3,7 @@
 //! Final labels are those of a line, without those to be removed, with those appended, with
 //! `instance` and `job`. A label of the line with the name of an appended one gives way to it.
 
-use super::settings::Settings;
+use crate::session::settings::Settings;
 use wire::ExtraLabels;
 
 /// Where these settings come from: both extensions have them.

@@ -9,9 +9,17 @@
 //! What the store itself refuses while it stores (limits on labels and series) comes too late for the
 //! lines before it.
 
-use super::looked::Looked;
+pub mod copies;
+pub mod copy_out;
+pub mod inserts;
+pub mod labels;
+pub mod looked;
+pub mod parquet;
+pub mod table_copies;
+
 use app::App;
 use app::ingest::Outcome;
+use looked::Looked;
 use model::limits::LINE_SIZE_MAX;
 use model::{KeyDecoder, LabelsBuilder, WriteBatch};
 use net::admission::{BodyMemory, Pace, SHARE_UNIT};

@@ -1,9 +1,9 @@
 //! Statements that are kept: their texts and what they answer with, not their plans, which take a
 //! hundred times as much. The plans of those last used are kept beside them.
 
-use super::answers::{self, error, fatal, of_sql};
-use super::inserts::Target;
-use super::session::Session;
+use crate::copy::inserts::Target;
+use crate::session::Session;
+use crate::values::answers::{self, error, fatal, of_sql};
 use async_trait::async_trait;
 use pgwire::api::portal::Format;
 use pgwire::api::results::{FieldFormat, FieldInfo};
@@ -318,7 +318,7 @@ impl QueryParser for Parser {
             }
             other => other,
         };
-        let declared = super::parameters::declared(types);
+        let declared = crate::values::parameters::declared(types);
         let key = Key::new(text.as_ref(), &declared);
         Ok(match parsed {
             Some(Parsed::Query(statement)) => {
@@ -344,7 +344,7 @@ impl QueryParser for Parser {
 
     fn get_parameter_types(&self, statement: &Prepared) -> PgWireResult<Vec<Type>> {
         match statement {
-            Prepared::Query(described) => super::parameters::types(described),
+            Prepared::Query(described) => crate::values::parameters::types(described),
             Prepared::Other(_) => Ok(Vec::new()),
         }
     }

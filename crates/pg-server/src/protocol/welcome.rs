@@ -1,13 +1,13 @@
 //! Lets clients in: who they are, what they set as they come, what they are told first.
 
-use super::Postgres;
-use super::answers::fatal;
-use super::cancels::Cancelled;
-use super::notifications::Actions;
-use super::prepared::Parser;
-use super::session::{Client, Session};
-use super::settings::Settings;
 use super::startup::Parameters;
+use crate::Postgres;
+use crate::session::cancels::Cancelled;
+use crate::session::notifications::Actions;
+use crate::session::settings::Settings;
+use crate::session::{Client, Session};
+use crate::statements::prepared::Parser;
+use crate::values::answers::fatal;
 use async_trait::async_trait;
 use futures::Sink;
 use net::login_limiter;

@@ -1,8 +1,8 @@
 //! The messages of a `COPY`: its lines, its end.
 
-use super::answers::{error, of_copy};
-use super::copy::{Copied, CopyError, Copying};
-use super::handlers::Queries;
+use super::{Copied, CopyError, Copying};
+use crate::protocol::handlers::Queries;
+use crate::values::answers::{error, of_copy};
 use app::App;
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _};

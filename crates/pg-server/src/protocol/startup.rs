@@ -1,6 +1,6 @@
 //! Who comes in, and what a client is told first.
 
-use super::settings::Settings;
+use crate::session::settings::Settings;
 use app::App;
 use async_trait::async_trait;
 use net::auth::Credentials;

@@ -1,11 +1,11 @@
 //! Simple queries: a text of statements, each answered before the next one begins.
 
-use super::answers::{error, notice, of_sql, warning, with_position};
-use super::commands::one_text;
 use super::extended::send_rows;
 use super::handlers::Queries;
-use super::inserts::Target;
-use super::prepared::Cursor;
+use crate::copy::inserts::Target;
+use crate::statements::commands::one_text;
+use crate::statements::prepared::Cursor;
+use crate::values::answers::{error, notice, of_sql, warning, with_position};
 use async_trait::async_trait;
 use futures::{Sink, SinkExt as _};
 use pgwire::api::portal::Format;

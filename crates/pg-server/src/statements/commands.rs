@@ -1,13 +1,13 @@
 //! Statements about the session, and those that begin a `COPY`.
 
-use super::answers::{error, of_sql};
-use super::copy::{Came, Copying, Keys};
-use super::handlers::Queries;
-use super::labels;
-use super::notifications::Action;
 use super::prepared::fields_of;
-use super::session::Session;
-use super::settings::Scope;
+use crate::copy::labels;
+use crate::copy::{Came, Copying, Keys};
+use crate::protocol::handlers::Queries;
+use crate::session::Session;
+use crate::session::notifications::Action;
+use crate::session::settings::Scope;
+use crate::values::answers::{error, of_sql};
 use pgwire::api::portal::Format;
 use pgwire::api::results::{CopyResponse, DataRowEncoder, QueryResponse, Response, Tag};
 use pgwire::error::PgWireResult;

@@ -1,9 +1,9 @@
 //! `COPY table FROM STDIN` of ordinary tables: rows are kept until all have come, then they are added.
 
-use super::answers::{error, of_copy, of_sql};
 use super::copies::in_time;
-use super::copy::{CopyError, failed};
-use super::handlers::Queries;
+use super::{CopyError, failed};
+use crate::protocol::handlers::Queries;
+use crate::values::answers::{error, of_copy, of_sql};
 use net::admission::{Pace, SHARE_UNIT};
 use pgwire::error::PgWireResult;
 use sql::copy::CopyIn;

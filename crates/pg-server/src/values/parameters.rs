@@ -1,7 +1,7 @@
 //! Values that a client binds to `$1`, `$2`, ...
 
 use super::answers::{error, is_binary};
-use super::prepared::{Described, Prepared};
+use crate::statements::prepared::{Described, Prepared};
 use model::sample::NANOS_PER_MICRO;
 use pgwire::api::Type;
 use pgwire::api::portal::{Format, Portal};

@@ -1,17 +1,23 @@
 //! What a connection remembers between messages.
 
+pub mod cancels;
+pub mod kept;
+pub mod notifications;
+pub mod place;
+pub mod settings;
+
 use super::Postgres;
-use super::copy::Copying;
-use super::kept::Kept;
-use super::notifications::{Action, Actions, Inbox};
-use super::place::Place;
-use super::settings::{Scope, Settings, VERSION};
-use super::table_copies::Filling;
-use super::welcome::Authenticated;
+use crate::copy::Copying;
+use crate::copy::table_copies::Filling;
+use crate::protocol::welcome::Authenticated;
 use app::App;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
+use kept::Kept;
 use model::sample::NANOS_PER_MICRO;
+use notifications::{Action, Actions, Inbox};
+use place::Place;
+use settings::{Scope, Settings, VERSION};
 use sql::{Facts, Session as SqlSession, SqlError, Template};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};

@@ -1,8 +1,8 @@
 //! `INSERT INTO metrics`: the rows of a query to samples, all of them or none.
 
-use super::answers::{error, of_sql, until};
-use super::copy::Came;
-use super::handlers::Queries;
+use super::Came;
+use crate::protocol::handlers::Queries;
+use crate::values::answers::{error, of_sql, until};
 use futures::StreamExt as _;
 use pgwire::api::results::Tag;
 use pgwire::error::PgWireResult;

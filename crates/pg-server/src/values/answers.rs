@@ -1,11 +1,11 @@
 //! Rows of a statement to PostgreSQL's messages, and errors to its codes.
 
 use super::array_values;
-use super::cancels::Cancelled;
-use super::copy::CopyError;
 use super::parameters::element_of;
-use super::place::Place;
 use super::rows;
+use crate::copy::CopyError;
+use crate::session::cancels::Cancelled;
+use crate::session::place::Place;
 use futures::{Stream, StreamExt as _, stream};
 use pgwire::api::Type;
 use pgwire::api::portal::Format;

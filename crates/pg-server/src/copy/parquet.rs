@@ -6,10 +6,10 @@
 //! file ─► lines of JSON, some at a time ─► copy: looked at, then stored
 //! ```
 
-use super::answers::{error, of_copy, of_sql, until};
 use super::copies::in_time;
-use super::copy::{Came, Copying};
-use super::handlers::Queries;
+use super::{Came, Copying};
+use crate::protocol::handlers::Queries;
+use crate::values::answers::{error, of_copy, of_sql, until};
 use futures::{Sink, SinkExt as _, Stream, StreamExt as _};
 use pgwire::api::ClientInfo;
 use pgwire::api::results::Tag;
