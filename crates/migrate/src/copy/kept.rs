@@ -5,7 +5,7 @@
 //! the count. A later run counts again: fewer samples mean that the target lost some.
 
 use super::overlap::ask;
-use super::{Part, Progress};
+use super::progress::{Part, Progress};
 use crate::source::Window;
 use anyhow::Context as _;
 use cli::calendar::rfc3339;

@@ -1,7 +1,7 @@
 //! What Quipu had before a copy began, day by day, and what came to the same days: somebody may want to know
 //! where the samples of two are mixed.
 
-use super::Progress;
+use super::progress::{Days, Progress};
 use crate::series::Filter;
 use crate::source::{Given, Window};
 use anyhow::{Context as _, bail, ensure};
@@ -24,9 +24,6 @@ const DAYS_MAX: i64 = 10_000;
 const DAYS_SHOWN: usize = 31;
 /// All series but those of the server itself.
 const EVERYTHING: &str = "{__name__!=\"\",job!=\"quipu\"}";
-
-/// Samples of days, by their dates.
-pub type Days = BTreeMap<String, u64>;
 
 /// What a server has on the days of some windows.
 ///

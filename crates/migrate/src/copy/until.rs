@@ -12,10 +12,11 @@
 //! refused, and no time between it and the present `until` that was not copied. Every step names where
 //! it starts from, so that neither another copy nor a person who moves it is overtaken.
 
-use super::Progress;
+use super::progress::Progress;
+use crate::arguments::text;
 use crate::source::Window;
-use crate::sources::kinds::{self, Kind, places};
-use crate::text;
+use crate::sources::kinds::Kind;
+use crate::sources::source_arguments::{client, places};
 use anyhow::{Context as _, anyhow, bail};
 use bytes::Bytes;
 use clap::ArgMatches;
@@ -193,7 +194,7 @@ impl Mover {
             client: Client::new(matches)?,
             url: place.trim_end_matches('/').to_string(),
             kind: legacy_kind(kind),
-            login: kinds::client(matches, place, BEARER)?.login_digest(),
+            login: client(matches, place, BEARER)?.login_digest(),
             copied: TimeRange::new(progress.time.0, progress.time.1),
             looked: None,
             said: String::new(),

@@ -1,17 +1,16 @@
 //! What can be copied from: a row for each kind.
 
 use super::files::{self, Files, InfluxLines, OpenTsdbLines};
-use super::keys::{Keys, Login};
 use super::redistimeseries::RedisTimeSeries;
 use super::redistimeseries_files::{Choice, Dumps};
+use super::source_arguments::{SourceArguments, places};
 use super::{blocks, influxdb, opentsdb, remote_read, victoriametrics, whisper};
+use crate::arguments::text;
 use crate::series::Filter;
 use crate::source::Source;
-use crate::text;
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use clap::ArgMatches;
-use http_client::client::{Access, BEARER, Client, without_logins};
-use http_client::resp::PORT;
+use http_client::client::BEARER;
 use model::TimeRange;
 use model::sample::NANOS_PER_MILLI;
 use std::collections::BTreeSet;
@@ -32,19 +31,7 @@ pub struct Kind {
     about: &'static str,
     /// Whether `--legacy` can ask it while it is copied.
     pub is_legacy: bool,
-    open: fn(&Asked<'_>) -> anyhow::Result<Box<dyn Source>>,
-}
-
-/// What a source is opened with.
-pub struct Asked<'a> {
-    /// All that was said.
-    pub matches: &'a ArgMatches,
-    /// URLs, files or directories; at least one.
-    pub places: Vec<&'a str>,
-    /// Which series.
-    pub filter: Arc<Filter>,
-    /// Of which time.
-    pub range: TimeRange,
+    open: fn(&SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>>,
 }
 
 #[rustfmt::skip] // a table
@@ -90,25 +77,25 @@ const KINDS: &[Kind] = &[
            open: quipu },
 ];
 
-fn remote_read(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+fn remote_read(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
     let client = asked.client(BEARER)?;
     Ok(Box::new(remote_read::RemoteRead::new(client, asked.filter.clone(), asked.range)))
 }
 
-fn quipu(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+fn quipu(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
     let client = asked.client(BEARER)?;
     let source = remote_read::RemoteRead::new(client, asked.filter.clone(), asked.range);
     Ok(Box::new(source.with_strings()))
 }
 
-fn influxdb(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+fn influxdb(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
     let client = asked.client(http_client::influxdb::TOKEN)?;
     let databases = asked.matches.get_many::<String>("database").into_iter().flatten();
     let databases = databases.cloned().collect();
     Ok(Box::new(influxdb::InfluxDb::new(client, asked.filter.clone(), asked.range, databases)))
 }
 
-fn influx_lines(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+fn influx_lines(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
     let policy = text(asked.matches, "default-policy").to_string();
     // Lines without a time have that of the copy's beginning, however often it goes on.
     let now = asked.range.end;
@@ -119,21 +106,21 @@ fn influx_lines(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
     Ok(Box::new(Files::new(&asked.places, Box::new(format_of), filter, range)))
 }
 
-fn opentsdb_lines(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+fn opentsdb_lines(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
     let format_of =
         |_: &[u8]| -> anyhow::Result<Box<dyn files::Format>> { Ok(Box::new(OpenTsdbLines)) };
     let (filter, range) = (asked.filter.clone(), asked.range);
     Ok(Box::new(Files::new(&asked.places, Box::new(format_of), filter, range)))
 }
 
-fn redistimeseries(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+fn redistimeseries(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
     let url = asked.place()?.to_string();
     let from = asked.login(url, REDIS_PORT, ["from-user", "from-password-file"]);
     let (filter, range) = (asked.filter.clone(), asked.range);
     Ok(Box::new(RedisTimeSeries::new(from, filter, range, asked.keys())))
 }
 
-fn redistimeseries_files(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+fn redistimeseries_files(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
     let number = |text: &String| {
         text.parse::<u64>().with_context(|| format!("--database {text}: Redis' have numbers"))
     };
@@ -149,14 +136,14 @@ fn redistimeseries_files(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
 }
 
 #[cfg(feature = "sql")]
-fn parquet(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
-    let Asked { places, filter, range, .. } = asked;
+fn parquet(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
+    let SourceArguments { places, filter, range, .. } = asked;
     Ok(Box::new(super::parquet::Parquet::new(places, filter.clone(), *range)))
 }
 
 #[cfg(not(feature = "sql"))]
-fn parquet(_: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
-    bail!("this build is without the feature sql, and knows no Parquet")
+fn parquet(_: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
+    anyhow::bail!("this build is without the feature sql, and knows no Parquet")
 }
 
 /// The names of all kinds.
@@ -193,67 +180,11 @@ impl Kind {
         filter: &Arc<Filter>,
         range: TimeRange,
     ) -> anyhow::Result<Box<dyn Source>> {
-        (self.open)(&Asked { matches, places: places(matches), filter: filter.clone(), range })
+        (self.open)(&SourceArguments {
+            matches,
+            places: places(matches),
+            filter: filter.clone(),
+            range,
+        })
     }
-}
-
-/// URLs, files or directories that the arguments name.
-pub fn places(matches: &ArgMatches) -> Vec<&str> {
-    matches.get_many::<String>("place").into_iter().flatten().map(String::as_str).collect()
-}
-
-impl<'a> Asked<'a> {
-    /// The one place.
-    ///
-    /// # Errors
-    /// When there are several.
-    pub fn place(&self) -> anyhow::Result<&'a str> {
-        match self.places.as_slice() {
-            [place] => Ok(place),
-            _ => bail!("{} places: this kind is copied from one", self.places.len()),
-        }
-    }
-
-    fn said(&self, name: &str) -> Option<String> {
-        self.matches.try_get_one::<String>(name).ok().flatten().cloned()
-    }
-
-    /// Whom to log in to a Redis as: the arguments of those names say the user and the password's file.
-    fn login(&self, url: String, port: u16, [user, password_file]: [&str; 2]) -> Login {
-        let user = self.said(user).unwrap_or_else(|| "default".to_string());
-        Login { url, port, user, password_file: self.said(password_file) }
-    }
-
-    /// What makes keys, where somebody wants that.
-    fn keys(&self) -> Keys {
-        let url = self.said("keys-url");
-        Keys::new(url.map(|url| self.login(url, PORT, ["user", "password-file"])))
-    }
-
-    /// A client for the server at the one place, whose token stands behind a word.
-    ///
-    /// # Errors
-    /// A URL or a file that cannot be used.
-    pub fn client(&self, token_word: &str) -> anyhow::Result<Client> {
-        client(self.matches, self.place()?, token_word)
-    }
-}
-
-/// A client for the server at a place that is copied from, whose token stands behind a word.
-///
-/// # Errors
-/// A URL or a file that cannot be used.
-pub fn client(matches: &ArgMatches, place: &str, token_word: &str) -> anyhow::Result<Client> {
-    let said = |name: &str| matches.get_one::<String>(name).map(String::as_str);
-    let access = Access {
-        user: said("from-user"),
-        password_file: said("from-password-file"),
-        bearer_token_file: said("from-bearer-token-file"),
-        token_word,
-        tls_ca: said("from-tls-ca"),
-        ca_flag: "--from-tls-ca FILE",
-        login_flags: "--from-user with --from-password-file, or --from-bearer-token-file",
-    };
-    let client = Client::open(place, &access).with_context(|| without_logins(place))?;
-    Ok(client.refusing_partial())
 }

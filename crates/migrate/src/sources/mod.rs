@@ -13,6 +13,7 @@ pub mod parquet;
 pub mod redistimeseries;
 pub mod redistimeseries_files;
 pub mod remote_read;
+pub mod source_arguments;
 pub mod strings;
 pub mod totals;
 pub mod victoriametrics;

@@ -4,20 +4,18 @@ use super::days;
 use super::{strings, totals};
 use crate::series::{Filter, Series};
 use crate::source::{Given, Sink, Source, Total, Window};
-use anyhow::{Context as _, bail, ensure};
-use bytes::Bytes;
+use anyhow::{Context as _, ensure};
 use cli::calendar::rfc3339;
-use http_client::client::{Asked, BROKE_OFF, Client};
+use http_client::client::{BROKE_OFF, Client};
 pub use http_client::json::{json_of, text_of};
 use http_client::remote_read::{Answer, FRAMES_TYPE, READ_PATH, question};
 use http_client::retry::retried;
-use hyper::Method;
 use model::sample::{NANOS_PER_DAY, NANOS_PER_MILLI};
 use model::{MatchOp, Matcher, TimeRange, Timestamp};
 use std::collections::HashSet;
 use std::sync::Arc;
 use wire::remote_read::ReadQuery;
-use wire::remote_read::decode::{ReadSeries, each_series, each_series_of_frame, first_frame};
+use wire::remote_read::decode::ReadSeries;
 use wire::remote_write::encode_histograms::{CountForm, MillisHistogram};
 
 /// Bytes of an answer in one message: those in frames have no such limit.

@@ -3,9 +3,10 @@
 pub mod tails;
 
 use super::exact::Exact;
+use super::later;
 use super::series::{Filter, Series, shortened};
 use super::source::{Given, Sink, Source, Total, Window};
-use super::{COULD_NOT_RUN, later, text, time_of};
+use crate::arguments::{text, time_of};
 use crate::sources::kinds::Kind;
 use crate::sources::remote_read::RemoteRead;
 use anyhow::Context as _;
@@ -25,6 +26,8 @@ use std::sync::Arc;
 use tails::Tails;
 use wire::json_lines::{StringLine, histogram_text};
 
+/// Exit code of a comparison that could not be made.
+pub const COULD_NOT_RUN: u8 = 2;
 const MILLIS_PER_DAY: i64 = NANOS_PER_DAY / NANOS_PER_MILLI;
 
 /// Samples of windows that overlap which are in memory, about: 24 bytes each.

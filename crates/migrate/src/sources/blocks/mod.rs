@@ -14,7 +14,7 @@ mod meta;
 mod reader;
 mod shelf;
 
-use super::kinds::Asked;
+use super::source_arguments::SourceArguments;
 use crate::series::{Filter, Series};
 use crate::source::{Given, Mark, Sink, Source, Window};
 use anyhow::{Context as _, anyhow, bail, ensure};
@@ -78,7 +78,7 @@ type LeftOut = BTreeMap<&'static str, Vec<String>>;
 ///
 /// # Errors
 /// When the place is a bucket that cannot be asked.
-pub fn open(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
+pub fn open(asked: &SourceArguments<'_>) -> anyhow::Result<Box<dyn Source>> {
     let place = asked.place()?;
     let shelf: Box<dyn Shelf> = match place.split_once("://") {
         Some(("s3", rest)) => in_bucket(asked, rest)?,
@@ -104,14 +104,14 @@ pub fn open(asked: &Asked<'_>) -> anyhow::Result<Box<dyn Source>> {
 }
 
 #[cfg(feature = "s3")]
-fn in_bucket(asked: &Asked<'_>, rest: &str) -> anyhow::Result<Box<dyn Shelf>> {
+fn in_bucket(asked: &SourceArguments<'_>, rest: &str) -> anyhow::Result<Box<dyn Shelf>> {
     use http_client::object_store::{Bucket, Rights};
     let bucket = Bucket::open(asked.matches, "", rest, Rights::Read)?;
     Ok(Box::new(bucket::InBucket::new(bucket)))
 }
 
 #[cfg(not(feature = "s3"))]
-fn in_bucket(_: &Asked<'_>, _: &str) -> anyhow::Result<Box<dyn Shelf>> {
+fn in_bucket(_: &SourceArguments<'_>, _: &str) -> anyhow::Result<Box<dyn Shelf>> {
     bail!("this build is without the feature s3, and knows no buckets; give a directory")
 }
 
