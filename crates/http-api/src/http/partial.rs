@@ -9,8 +9,8 @@
 //! ```
 
 use super::answer::Answer;
+use super::request::LabelFilters;
 use super::request::Request;
-use super::request::label_filters::LabelFilters;
 use super::request::selection::{self, has_switch};
 use app::App;
 use model::TimeRange;

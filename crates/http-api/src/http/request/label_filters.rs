@@ -13,13 +13,12 @@
 //! free itself by a filter in the form. A series is seen if it matches what the request selects and one of the filters. Whoever reads
 //! through [`crate::http::partial::Partial`] is confined; a route that cannot be refuses the parameters.
 
-use super::Params;
 use super::selection::invalid;
+use super::{LabelFilters, Params};
 use crate::http::router::{Confinement, Route};
 use model::Matcher;
 use net::failure::Failure;
 use promql::metricsql::{self, Expr};
-use std::sync::Arc;
 
 /// Adds a matcher to every selector; on routes that store samples, a label to every series.
 pub const EXTRA_LABEL: &str = "extra_label";
@@ -28,9 +27,6 @@ pub const EXTRA_FILTERS: [&str; 2] = ["extra_filters[]", "extra_filters"];
 
 /// Labels and filters of one request.
 const FILTERS_MAX: usize = 100;
-
-/// Filters of a request, each a conjunction; none of them: all series.
-pub type LabelFilters = Arc<[Vec<Matcher>]>;
 
 /// The filters of a request to a route.
 ///

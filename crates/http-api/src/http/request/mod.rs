@@ -10,8 +10,7 @@ pub mod unpack;
 
 use hyper::Method;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
-use label_filters::LabelFilters;
-use model::Timestamp;
+use model::{Matcher, Timestamp};
 use net::failure::Failure;
 use net::telemetry::Limit;
 use std::borrow::Cow;
@@ -193,6 +192,9 @@ fn hex_digit(digit: u8) -> Option<u8> {
         _ => None,
     }
 }
+
+/// Filters of a request, each a conjunction; none of them: all series.
+pub type LabelFilters = Arc<[Vec<Matcher>]>;
 
 /// One request, its body received.
 pub struct Request {
