@@ -11,9 +11,9 @@
 use crate::cold::{dictionary, record, write_segment};
 use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
-use crate::keeper::STEP;
 use crate::keyspace::Keyspace;
 use crate::kv::Kv;
+use crate::maintenance::keeper::STEP;
 
 /// A copy of a segment is kept if it is smaller by so much of itself, one by so many.
 const GAIN_SHARE: usize = 16;

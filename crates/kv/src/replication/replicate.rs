@@ -16,7 +16,7 @@ use crate::value::Value;
 use crate::value::stream::Id;
 use codec::bytes::{Reader, unzigzag};
 
-/// The file beside the keys that names the primary whose replica they are; see [`crate::primary`].
+/// The file beside the keys that names the primary whose replica they are; see [`crate::replication::primary`].
 pub const REPLICA_OF: &str = "replica-of";
 
 /// Whether keys are a replica's; also where the file that says so is damaged.

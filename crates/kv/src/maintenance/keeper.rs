@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::{Fetch, Keyspace};
 use crate::kv::Kv;
-use crate::saving::Frozen;
+use crate::maintenance::saving::Frozen;
 use crate::slots::Slot;
 use std::time::Instant;
 

@@ -12,7 +12,7 @@
 
 use crate::credentials;
 use crate::kv::Kv;
-use crate::replicate::REPLICA_OF;
+use crate::replication::replicate::REPLICA_OF;
 use std::path::Path;
 use vfs::Vfs;
 

@@ -116,7 +116,7 @@ pub fn commands<'a>(words: &[&'a [u8]]) -> Option<Vec<Vec<&'a [u8]>>> {
 mod tests {
     use super::*;
     use crate::commands::{self, Info, WRITE};
-    use crate::replicate::is_newer;
+    use crate::replication::replicate::is_newer;
 
     #[test]
     fn effects_become_commands_of_redis_7_0_and_scripts() {
