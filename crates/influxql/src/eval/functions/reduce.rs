@@ -1,8 +1,8 @@
 //! Constants of an expression worked out, `now()` and dates among them.
 
-use super::compile::is_math;
 use super::math;
 use crate::ast::Expr;
+use crate::eval::compile::is_math;
 use crate::time::{looks_like_time, parse_time};
 use crate::token::Op;
 use crate::value::{Value, applied};

@@ -2,8 +2,8 @@
 //! simplex method of Nelder and Mead. Sums and products are in InfluxDB's order: a search of a thousand
 //! steps makes other numbers of another last bit.
 
-use super::point::Point;
-use super::{Evaluator, Result};
+use crate::eval::point::Point;
+use crate::eval::{Evaluator, Result};
 use crate::value::Value;
 
 /// What a series is carried on by.

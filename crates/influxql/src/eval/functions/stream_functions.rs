@@ -1,8 +1,8 @@
 //! Transformations: each point and the ones before it.
 
-use super::point::{Direction, Point};
-use super::window::Windows;
 use crate::ast::{DataType, Expr};
+use crate::eval::point::{Direction, Point};
+use crate::eval::window::Windows;
 use crate::value::Value;
 use std::collections::VecDeque;
 

@@ -1,5 +1,11 @@
 //! Aggregates and selectors over the points of one window.
 
+pub mod fold;
+pub mod holt_winters;
+pub mod math;
+pub mod reduce;
+pub mod stream_functions;
+
 use super::point::Point;
 use crate::ast::{DataType, Expr};
 use crate::value::Value;

@@ -1,8 +1,8 @@
 //! Aggregates that need no order: samples go into their windows one series after the other.
 
-use super::point::{Direction, Point};
-use super::window::Windows;
 use crate::ast::DataType;
+use crate::eval::point::{Direction, Point};
+use crate::eval::window::Windows;
 use crate::value::Value;
 use std::cmp::Ordering;
 
