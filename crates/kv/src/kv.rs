@@ -13,13 +13,13 @@ use crate::cold::{
     segment_name,
 };
 use crate::config::{KvConfig, KvDurability};
+use crate::credentials::REPLICA_OF;
 use crate::credentials::{self, CredentialFile};
 use crate::effects::Effects;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
 use crate::maintenance::coding::Pace;
 use crate::pieces::PieceOwner;
-use crate::replication::replicate::REPLICA_OF;
 use codec::bytes::put_varint;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};

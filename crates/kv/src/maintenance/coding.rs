@@ -13,8 +13,9 @@ use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::Keyspace;
 use crate::kv::Kv;
-use crate::maintenance::keeper::STEP;
 
+/// Keys that are handled under one hold of the lock.
+pub(crate) const STEP: usize = 256;
 /// A copy of a segment is kept if it is smaller by so much of itself, one by so many.
 const GAIN_SHARE: usize = 16;
 /// Bytes at the beginning of a segment that tell how the rest of it is coded.

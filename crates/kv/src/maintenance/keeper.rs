@@ -9,17 +9,16 @@
 //! The copy is of no single moment. What it lacks is in the log from the rotation on, and records
 //! carry the number of the last change they have seen, so that no change is made twice.
 
+use super::coding::STEP;
+use super::saving::Frozen;
 use crate::cold::{ColdStats, Manifest, SnapshotWriter, index_name, record, write_segment};
 use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, Place, RECORD_ALIGNMENT};
 use crate::keyspace::{Fetch, Keyspace};
 use crate::kv::Kv;
-use crate::maintenance::saving::Frozen;
 use crate::slots::Slot;
 use std::time::Instant;
 
-/// Keys that are handled under one hold of the lock.
-pub(crate) const STEP: usize = 256;
 /// How often the hand comes to the end at most before it has found enough to cool: each slot is passed
 /// twice then, whatever was used in between.
 const ENDS_MAX: u32 = 3;

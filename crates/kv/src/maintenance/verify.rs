@@ -6,6 +6,7 @@ use crate::cold::{
     IndexSnapshot, MANIFEST_COPY_NAME, MANIFEST_NAME, Manifest, SegmentInfo, StoredManifest,
     index_name, record, segment_name,
 };
+use crate::credentials::REPLICA_OF;
 use crate::credentials::{self, CREDENTIAL_FILES};
 use crate::error::{Error, Result};
 use crate::index::{Address, KeyHash, RECORD_ALIGNMENT};
@@ -13,7 +14,6 @@ use crate::kv::{KEYS_DIR, is_beside, is_of_checkpoint, read_record};
 use crate::libraries::{self, FUNCTIONS_FILE};
 use crate::pieces::Pieces;
 use crate::replication::primary;
-use crate::replication::replicate::REPLICA_OF;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use vfs::Vfs;

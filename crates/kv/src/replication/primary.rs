@@ -11,8 +11,8 @@
 //! versions wrote no checksum; their files are read.
 
 use crate::credentials;
+use crate::credentials::REPLICA_OF;
 use crate::kv::Kv;
-use crate::replication::replicate::REPLICA_OF;
 use std::path::Path;
 use vfs::Vfs;
 

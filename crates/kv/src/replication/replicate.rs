@@ -6,18 +6,14 @@
 
 pub mod field_expiry;
 
-use crate::commands::internal::{DELIVER, FLUSH, GONE, PUT, SWAP};
 use crate::commands::{self, Group};
-use crate::effects::{Effect, Effects, ForReplicas};
+use crate::effects::{DELIVER, Effect, Effects, FLUSH, ForReplicas, GONE, PUT, SWAP};
 use crate::keyspace::Keyspace;
 use crate::kv::Kv;
 use crate::rdb;
 use crate::value::Value;
 use crate::value::stream::Id;
 use codec::bytes::{Reader, unzigzag};
-
-/// The file beside the keys that names the primary whose replica they are; see [`crate::replication::primary`].
-pub const REPLICA_OF: &str = "replica-of";
 
 /// Whether keys are a replica's; also where the file that says so is damaged.
 pub(crate) fn is_replica(kv: &Kv) -> bool {
