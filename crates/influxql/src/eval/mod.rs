@@ -17,6 +17,7 @@ mod inputs;
 mod merge;
 mod plan;
 mod point;
+mod read_request;
 mod rewrite;
 mod scan;
 mod show;
