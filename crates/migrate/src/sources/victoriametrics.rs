@@ -13,7 +13,6 @@ use http_client::retry::retried;
 use hyper::Method;
 use jiff::civil::date;
 use jiff::tz::TimeZone;
-use model::sample::NANOS_PER_DAY;
 use model::{TimeRange, Timestamp};
 use std::sync::Arc;
 
@@ -163,6 +162,7 @@ fn give(line: &[u8], window: &Window, sink: &mut Sink<'_>) -> anyhow::Result<()>
 mod tests {
     use super::*;
     use crate::source::Given;
+    use model::sample::NANOS_PER_DAY;
     use model::sample::NANOS_PER_MILLI;
 
     #[test]
