@@ -1,11 +1,9 @@
 //! All checks, in the order in which they fail fastest. Each step prints what it runs and how long
 //! it took.
 
+use crate::process::command;
 use crate::{dependencies, instructions, redis_suite, setup, tidy};
-use anyhow::{Context, Result, ensure};
-use std::ffi::{OsStr, OsString};
-use std::path::Path;
-use std::process::Command;
+use anyhow::{Context, Result};
 use std::time::Instant;
 
 /// The binary that the end-to-end tests start.
@@ -14,9 +12,6 @@ const BINARY: &str = "target/debug/quipu";
 const FEATURES: [&str; 2] = ["--features", "quipu/jemalloc,quipu/sql,quipu/s3"];
 /// The fuzzers.
 const FUZZ: &str = "target/debug/quipu-fuzz";
-/// What the guard on instructions runs. It alone is built as releases are, so that it counts what
-/// users get.
-pub const BUILD_INSIDE: &[&str] = &["build", "--release", "--package", "quipu-inside"];
 /// What is measured from outside and inside. In one call, because the two alone would have
 /// dependencies with different features, and cargo would compile all crates twice.
 const BUILD_RELEASE: &[&str] = &[
@@ -86,43 +81,6 @@ pub fn bench(arguments: &[String]) -> Result<()> {
 
 fn cargo(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     step(name, || command("cargo", arguments, environment))
-}
-
-/// The checkout.
-pub fn checked_out() -> Result<&'static Path> {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace above")
-}
-
-/// Runs a program in the checkout and fails when it does.
-pub fn command(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
-    println!("   {program} {}", arguments.join(" "));
-    let root = checked_out()?;
-    let mut command = Command::new(program);
-    for name in std::env::vars_os().map(|(name, _)| name).filter(|name| is_about_xtask(name)) {
-        command.env_remove(name);
-    }
-    let status = command
-        .args(arguments)
-        .env("CARGO_INCREMENTAL", incremental())
-        .envs(environment.iter().copied())
-        .current_dir(root)
-        .status()
-        .with_context(|| format!("cannot start {program}"))?;
-    ensure!(status.success(), "{program} {} failed: {status}", arguments.join(" "));
-    Ok(())
-}
-
-/// Switches incremental compilation off unless the environment sets it: its data took two thirds of
-/// `target/debug`, and CI ran out of disk.
-fn incremental() -> OsString {
-    std::env::var_os("CARGO_INCREMENTAL").unwrap_or_else(|| "0".into())
-}
-
-/// Whether cargo set the variable to describe this program. Build scripts look at some of these and
-/// run anew when they change: without them a build from here and one from a shell share all.
-fn is_about_xtask(name: &OsStr) -> bool {
-    let name = name.to_string_lossy();
-    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {

@@ -5,7 +5,7 @@
 //! The fewest that reach every edge are kept in `fuzz/corpus/TARGET.pack`, for the next checkout and
 //! for CI. Files in `fuzz/corpus/TARGET/` were written by hand and stay as they are.
 
-use crate::ci::command;
+use crate::process::command;
 use anyhow::{Context, Result, bail, ensure};
 use fuzz_pack::Input;
 use std::collections::BTreeSet;

@@ -7,6 +7,7 @@ mod dependencies;
 mod fuzz;
 mod instructions;
 mod layers;
+mod process;
 mod redis_suite;
 mod setup;
 mod tidy;

@@ -6,7 +6,7 @@
 //! ```
 //! The source is fetched with a list of sources of its own: the machine's lists stay as they are.
 
-use crate::ci::{checked_out, command};
+use crate::process::{checked_out, command};
 use crate::setup;
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;

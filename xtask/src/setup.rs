@@ -2,7 +2,7 @@
 //! from PyPI in an environment of their own. Clients in other languages come from their registries, at
 //! the versions that `tests/clients` names, where the machine has the language.
 
-use crate::ci::command;
+use crate::process::command;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

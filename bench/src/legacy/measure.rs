@@ -1,7 +1,7 @@
 //! A question put to all states, round by round, and whether their answers agree.
 
+use super::options::{LegacyOptions, Question};
 use super::states::{Moving, State};
-use super::{LegacyOptions, Question};
 use crate::http::HttpClient;
 use crate::median::median;
 use anyhow::{Context, Result, ensure};

@@ -12,6 +12,7 @@
 //! does meanwhile hits them alike; shown are medians, and medians of the quotients of each round.
 
 mod measure;
+mod options;
 mod page;
 mod states;
 
@@ -19,45 +20,17 @@ use crate::cases::index_operations::Operation;
 use crate::cases::index_queries::unique_names;
 use crate::instant::{DAY_NS, SECOND_NS, parse_rfc3339};
 use crate::random::stream;
-use crate::server::Installed;
 use crate::shapes::unique_names::SHARED_VALUE;
 use crate::tsbs::queries::{Language, QUERY_TYPES, RequestForm};
 use crate::tsbs::{CpuOnly, Scale};
 use crate::workload::Workload;
 use anyhow::{Context, Result, bail};
 use measure::Measured;
+pub use options::LegacyOptions;
+use options::Question;
 use page::Page;
 use states::Moving;
 use std::fs;
-use std::path::PathBuf;
-use std::time::Duration;
-
-/// What to run.
-#[derive(Clone, Debug)]
-pub struct LegacyOptions {
-    /// Quipu.
-    pub quipu: Installed,
-    /// The old server.
-    pub victoria_metrics: Installed,
-    /// TSBS' data set, if its query types are to be asked.
-    pub scale: Option<Scale>,
-    /// Numbers of series of the index queries.
-    pub series: Vec<u64>,
-    /// Rounds of a question at most ...
-    pub rounds: usize,
-    /// ... and no further one is begun after so long; three are made in any case.
-    pub time_max: Duration,
-    /// Where servers keep their data.
-    pub work_dir: PathBuf,
-    /// Where the tables are written; none only prints them.
-    pub out: Option<PathBuf>,
-}
-
-/// Questions of one kind; rounds take them in turn.
-struct Question {
-    name: String,
-    paths: Vec<String>,
-}
 
 /// Loads each data set, moves it, and asks.
 ///

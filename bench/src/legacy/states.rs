@@ -1,6 +1,6 @@
 //! The old server, and Quipu in each state of a move away from it.
 
-use super::LegacyOptions;
+use super::options::LegacyOptions;
 use crate::cases::loading::Loading;
 use crate::cases::{Profile, Setting, load_options};
 use crate::instant::{DAY_NS, SECOND_NS, format_rfc3339};

@@ -6,21 +6,20 @@
 //!   tried by one: queries should not each wait for what is not there.
 
 use super::counters::{Counters, Outcome};
-use super::influx;
+use super::faults::{Excess, is_refusal, refusal};
+use super::influx::known::Known;
+use super::limits::TakenLimits;
 use super::rule::{Export, Kind, Rule};
-use super::{TakenLimits, catalogue, folding, samples};
 use anyhow::{anyhow, bail, ensure};
 use bytes::Bytes;
 use http_client::client::{Access, Asked as Sent, BEARER, Client, OnBytes, PartialAnswer, Reply};
 use http_client::influxdb::TOKEN;
-use http_client::influxql::ServerError;
 use hyper::{Method, StatusCode};
-use model::{Labels, TimeRange, Timestamp};
-use std::fmt;
+use model::Timestamp;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use store::{Answer, Asked, Elsewhere, Fault, Fold, FoldedRow, FoundSeries, Limit};
+use store::{Answer, Asked, Fault, Limit};
 use vfs::Vfs;
 use wire::partial_answer as partial;
 
@@ -30,10 +29,6 @@ const REQUESTS_MAX: usize = 8;
 const SILENT_MAX: u32 = 3;
 /// For how long.
 const REST: Duration = Duration::from_secs(5);
-/// How long the look at start may take.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
-/// The time that the look at start asks for.
-const LOOK_BACK: i64 = 30 * model::sample::NANOS_PER_DAY;
 /// Bytes of an error's text that come into a warning.
 const REASON_SIZE_MAX: usize = 300;
 /// Bytes of a list, which is read as a whole.
@@ -55,7 +50,7 @@ pub struct Backend {
     export: OnceLock<Export>,
     counters: Arc<Counters>,
     /// What is known of an InfluxDB.
-    influx: Arc<influx::Known>,
+    influx: Arc<Known>,
     /// Whose clock says what is new; none before it is registered.
     clock: OnceLock<Arc<dyn Vfs>>,
 }
@@ -85,40 +80,6 @@ pub struct Bounds<'b> {
     counters: &'b Counters,
 }
 
-/// More than a limit allows, on its way through errors of all kinds.
-#[derive(Debug)]
-struct Excess(Fault);
-
-impl fmt::Display for Excess {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
-    }
-}
-
-impl std::error::Error for Excess {}
-
-/// An answer that says no: the backend is there.
-#[derive(Debug)]
-struct Refusal(String);
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-/// What a backend says that is there and does not do as it is told.
-pub fn refusal(text: String) -> anyhow::Error {
-    Refusal(text).into()
-}
-
-/// Whether that is why there is no answer.
-pub fn is_refusal(error: &anyhow::Error) -> bool {
-    error.is::<Refusal>() || error.is::<ServerError>()
-}
-
 impl Backend {
     /// Nobody is asked yet.
     ///
@@ -142,19 +103,29 @@ impl Backend {
         Ok(backend)
     }
 
+    /// Name in logs and warnings.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Where it is.
     pub fn url(&self) -> &str {
         &self.rule.url
     }
 
     /// What is known of it, where it is an InfluxDB.
-    pub fn influx(&self) -> Option<&Arc<influx::Known>> {
+    pub fn influx(&self) -> Option<&Arc<Known>> {
         (self.rule.kind == Kind::InfluxDb).then_some(&self.influx)
     }
 
     /// Tells it the time from now on.
     pub(super) fn set_clock(&self, clock: Arc<dyn Vfs>) {
         let _ = self.clock.set(clock);
+    }
+
+    /// Time of the clock; `None` before it is set.
+    pub(super) fn now(&self) -> Option<Timestamp> {
+        self.clock.get().map(|clock| clock.now())
     }
 
     /// What the flag says of it.
@@ -191,21 +162,6 @@ impl Backend {
         self.counters.clone()
     }
 
-    /// Whether it has anything of the last time before `until`.
-    ///
-    /// # Errors
-    /// Why it does not answer.
-    pub fn look(&self) -> Result<bool, String> {
-        let end = self.until_now().saturating_sub(1);
-        let range = TimeRange::new(end.saturating_sub(LOOK_BACK), end);
-        let found =
-            self.with(Instant::now() + LOOK_TIMEOUT, |request| catalogue::has_any(request, &range));
-        found.map_err(|fault| match fault {
-            Fault::Away(reason) => reason,
-            other => format!("{other:?}"),
-        })
-    }
-
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -226,7 +182,7 @@ impl Backend {
     }
 
     /// Asks, for a question of the store.
-    fn answer<T>(
+    pub(super) fn answer<T>(
         &self,
         asked: &Asked<'_>,
         ask: impl FnOnce(&mut Request<'_>) -> anyhow::Result<T>,
@@ -236,7 +192,7 @@ impl Backend {
     }
 
     /// Asks when it is this request's turn.
-    fn with<T>(
+    pub(super) fn with<T>(
         &self,
         deadline: Instant,
         ask: impl FnOnce(&mut Request<'_>) -> anyhow::Result<T>,
@@ -368,7 +324,7 @@ impl<'b> Request<'b> {
     }
 
     /// What is known of an InfluxDB.
-    pub fn influx(&self) -> &'b influx::Known {
+    pub fn influx(&self) -> &'b Known {
         &self.backend.influx
     }
 
@@ -513,7 +469,7 @@ impl<'b> Request<'b> {
         };
         let text = format!("{path}: {status}: {error}");
         if is_there {
-            bail!(Refusal(text));
+            return Err(refusal(text));
         }
         Err(anyhow!(text))
     }
@@ -578,44 +534,6 @@ fn deduplicates(page: &[u8]) -> bool {
         let is_on = value.is_some_and(|(value, _)| value.chars().any(|c| ('1'..='9').contains(&c)));
         line.contains("name=\"dedup.minScrapeInterval\"") && is_on
     })
-}
-
-impl Elsewhere for Backend {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn until(&self) -> Timestamp {
-        self.until_now()
-    }
-
-    fn until_at_first(&self) -> Timestamp {
-        self.rule.until
-    }
-
-    fn select(&self, asked: &Asked<'_>) -> Answer<Vec<FoundSeries>> {
-        self.answer(asked, |request| samples::select(request, asked))
-    }
-
-    fn series(&self, asked: &Asked<'_>) -> Answer<Vec<Labels>> {
-        self.answer(asked, |request| catalogue::series(request, asked))
-    }
-
-    fn label_names(&self, asked: &Asked<'_>) -> Answer<Vec<String>> {
-        self.answer(asked, |request| catalogue::label_names(request, asked))
-    }
-
-    fn label_values(&self, name: &str, asked: &Asked<'_>) -> Answer<Vec<String>> {
-        self.answer(asked, |request| catalogue::label_values(request, name, asked))
-    }
-
-    fn fold(&self, fold: &Fold<'_>, asked: &Asked<'_>) -> Answer<Option<Vec<FoldedRow>>> {
-        let now = self.clock.get().map(|clock| clock.now());
-        if !now.is_some_and(|now| folding::can(&self.rule, fold, now)) {
-            return Ok(None);
-        }
-        self.answer(asked, |request| folding::fold(request, fold, asked))
-    }
 }
 
 #[cfg(test)]

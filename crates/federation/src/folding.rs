@@ -4,7 +4,8 @@
 //! Only what it makes of the same samples as we would: rollups of windows that are written out, by
 //! labels that are named. Where it refuses, its samples are asked for instead.
 
-use super::backend::{Request, is_refusal};
+use super::backend::Request;
+use super::faults::is_refusal;
 use super::lists::LabelsOf;
 use super::rule::{Aggregates, Kind, Rule};
 use super::{matrix, selector};
@@ -285,14 +286,7 @@ fn last<'x, E: Error>(reading: &'x mut Reading<'_>) -> Result<&'x mut FoldedRow,
 
 /// The step of a time in seconds; `None` of one that is none.
 fn step_of(time: f64, fold: &Fold<'_>) -> Option<usize> {
-    step_at((time * 1000.0).round() as i64, fold)
-}
-
-/// The same of milliseconds.
-pub(super) fn step_at(millis: i64, fold: &Fold<'_>) -> Option<usize> {
-    let behind_ms = millis.checked_sub(fold.start_ms)?;
-    let is_step = 0 <= behind_ms && behind_ms % fold.step_ms == 0;
-    usize::try_from(behind_ms / fold.step_ms).ok().filter(|_| is_step)
+    matrix::step_at((time * 1000.0).round() as i64, fold)
 }
 
 #[cfg(test)]

@@ -18,9 +18,12 @@ mod backend;
 mod catalogue;
 mod counters;
 mod folding;
+mod faults;
 mod influx;
+mod limits;
 mod lists;
 mod matrix;
+mod remote_store;
 pub mod rule;
 mod samples;
 mod selector;
@@ -31,6 +34,7 @@ pub use backend::Backend;
 use influx_schema::schema::Lender;
 use influx_schema::schema::MeasurementTable;
 use influx_schema::strings::TextTable;
+pub use limits::TakenLimits;
 use net::telemetry::Telemetry;
 use rule::Rule;
 use std::path::Path;
@@ -47,15 +51,6 @@ pub struct LegacyConfig {
     pub rules: Vec<Rule>,
     /// What one query may take from them.
     pub limits: TakenLimits,
-}
-
-/// What one query may take from all backends.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct TakenLimits {
-    /// Samples.
-    pub samples_max: u64,
-    /// Bytes of answers.
-    pub size_max: u64,
 }
 
 /// Parts of a server that the backends are registered with.

@@ -8,7 +8,6 @@
 //! Whatever looks different, to a space or an escape, is left to a reader of JSON: nothing is read here
 //! that would be read otherwise there.
 
-use super::folding::step_at;
 use model::Labels;
 use serde::de::IgnoredAny;
 use std::collections::HashMap;
@@ -134,6 +133,13 @@ fn millis_of(text: &str) -> Option<i64> {
     let number = |text: &str| text.bytes().fold(0, |sum, byte| sum * 10 + i64::from(byte - b'0'));
     let unit = [100, 10, 1].get(part.len() - 1)?;
     Some(number(whole) * 1000 + number(part) * unit)
+}
+
+/// Number of the step at a time in milliseconds; `None` where no step is.
+pub(super) fn step_at(millis: i64, fold: &Fold<'_>) -> Option<usize> {
+    let behind_ms = millis.checked_sub(fold.start_ms)?;
+    let is_step = 0 <= behind_ms && behind_ms % fold.step_ms == 0;
+    usize::try_from(behind_ms / fold.step_ms).ok().filter(|_| is_step)
 }
 
 #[cfg(test)]

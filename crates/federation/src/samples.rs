@@ -14,8 +14,6 @@ use std::time::Instant;
 use store::{Asked, FoundSeries};
 use wire::remote_read::ReadQuery;
 
-/// Bytes of a sample in memory, in which the limit on samples counts.
-pub(super) const SAMPLE_SIZE: usize = 16;
 /// Where samples are exported as blocks.
 const BLOCKS_PATH: &str = "/api/v1/export/native";
 /// Where they are as lines.

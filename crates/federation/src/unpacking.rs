@@ -9,7 +9,7 @@
 //! quick.
 
 use super::backend::{Bounds, Request};
-use super::samples::SAMPLE_SIZE;
+use super::limits::SAMPLE_SIZE;
 use anyhow::{Context as _, ensure};
 use hashbrown::HashMap;
 use model::sample::NANOS_PER_MILLI;

@@ -15,6 +15,8 @@ use codec::checksum::crc32;
 use std::path::Path;
 use vfs::Vfs;
 
+/// The file beside the keys that names the primary whose replica they are; see [`crate::replication::primary`].
+pub const REPLICA_OF: &str = "replica-of";
 /// Names of the files that decide who may do what.
 pub const CREDENTIAL_FILES: [&str; 2] = ["users.acl", "settings.conf"];
 /// Lists the files that were written with a checksum.

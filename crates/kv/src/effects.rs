@@ -13,6 +13,17 @@ use codec::bytes::{Reader, put_varint};
 /// Arguments of an effect, at most: those of a command.
 const ARGUMENTS_MAX: u64 = 1 << 20;
 
+/// A key's whole value: key, expiry (-1 never), encoded value. The name is none that a client may say.
+pub const PUT: &[u8] = b"\x01put";
+/// All keys of a database go.
+pub const FLUSH: &[u8] = b"\x01flush";
+/// Two databases are exchanged: the other's number.
+pub const SWAP: &[u8] = b"\x01swap";
+/// A key went with its last element, as the effect before has done if all was there.
+pub const GONE: &[u8] = b"\x01gone";
+/// Entries of a stream became pending with a consumer of a group.
+pub const DELIVER: &[u8] = b"\x01xdeliver";
+
 /// Effects that were not logged yet.
 #[derive(Debug, Default)]
 pub struct Effects {

@@ -8,7 +8,7 @@ use crate::call::{Call, Mode};
 use crate::cold::dictionary::{CODING_DICTIONARY, Dictionaries};
 use crate::cold::snapshot::IndexSnapshot;
 use crate::cold::{ColdStore, Record, manifest, record};
-use crate::commands::{self, internal};
+use crate::commands;
 use crate::config::KvConfig;
 use crate::effects::decode;
 use crate::keyspace::Keyspace;
@@ -172,7 +172,7 @@ pub fn fuzz_effects(data: &[u8]) {
         let mut all: Vec<Vec<u8>> = all.collect();
         for value in good_values() {
             let mut effects = crate::effects::Effects::default();
-            effects.push(0, &[internal::PUT, b"k", b"-1", value]);
+            effects.push(0, &[crate::effects::PUT, b"k", b"-1", value]);
             all.push([&[1], effects.bytes()].concat());
         }
         all

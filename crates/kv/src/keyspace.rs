@@ -12,6 +12,7 @@ mod hearing;
 mod nearing;
 mod replacing;
 mod rotten;
+pub(crate) mod series_event;
 mod stats;
 mod sweeping;
 mod trash;
@@ -25,17 +26,16 @@ pub use replacing::Emptying;
 pub use stats::KvStats;
 
 use crate::cold::{ColdStore, Record};
-use crate::commands::internal::GONE;
 use crate::config::KvConfig;
-use crate::effects::Effects;
+use crate::effects::{Effects, GONE};
 use crate::error::{CommandError, WRONG_TYPE};
 use crate::expiry::{Expiry, is_earlier};
 use crate::index::{Address, Index, KeyHash, Place};
 use crate::pieces::Pieces;
-use crate::series::SeriesEvent;
 use crate::slots::{NEVER, Slot, Slots};
 use crate::value::{Stored, Value};
 use rng::Random;
+use series_event::SeriesEvent;
 use std::collections::HashMap;
 use trash::Trash;
 

@@ -6,7 +6,6 @@ mod replay;
 pub use opening::{KvOpening, has_keys, manifest_file};
 pub(crate) use replay::{read_record, replay};
 
-use crate::coding::Pace;
 use crate::cold::dictionary::{Groups, dictionary_name};
 use crate::cold::tail::{TailWriter, tail_name};
 use crate::cold::{
@@ -14,12 +13,13 @@ use crate::cold::{
     segment_name,
 };
 use crate::config::{KvConfig, KvDurability};
+use crate::credentials::REPLICA_OF;
 use crate::credentials::{self, CredentialFile};
 use crate::effects::Effects;
 use crate::error::{Error, Result};
 use crate::keyspace::Keyspace;
+use crate::maintenance::coding::Pace;
 use crate::pieces::PieceOwner;
-use crate::replicate::REPLICA_OF;
 use codec::bytes::put_varint;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};

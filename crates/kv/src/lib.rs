@@ -29,7 +29,6 @@
 #![allow(clippy::type_complexity, reason = "arguments are slices of slices, and pairs of them")]
 
 pub mod call;
-mod coding;
 pub mod cold;
 pub mod commands;
 pub mod config;
@@ -41,28 +40,26 @@ pub mod extended;
 pub mod fuzzing;
 pub mod glob;
 pub mod index;
-pub mod keeper;
 pub mod keyspace;
 pub mod kv;
 pub mod libraries;
+mod maintenance;
 pub mod murmur;
 pub mod number;
 mod pieces;
-pub mod primary;
 pub mod rdb;
-pub mod repair;
-pub mod replicate;
+mod replication;
 pub mod reply;
-mod saving;
 pub mod series;
 pub mod slots;
 pub mod value;
-pub mod verify;
 
 pub use call::{Call, Mode, Wait};
 pub use config::{KvConfig, KvDurability};
 pub use error::{CommandError, Error, Result};
 pub use keyspace::Keyspace;
 pub use kv::{Kv, KvOpening};
+pub use maintenance::{keeper, repair, verify};
+pub use replication::{primary, replicate};
 pub use reply::{Discard, Reply};
 pub use value::Value;

@@ -5,21 +5,13 @@
 //! logged of these lists: they follow from the series, at replay, too.
 
 use crate::error::CommandError;
+pub use crate::keyspace::series_event::SeriesEvent;
 use crate::keyspace::{Keyspace, check_corrupt};
 use crate::slots::NEVER;
 use crate::value::{Series, Stored as _, Str, Value};
 
 /// The database of series.
 pub const SERIES_DB: u8 = 0;
-
-/// What became of a key that is a series.
-#[derive(Clone, Debug)]
-pub enum SeriesEvent {
-    /// It went.
-    Gone(Box<[u8]>, Box<Series>),
-    /// It came with a record that was another key's.
-    Moved(Box<[u8]>),
-}
 
 impl Keyspace {
     fn all_series_db(&self) -> u8 {
@@ -162,7 +154,7 @@ impl Keyspace {
         let expire = if expire_ms == NEVER { -1 } else { expire_ms };
         let mut digits = itoa::Buffer::new();
         let expire = digits.format(expire).as_bytes();
-        self.effects.push(db, &[crate::commands::internal::PUT, key, expire, &encoded]);
+        self.effects.push(db, &[crate::effects::PUT, key, expire, &encoded]);
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
 //! Replicas apply what their primary decided by its clock; nothing expires by their own.
 
 use crate::rig::{DATA, DATABASES, Map, Rig, encode};
+use kv::credentials::REPLICA_OF;
 use kv::keyspace::DumpFormat;
 use kv::primary::{PrimaryRecord, ReplicaState};
-use kv::replicate::{REPLICA_OF, field_expiry};
+use kv::replicate::field_expiry;
 use kv::value::Hash;
 use kv::{Call, Discard, Mode, Value};
 use std::path::Path;

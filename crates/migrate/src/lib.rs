@@ -6,68 +6,46 @@
 //! ```
 //! The old server answers questions all the while, and so does the new one.
 
-mod blocks;
+mod arguments;
 mod copy;
-pub mod days;
 mod exact;
-mod files;
-pub mod influxdb;
-mod keys;
-mod kinds;
-mod kept;
 mod later;
 mod nameless;
-mod opentsdb;
-mod order;
-mod overlap;
-#[cfg(feature = "sql")]
-mod parquet;
 mod points;
-mod redistimeseries;
-mod redistimeseries_files;
-mod refused;
-pub mod remote_read;
-pub mod series;
+mod series;
 mod source;
-mod strings;
-mod tails;
-mod target;
-mod totals;
-mod until;
+mod sources;
 mod verify;
-pub mod victoriametrics;
-mod whisper;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
+use arguments::{text, time_of};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use cli::arguments::{option, switch};
 use cli::calendar::rfc3339;
 use cli::checkpoint::Checkpoint;
 use cli::error_text::sentence;
 use cli::quantity::{count_of, format_count, format_size};
-use copy::{Copied, Copier, Progress, begin};
+use copy::kept::KeptCounts;
+use copy::progress::{Days, Progress, begin};
+use copy::target::KnownPolicies;
+use copy::{Copied, Copier, kept, overlap, until};
 use http_client::client::{Client, arguments, without_logins};
 use http_client::target_store;
-use kept::KeptCounts;
-use kinds::Kind;
+use model::TimeRange;
 use model::sample::NANOS_PER_SECOND;
-use model::{TimeRange, Timestamp};
 use nameless::Nameless;
 use series::Filter;
 use source::{Source, Window};
+use sources::kinds::{self, Kind};
+use sources::source_arguments::places;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use target::KnownPolicies;
-use vfs::{RealVfs, Vfs};
-use wire::params::parse_time;
 
 /// Nanoseconds without samples that are told of.
 const GAP: i64 = 3600 * NANOS_PER_SECOND;
-/// Exit code of a comparison that could not be made.
-const COULD_NOT_RUN: u8 = 2;
 /// Words of `--help` behind the kinds.
 const ABOUT: &str = "\
 A copy that was interrupted goes on where it stopped when it is run again: the progress file remembers.
@@ -139,27 +117,9 @@ pub fn run(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     match matches.subcommand() {
         Some(("verify", matches)) => verify::run(matches).or_else(|error| {
             eprintln!("quipu: {}", sentence(&error));
-            Ok(ExitCode::from(COULD_NOT_RUN))
+            Ok(ExitCode::from(verify::COULD_NOT_RUN))
         }),
         _ => copy_all(matches),
-    }
-}
-
-fn text<'m>(matches: &'m ArgMatches, name: &str) -> &'m str {
-    matches.get_one::<String>(name).map(String::as_str).unwrap_or_default()
-}
-
-/// The time that the arguments name.
-fn time_of(matches: &ArgMatches) -> anyhow::Result<TimeRange> {
-    let now = RealVfs::new().now();
-    let instant = |name: &str, default: Timestamp| match text(matches, name) {
-        "" => Ok(default),
-        said => parse_time(said, now).with_context(|| format!("--{name} {said}")),
-    };
-    let range = TimeRange::new(instant("start", i64::MIN)?, instant("end", now)?);
-    match range.is_empty() {
-        true => bail!("--end is before --start"),
-        false => Ok(range),
     }
 }
 
@@ -232,7 +192,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     let rate_max = rate_of(matches)?;
     let url = text(matches, "url").trim_end_matches('/');
     ensure!(
-        kinds::places(matches).iter().all(|place| place.trim_end_matches('/') != url),
+        places(matches).iter().all(|place| place.trim_end_matches('/') != url),
         "{} is where it is to be copied to: name the old server, or another --url",
         without_logins(url)
     );
@@ -286,7 +246,7 @@ fn copy_all(matches: &ArgMatches) -> anyhow::Result<ExitCode> {
     };
     let copied = copier.run(source.as_mut(), &windows)?;
     say_copied(source.as_ref(), &copier, &copied, &windows);
-    let place = without_logins(&kinds::places(matches).join(" "));
+    let place = without_logins(&places(matches).join(" "));
     let url = text(matches, "url");
     cli::print_line!("compare both sides: quipu migrate verify {} {place} --url {url}", kind.name);
     if copier.progress.undone.is_empty() && kind.is_legacy && copier.mover.is_none() {
@@ -343,7 +303,7 @@ fn say_where(progress: &Progress, windows: &[Window]) {
 }
 
 /// What was here before the copy began; nothing where that cannot be found out, which is said.
-fn had_before(matches: &ArgMatches, filter: &Filter, windows: &[Window]) -> Option<overlap::Days> {
+fn had_before(matches: &ArgMatches, filter: &Filter, windows: &[Window]) -> Option<Days> {
     let client = Client::new(matches);
     let counted = client.and_then(|mut client| overlap::count(&mut client, filter, windows));
     let say = |error: &anyhow::Error| {
@@ -358,7 +318,7 @@ fn say_until(matches: &ArgMatches, copied: &TimeRange) {
     if !until::is_whole(matches) {
         return;
     }
-    let (place, end) = (without_logins(&kinds::places(matches).join(" ")), rfc3339(copied.end));
+    let (place, end) = (without_logins(&places(matches).join(" ")), rfc3339(copied.end));
     let advice = match copied.start {
         i64::MIN => "start it without that".to_string(),
         start => format!("until={} is enough", rfc3339(start)),

@@ -7,43 +7,20 @@
 //! ```
 //! Messages are those of the crate pgwire; what a statement means is the room `sql`'s.
 
-mod answers;
-mod array_values;
-mod cancels;
-mod commands;
-mod connection;
-mod copies;
 mod copy;
-mod copy_out;
-mod cursors;
-mod drops;
-mod extended;
-mod frames;
-mod handlers;
-mod inserts;
-mod kept;
-mod notifications;
-mod labels;
-mod looked;
-mod parameters;
-mod parquet;
-mod place;
 mod policies;
-mod prepared;
-mod rows;
+mod protocol;
 mod session;
-mod settings;
-mod simple;
-mod startup;
-mod table_copies;
-mod welcome;
-mod writes;
+mod statements;
+mod values;
 
 use app::App;
 use engine::{Partial, QueryLimits, QueryOptions};
 use net::listeners::accept::{Accepting, Stop, accept};
 use net::listeners::bind::Bound;
 use pgwire::api::RandomPidSecretKeyGenerator;
+use protocol::startup;
+use session::{cancels, notifications};
 use sql::{Database, Limits};
 use std::sync::Arc;
 use std::time::Duration;

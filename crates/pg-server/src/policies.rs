@@ -1,7 +1,7 @@
 //! Carries out what policies of retention say, once a minute, as long as the door is open.
 
 use super::Postgres;
-use super::settings::VERSION;
+use super::session::settings::VERSION;
 use net::listeners::accept::Stop;
 use sql::{Facts, SqlError};
 use std::sync::Arc;

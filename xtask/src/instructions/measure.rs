@@ -1,12 +1,15 @@
 //! Counting: builds the binary and runs each of its paths under callgrind.
 
-use super::Measured;
-use crate::ci;
+use super::record::Measured;
+use crate::process::command;
 use anyhow::{Context, Result, ensure};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+/// What the guard on instructions runs. It alone is built as releases are, so that it counts what
+/// users get.
+const BUILD_INSIDE: &[&str] = &["build", "--release", "--package", "quipu-inside"];
 /// Passes of the two runs. The first pass, which meets cold buffers, is in both.
 const PASSES: [u64; 2] = [1, 3];
 /// What valgrind says before it gives up on an instruction it does not know.
@@ -14,7 +17,7 @@ const UNKNOWN_INSTRUCTION: &str = "unhandled instruction bytes";
 
 /// Builds quipu-inside, and says where it is.
 pub fn build() -> Result<PathBuf> {
-    ci::command("cargo", ci::BUILD_INSIDE, &[])?;
+    command("cargo", BUILD_INSIDE, &[])?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("a workspace above")?;
     // Joining an absolute path gives that path.
     let target = env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into());

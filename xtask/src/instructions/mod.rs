@@ -18,7 +18,6 @@ mod record;
 use crate::setup;
 use anyhow::{Result, bail, ensure};
 use record::{Comparison, Record, Verdict};
-use std::collections::BTreeMap;
 
 /// Measures all paths and compares them with the record, or with `--update` writes it anew.
 pub fn run(arguments: &[String]) -> Result<()> {
@@ -75,9 +74,6 @@ fn judge(comparisons: &[Comparison]) -> Result<()> {
     }
     Ok(())
 }
-
-/// Instructions an operation, by path.
-type Measured = BTreeMap<String, f64>;
 
 #[cfg(test)]
 mod tests {

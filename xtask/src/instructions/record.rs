@@ -1,11 +1,12 @@
 //! The record of instructions an operation, and how what is measured now compares with it.
 
-use super::Measured;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Instructions an operation, by path.
+pub type Measured = BTreeMap<String, f64>;
 /// Where the record is in the checkout.
 const FILE: &str = "bench/inside/instructions.toml";
 /// How far a new path may be from its record.

@@ -6,7 +6,7 @@ use http_client::influxql::{Answer, Form, OnNames};
 use store::Asked;
 use wire::influx::columns::{ColumnsSeries, NumberOf, read_columns};
 
-pub use http_client::influxql::{Room, Row, count_at_once};
+pub use http_client::influxql::{Room, count_at_once};
 
 /// Bytes of a piece with samples: in memory it may become twenty times that.
 const SAMPLES_SIZE_MAX: usize = 8 << 20;

@@ -1,20 +1,17 @@
 //! What databases, retention policies, measurements and fields an InfluxDB has: a metric's name does not
 //! say where its measurement ends, and nothing is asked for that is not there.
 
-use super::super::backend::{Request, refusal};
+use super::super::faults::refusal;
 use super::super::rule::Rule;
-use super::{asking, words};
-use anyhow::ensure;
+use super::words;
 use http_client::influxdb::measurement;
-use http_client::influxql::{shared_label, show_fields, show_fields_of_policy, show_policies};
+use http_client::influxql::{Row, shared_label};
 use influx_schema::schema::Measurements;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use wire::influx::{FieldType, TEXT_SUFFIX};
 
-/// Its own database, of what it does itself.
-const INTERNAL: &str = "_internal";
 /// Databases and policies that are looked at.
 const POLICIES_MAX: usize = 10_000;
 /// Fields of all databases.
@@ -69,7 +66,7 @@ type Types = BTreeMap<String, BTreeMap<String, BTreeSet<String>>>;
 
 /// How much of a catalog has come.
 #[derive(Clone, Default)]
-struct Count {
+pub struct Count {
     policies: usize,
     fields: usize,
     names_size: usize,
@@ -77,7 +74,7 @@ struct Count {
 
 impl Count {
     /// Counts a row of names.
-    fn row(&mut self, statement: usize, texts: &[&str]) -> anyhow::Result<()> {
+    pub fn row(&mut self, statement: usize, texts: &[&str]) -> anyhow::Result<()> {
         match statement {
             0 => self.policies += 1,
             _ => self.fields += 1,
@@ -163,7 +160,7 @@ impl Catalog {
     }
 
     /// The names that answer for all that there is: which databases, and what is wrong with that.
-    fn choose(&mut self, names: Vec<String>, before: Option<&Catalog>) -> Vec<String> {
+    pub fn choose(&mut self, names: Vec<String>, before: Option<&Catalog>) -> Vec<String> {
         let (names, unsayable): (Vec<String>, Vec<String>) =
             names.into_iter().partition(|name| words::is_sayable(name));
         if !unsayable.is_empty() {
@@ -203,54 +200,17 @@ impl Database {
 }
 
 /// Some names, the first of them in words.
-fn listed(names: &[String]) -> String {
+pub fn listed(names: &[String]) -> String {
     let shown: Vec<String> =
         names.iter().take(NAMES_SHOWN).map(|name| format!("{name:?}")).collect();
     let more = if NAMES_SHOWN < names.len() { ", .." } else { "" };
     shown.join(", ") + more
 }
 
-/// Asks for all of it; who has asked before knows which databases there were.
-pub fn read(request: &mut Request<'_>, before: Option<&Catalog>) -> anyhow::Result<Catalog> {
-    let rule = request.rule();
-    let mut catalog = Catalog::default();
-    let names = match rule.databases.is_empty() {
-        false => rule.databases.clone(),
-        true => catalog.choose(databases(request)?, before),
-    };
-    let (mut count, mut policies) = (Count::default(), BTreeSet::new());
-    for name in names {
-        catalog.databases.append(&mut database(request, &name, (&mut count, &mut policies))?);
-    }
-    let lost: Vec<String> =
-        rule.policies.iter().filter(|name| !policies.contains(*name)).cloned().collect();
-    if !lost.is_empty() {
-        let there: Vec<String> = policies.into_iter().collect();
-        let (lost, there) = (listed(&lost), listed(&there));
-        let words =
-            format!("no retention policy is called {lost} (retention-policy=); there are: {there}");
-        catalog.lacks.push(words);
-    }
-    Ok(catalog)
-}
-
-fn databases(request: &mut Request<'_>) -> anyhow::Result<Vec<String>> {
-    let (mut names, mut count) = (Vec::new(), Count::default());
-    asking::names(request, ("", &["SHOW DATABASES"]), None, &mut |_, row| {
-        let name = row.text("name");
-        if name != INTERNAL && !name.is_empty() {
-            count.row(0, &[name])?;
-            names.push(name.to_string());
-        }
-        Ok(())
-    })?;
-    Ok(names)
-}
-
 /// Collects the fields of a database's policies; policies with the same fields share them.
-struct Schemas<'c> {
+pub struct Schemas<'c> {
     database: &'c str,
-    found: Vec<Database>,
+    pub found: Vec<Database>,
     /// Size of the catalog so far.
     count: &'c mut Count,
     /// The same with the policy that is being read.
@@ -260,19 +220,19 @@ struct Schemas<'c> {
 }
 
 impl<'c> Schemas<'c> {
-    fn new(database: &'c str, count: &'c mut Count) -> Schemas<'c> {
+    pub fn new(database: &'c str, count: &'c mut Count) -> Schemas<'c> {
         let with_open = count.clone();
         Schemas { database, found: Vec::new(), count, with_open, open: Types::new() }
     }
 
     /// Counts a policy.
-    fn policy(&mut self, name: &str) -> anyhow::Result<()> {
+    pub fn policy(&mut self, name: &str) -> anyhow::Result<()> {
         self.count.row(0, &[name, self.database])?;
         self.with_open.row(0, &[name, self.database])
     }
 
     /// Takes a field of the open policy.
-    fn field(&mut self, row: asking::Row<'_>) -> anyhow::Result<()> {
+    pub fn field(&mut self, row: Row<'_>) -> anyhow::Result<()> {
         let (field, kind) = (row.text("fieldKey"), row.text("fieldType"));
         self.with_open.row(1, &[row.name, field, kind])?;
         let fields = self.open.entry(row.name.to_string()).or_default();
@@ -281,7 +241,7 @@ impl<'c> Schemas<'c> {
     }
 
     /// Ends the list of the open policy's fields; ignored without an open policy.
-    fn close(&mut self, policy: Option<Policy>) {
+    pub fn close(&mut self, policy: Option<Policy>) {
         let types = std::mem::take(&mut self.open);
         if let Some(policy) = policy {
             let measurements: Vec<Measurement> =
@@ -299,52 +259,8 @@ impl<'c> Schemas<'c> {
     }
 }
 
-/// What a database has; notes what its policies are called.
-fn database(
-    request: &mut Request<'_>,
-    name: &str,
-    (count, names): (&mut Count, &mut BTreeSet<String>),
-) -> anyhow::Result<Vec<Database>> {
-    let rule = request.rule();
-    let (mut default, mut others) = (None, Vec::new());
-    let mut schemas = Schemas::new(name, count);
-    let texts = [show_policies(name), show_fields(name)];
-    let texts = texts.each_ref().map(String::as_str);
-    asking::names(request, (name, &texts), None, &mut |statement, row| {
-        if statement != 0 {
-            return schemas.field(row);
-        }
-        schemas.policy(row.text("name"))?;
-        names.insert(row.text("name").to_string());
-        let wanted = policy(rule, name, row);
-        match row.is_on("default") {
-            true => default = wanted,
-            false => others.extend(wanted),
-        }
-        Ok(())
-    })?;
-    schemas.close(default);
-    let texts: Vec<String> =
-        others.iter().map(|policy| show_fields_of_policy(name, &policy.name)).collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let (mut rest, mut others) = (texts.as_slice(), others.into_iter());
-    while !rest.is_empty() {
-        let (some, later) = rest.split_at(asking::count_at_once(rest.iter().copied()));
-        let mut open = 0;
-        asking::names(request, (name, some), None, &mut |statement, row| {
-            ensure!(open <= statement, "an answer in another order than the statements");
-            (open..statement).for_each(|_| schemas.close(others.next()));
-            open = statement;
-            schemas.field(row)
-        })?;
-        (open..some.len()).for_each(|_| schemas.close(others.next()));
-        rest = later;
-    }
-    Ok(schemas.found)
-}
-
 /// A policy that the rule wants.
-fn policy(rule: &Rule, database: &str, row: asking::Row<'_>) -> Option<Policy> {
+pub fn policy(rule: &Rule, database: &str, row: Row<'_>) -> Option<Policy> {
     let name = row.text("name").to_string();
     if !rule.policies.is_empty() && !rule.policies.contains(&name) {
         return None;
@@ -410,7 +326,7 @@ mod tests {
             for field in 0..fields {
                 let columns = ["fieldKey", "fieldType"].map(str::to_string);
                 let values = [field.to_string(), "float".to_string()].map(serde_json::Value::from);
-                schemas.field(asking::Row::new("m", &columns, &values)).expect("few");
+                schemas.field(Row::new("m", &columns, &values)).expect("few");
             }
             schemas.close(Some(policy(name)));
         }

@@ -12,23 +12,27 @@
 
 mod asking;
 mod catalog;
+pub mod known;
 mod plan;
+mod read_catalog;
 mod words;
 
-use super::backend::{Request, refusal};
+use super::backend::Request;
+use super::faults::refusal;
+use super::limits::SAMPLE_SIZE;
 use anyhow::Context as _;
 use catalog::Catalog;
 use http_client::influxql::quoted;
 use influx_schema::borrowed_strings::{Lent, Loan};
-use influx_schema::schema::{Fields, Lender, MeasurementTable, Measurements};
 use influx_schema::strings::TextTable;
+use known::Known;
 use model::{Labels, LabelsBuilder, METRIC_NAME, TimeRange};
 use plan::{Naming, Plan, Wanted};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::iter::Peekable;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 use store::{Asked, FoundSeries, Grain};
 use wire::influx::FieldType;
 use wire::influx::columns::{ColumnsSeries, NumberOf};
@@ -43,90 +47,6 @@ const CATALOG_TIME_MAX: Duration = Duration::from_secs(600);
 const FIELDS_AT_ONCE: usize = 20;
 /// Measurements of a statement with names.
 const MEASUREMENTS_AT_ONCE: usize = 100;
-/// Bytes of a sample in memory, in which the limit on samples counts.
-const SAMPLE_SIZE: usize = 16;
-
-/// What is known of a server.
-#[derive(Default)]
-pub struct Known {
-    settings: OnceLock<Settings>,
-    state: RwLock<State>,
-    /// Held by who asks for the catalog.
-    asking: Mutex<()>,
-}
-
-/// How things are called here.
-struct Settings {
-    label: String,
-    texts: Arc<TextTable>,
-    /// Names of fields.
-    names: Arc<MeasurementTable>,
-}
-
-#[derive(Default)]
-struct State {
-    catalog: Option<(Instant, Arc<Catalog>)>,
-    /// By what Quipu's label says.
-    measurements: BTreeMap<String, Arc<Measurements>>,
-}
-
-impl Known {
-    /// Says how databases and fields are called here and where texts get numbers; only the first call
-    /// counts.
-    pub fn settle(&self, label: &str, texts: &Arc<TextTable>, names: &Arc<MeasurementTable>) {
-        let (texts, names) = (texts.clone(), names.clone());
-        let _ = self.settings.set(Settings { label: label.to_string(), texts, names });
-    }
-
-    fn naming(&self) -> Naming<'_> {
-        match self.settings.get() {
-            Some(Settings { label, texts, names }) => {
-                Naming { label, has_texts: texts.is_on(), names: Some(names) }
-            }
-            None => Naming { label: "", has_texts: false, names: None },
-        }
-    }
-
-    /// What was said of the catalog lately.
-    fn kept(&self, time: Duration) -> Option<Arc<Catalog>> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        let (at, catalog) = state.catalog.as_ref()?;
-        // What was empty may be filled by now.
-        (at.elapsed() < time && !catalog.is_empty()).then(|| catalog.clone())
-    }
-
-    /// What was said last, however long ago.
-    fn last(&self) -> Option<Arc<Catalog>> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.catalog.as_ref().map(|(_, catalog)| catalog.clone())
-    }
-
-    fn keep(&self, catalog: Arc<Catalog>) -> anyhow::Result<()> {
-        let has_label = !self.naming().label.is_empty();
-        if has_label {
-            catalog.check_labels()?;
-        }
-        let measurements = catalog.measurements(has_label)?;
-        for (label, measurements) in &measurements {
-            self.naming().claim(label, measurements);
-        }
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
-        *state = State { catalog: Some((Instant::now(), catalog)), measurements };
-        Ok(())
-    }
-}
-
-impl Lender for Known {
-    fn measurements(&self, database: &str) -> Measurements {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.measurements.get(database).map(|known| (**known).clone()).unwrap_or_default()
-    }
-
-    fn fields(&self, database: &str, measurement: &str) -> Option<Fields> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
-        state.measurements.get(database)?.get(measurement).cloned()
-    }
-}
 
 /// What the server has, as it said within the last minute.
 fn catalog(request: &mut Request<'_>) -> anyhow::Result<Arc<Catalog>> {
@@ -138,7 +58,7 @@ fn catalog(request: &mut Request<'_>) -> anyhow::Result<Arc<Catalog>> {
     if let Some(kept) = turn.is_err().then(|| known.kept(CATALOG_TIME_MAX)).flatten() {
         return Ok(kept);
     }
-    let found = Arc::new(catalog::read(request, known.last().as_deref())?);
+    let found = Arc::new(read_catalog::read(request, known.last().as_deref())?);
     known.keep(found.clone())?;
     Ok(found)
 }

@@ -7,7 +7,7 @@
 //!    or `cpu_usage`, field `user`: whichever database x has
 //! ```
 
-use super::super::backend::refusal;
+use super::super::faults::refusal;
 use super::catalog::{Catalog, Database, FIELDS_MAX, Measurement, Policy};
 use super::words;
 use anyhow::ensure;

@@ -6,7 +6,7 @@
 use crate::http::answer::Answer;
 use crate::http::partial::Partial;
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use app::App;
 use cli::calendar::{parse_day, rfc3339};
 use model::TimeRange;

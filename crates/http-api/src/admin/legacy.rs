@@ -2,7 +2,7 @@
 
 use crate::http::answer::Answer;
 use crate::http::request::Request;
-use crate::http::selection::{has_switch, invalid};
+use crate::http::request::selection::{has_switch, invalid};
 use app::App;
 use federation::rule;
 use federation::until;

@@ -2,7 +2,7 @@
 
 use crate::http::answer::Answer;
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use app::App;
 use net::failure::{Failure, Kind};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use crate::http::answer::Answer;
 use crate::http::request::Request;
-use crate::http::selection::invalid;
+use crate::http::request::selection::invalid;
 use app::App;
 use net::activity::{Active, Asked, DURATION_MIN, ENDED_MAX, Total};
 use net::failure::Failure;

@@ -6,7 +6,7 @@ use super::{asks, check_entries, moment, refuse_jsonp};
 use crate::http::answer::Answer;
 use crate::http::partial::Partial;
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use app::App;
 use model::{METRIC_NAME, MatchOp, Matcher, PathPattern, TimeRange};
 use net::failure::Failure;

@@ -19,7 +19,7 @@ pub use metrics::{expand, find, index};
 pub use tags::{complete_tags, complete_values, find_series, tags, values};
 
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use net::failure::Failure;
 use net::telemetry::Limit;
 

@@ -1,7 +1,7 @@
 //! `from` and `until`: the times of the other doors, and Graphite's words for units.
 
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use model::{TimeRange, Timestamp};
 use net::failure::Failure;
 use wire::params;

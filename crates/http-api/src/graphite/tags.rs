@@ -6,8 +6,8 @@
 use super::{answers, check_entries, refuse_jsonp};
 use crate::http::answer::Answer;
 use crate::http::partial::Partial;
+use crate::http::request::selection;
 use crate::http::request::{Request, decode_percent};
-use crate::http::selection;
 use app::App;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
 use net::failure::Failure;

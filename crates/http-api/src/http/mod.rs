@@ -4,25 +4,18 @@ pub mod sockets;
 
 pub mod connection;
 mod foreign;
-mod request_target;
 mod watched;
 
 mod arrived;
 pub mod exchange;
 
 pub mod credentials;
-pub mod label_filters;
-mod parameters;
 pub mod router;
 pub mod site;
 
-pub mod body;
-mod form_body;
 pub mod request;
-pub mod unpack;
 
 pub mod insert;
-pub mod selection;
 
 pub mod answer;
 pub mod counters;

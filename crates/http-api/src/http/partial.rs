@@ -9,9 +9,9 @@
 //! ```
 
 use super::answer::Answer;
-use super::label_filters::LabelFilters;
+use super::request::LabelFilters;
 use super::request::Request;
-use super::selection::{self, has_switch};
+use super::request::selection::{self, has_switch};
 use app::App;
 use model::TimeRange;
 use net::failure::{Failure, Kind};

@@ -1,10 +1,10 @@
 //! HTTP on a connection: HTTP/1.1 or HTTP/2, the times that close it, its graceful end.
 
 use super::Http;
-use super::body::ReplyBody;
 use super::connection::{HttpConnection, Verdict};
 use super::exchange::exchange;
 use super::foreign;
+use super::request::body::ReplyBody;
 use super::watched::Watched;
 use hyper::Response;
 use hyper::body::Incoming;

@@ -12,7 +12,7 @@
 //! refused.
 
 use super::answer::{Answer, Content, LateHeader, StreamFn, Wording};
-use super::body::{BrokenOff, Completion, ReplyBody};
+use super::request::body::{BrokenOff, Completion, ReplyBody};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;

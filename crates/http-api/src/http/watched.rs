@@ -3,7 +3,7 @@
 
 use super::connection::HttpConnection;
 use super::foreign::{ForeignClient, NextStep, OPENING_SIZE, OtherListeners, refusal};
-use super::request_target::TargetScanner;
+use super::request::request_target::TargetScanner;
 use std::collections::VecDeque;
 use std::io;
 use std::pin::Pin;

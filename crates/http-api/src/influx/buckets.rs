@@ -7,7 +7,7 @@ use super::query::{Bounds, run};
 use crate::http::answer::Answer;
 use crate::http::partial::Partial;
 use crate::http::request::Request;
-use crate::http::unpack;
+use crate::http::request::unpack;
 use app::App;
 use hyper::StatusCode;
 use influxql::ast::Statement;

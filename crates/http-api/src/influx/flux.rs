@@ -10,7 +10,7 @@ use super::query::source::StoreSource;
 use crate::http::answer::Answer;
 use crate::http::partial::Partial;
 use crate::http::request::Request;
-use crate::http::{selection, unpack};
+use crate::http::request::{selection, unpack};
 use app::App;
 use flux::{Dialect, Error, ErrorKind, Limits, Query};
 use net::failure::{Failure, Kind};

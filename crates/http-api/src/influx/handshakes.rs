@@ -4,7 +4,7 @@ use super::query;
 use super::write::VERSION;
 use crate::http::answer::Answer;
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use app::App;
 use model::sample::NANOS_PER_SECOND;
 use net::failure::Failure;

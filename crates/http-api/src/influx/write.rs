@@ -8,7 +8,7 @@ use super::query::table_name;
 use crate::http::answer::{Answer, JSON};
 use crate::http::insert::{durability, extra_labels, with_unit_warning};
 use crate::http::request::Request;
-use crate::http::unpack;
+use crate::http::request::unpack;
 use app::App;
 use app::block_strings::BlockStrings;
 use app::ingest::Outcome;

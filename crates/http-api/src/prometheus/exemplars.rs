@@ -4,7 +4,7 @@ use crate::http::answer::PIECE_SIZE;
 use crate::http::answer::{Answer, JSON};
 use crate::http::partial::Partial;
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use app::App;
 use model::sample::NANOS_PER_MILLI;
 use model::{Matcher, TimeRange};

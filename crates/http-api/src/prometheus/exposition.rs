@@ -7,7 +7,7 @@ use crate::http::answer::Answer;
 use crate::http::insert;
 use crate::http::insert::{durability, extra_labels};
 use crate::http::request::Request;
-use crate::http::unpack;
+use crate::http::request::unpack;
 use app::App;
 use app::ingest::Outcome;
 use hyper::header::CONTENT_TYPE;

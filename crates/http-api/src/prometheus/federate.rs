@@ -12,7 +12,7 @@ use crate::http::answer::Answer;
 use crate::http::answer::PIECE_SIZE;
 use crate::http::partial::Partial;
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use app::App;
 use cli::quantity::format_size;
 use hyper::header::ACCEPT;

@@ -6,8 +6,8 @@ use crate::http::answer::PIECE_SIZE;
 use crate::http::answer::{Answer, Content, JSON};
 use crate::http::partial;
 use crate::http::request::Request;
-use crate::http::selection;
-use crate::http::selection::{has_switch, invalid};
+use crate::http::request::selection;
+use crate::http::request::selection::{has_switch, invalid};
 use app::App;
 use engine::{
     Matrix, MetricsQlOptions, NameRemoval, Partial, QueryError, QueryLimits, QueryOptions,

@@ -13,7 +13,7 @@
 use crate::http::answer::{Answer, PIECE_SIZE};
 use crate::http::partial::Partial;
 use crate::http::request::Request;
-use crate::http::{selection, unpack};
+use crate::http::request::{selection, unpack};
 use app::App;
 use cli::quantity::format_size;
 use hyper::StatusCode;

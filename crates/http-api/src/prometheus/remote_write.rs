@@ -20,7 +20,7 @@
 use crate::http::answer::{Answer, TEXT};
 use crate::http::insert::{durability, extra_labels, with_unit_warning};
 use crate::http::request::Request;
-use crate::http::unpack;
+use crate::http::request::unpack;
 use app::App;
 use app::ingest::Outcome;
 use hyper::StatusCode;

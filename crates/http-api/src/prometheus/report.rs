@@ -3,8 +3,8 @@
 //! Times are measured, never guessed: what is not measured by itself is a part of what it stands in.
 
 use crate::http::request::Request;
-use crate::http::selection;
-use crate::http::selection::has_switch;
+use crate::http::request::selection;
+use crate::http::request::selection::has_switch;
 use engine::{QueryResult, QueryStats, StepStats, Timings, Value};
 use net::activity::Asked;
 use net::failure::Failure;

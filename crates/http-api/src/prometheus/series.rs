@@ -2,8 +2,8 @@
 
 use crate::http::answer::{Answer, JSON, PIECE_SIZE};
 use crate::http::partial::Partial;
+use crate::http::request::selection;
 use crate::http::request::{Request, decode_percent};
-use crate::http::selection;
 use app::App;
 use model::Metadata;
 use net::failure::Failure;

@@ -3,7 +3,7 @@
 
 use crate::http::answer::Answer;
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use app::App;
 use model::Matcher;
 use net::failure::Failure;

@@ -6,7 +6,7 @@
 //! __timestamp__[:FORMAT]   unix_s, unix_ms (the default), unix_us, unix_ns, rfc3339
 //! ```
 
-use crate::http::selection::invalid;
+use crate::http::request::selection::invalid;
 use cli::calendar::rfc3339;
 use model::sample::{NANOS_PER_MILLI, NANOS_PER_SECOND};
 use model::{Labels, Timestamp};

@@ -7,7 +7,7 @@ use crate::http::answer::{Answer, TEXT};
 use crate::http::insert;
 use crate::http::insert::{durability, extra_labels};
 use crate::http::request::Request;
-use crate::http::unpack;
+use crate::http::request::unpack;
 use app::App;
 use app::block_strings::BlockStrings;
 use app::ingest::Outcome;

@@ -1,14 +1,15 @@
 //! Functions over what the sources have.
 
 use super::fill::Filling;
-use super::fold::{Cells, Fold};
+use super::functions::fold::{Cells, Fold};
+use super::functions::holt_winters::Forecast;
 use super::functions::reduce;
-use super::holt_winters::Forecast;
-use super::inputs::{Input, Ref, Scope, Wanted};
+use super::functions::stream_functions::Transformation;
+use super::inputs::Input;
 use super::plan::PlanSource;
 use super::point::{Direction, Key, Point, Stream};
+use super::read_request::{Ref, Scope, Wanted};
 use super::rewrite::{takes_text, type_of_call};
-use super::stream_functions::Transformation;
 use super::{Evaluator, Result};
 use crate::ast::{DataType, Expr, Fill};
 use crate::source::EvalError;

@@ -1,7 +1,7 @@
 //! A SELECT checked and taken apart: its time, its windows, what may stand beside what.
 
+use super::functions::reduce::Constants;
 use super::plan::{Plan, PlanSource};
-use super::reduce::Constants;
 use super::window::Interval;
 use crate::ast::{Expr, Fill, MeasurementName, Select, Source};
 use crate::source::EvalError;

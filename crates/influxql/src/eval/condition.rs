@@ -1,6 +1,6 @@
 //! Conditions: what of them an index answers, and the rest for each row.
 
-use super::math;
+use super::functions::math;
 use crate::ast::{DataType, Expr};
 use crate::source::Fields;
 use crate::token::Op;

@@ -1,7 +1,7 @@
 //! Windows without samples.
 
+use super::functions::stream_functions::linear;
 use super::point::{Direction, Point};
-use super::stream_functions::linear;
 use super::window::Windows;
 use super::{Evaluator, Result, point_cost};
 use crate::ast::{DataType, Fill};

@@ -2,7 +2,7 @@
 
 use super::compile::{Circumstances, compile, condition_and_range};
 use super::condition::{alternatives, split};
-use super::inputs::paged;
+use super::read_request::paged;
 use super::{Evaluator, Result};
 use crate::answer::{Answer, Series};
 use crate::ast::{

@@ -2,9 +2,9 @@
 
 use super::condition::{Level, evaluate};
 use super::fill::number_of;
-use super::inputs::{Ref, Scope, Wanted, paged};
 use super::plan::{Plan, PlanSource, extra_columns};
 use super::point::{Direction, Key, Point, Stream};
+use super::read_request::{Ref, Scope, Wanted, paged};
 use super::rewrite::refusal_of_truths;
 use super::together::fields_of;
 use super::window::Windows;

@@ -278,7 +278,7 @@ fn check_flush(call: &Call<'_>) -> Result<(), CommandError> {
 fn flush_db(call: &mut Call<'_>) -> Result<(), CommandError> {
     check_flush(call)?;
     call.keys.flush(call.db);
-    call.log(&[super::internal::FLUSH]);
+    call.log(&[crate::effects::FLUSH]);
     call.out.ok();
     Ok(())
 }
@@ -288,7 +288,7 @@ fn flush_all(call: &mut Call<'_>) -> Result<(), CommandError> {
     for db in 0..call.keys.database_count() {
         let db = u8::try_from(db).unwrap_or(u8::MAX);
         call.keys.flush(db);
-        call.log_in(db, &[super::internal::FLUSH]);
+        call.log_in(db, &[crate::effects::FLUSH]);
     }
     call.out.ok();
     Ok(())

@@ -7,17 +7,6 @@ use crate::keyspace::Expire;
 use crate::number::int_arg;
 use crate::value::Value;
 
-/// A key's whole value: key, expiry (-1 never), encoded value. The name is none that a client may say.
-pub const PUT: &[u8] = b"\x01put";
-/// All keys of a database go.
-pub const FLUSH: &[u8] = b"\x01flush";
-/// Two databases are exchanged: the other's number.
-pub const SWAP: &[u8] = b"\x01swap";
-/// A key went with its last element, as the effect before has done if all was there.
-pub const GONE: &[u8] = b"\x01gone";
-/// Entries of a stream became pending with a consumer of a group.
-pub const DELIVER: &[u8] = b"\x01xdeliver";
-
 const COMMANDS: &[Command] = &[
     command("\x01put", 4, WRITE, ONE_KEY, Group::Generic, "", "A key's whole value.", put),
     command("\x01flush", 1, WRITE, super::Keys::None, Group::Generic, "", "All keys go.", flush),

@@ -108,7 +108,7 @@ fn swap_db(call: &mut Call<'_>) -> Result<(), CommandError> {
     let [one, other] = [in_range(dbs[0])?, in_range(dbs[1])?];
     if one != other {
         call.keys.swap(one, other)?;
-        call.log_in(one, &[super::internal::SWAP, other.to_string().as_bytes()]);
+        call.log_in(one, &[crate::effects::SWAP, other.to_string().as_bytes()]);
     }
     call.out.ok();
     Ok(())

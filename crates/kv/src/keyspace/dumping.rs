@@ -14,7 +14,7 @@ use crate::effects::Effects;
 use crate::error::CommandError;
 use crate::index::{KeyHash, Place};
 use crate::rdb::{LeftOut, Reader, Writer, expires_fields};
-use crate::replicate::field_expiry;
+use crate::replication::replicate::field_expiry;
 use crate::slots::NEVER;
 use crate::value::Value;
 use std::collections::HashSet;

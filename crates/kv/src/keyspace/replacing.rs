@@ -1,7 +1,7 @@
 //! All keys replaced by others: what a replica does with what its primary sends first.
 
 use super::{Expire, Keyspace};
-use crate::commands::internal::FLUSH;
+use crate::effects::FLUSH;
 use crate::error::CommandError;
 use crate::value::{Series, Stored as _, Value};
 

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::index::Place;
 use crate::keyspace::{HIDDEN_DATABASES, Keyspace};
 use crate::pieces::Pieces;
-use crate::replicate::is_replica;
+use crate::replication::replicate::is_replica;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -112,7 +112,7 @@ struct News {
 
 impl News {
     fn of(seq: u64, effects: &[Effect<'_>]) -> News {
-        let of_databases = [commands::internal::FLUSH, commands::internal::SWAP];
+        let of_databases = [crate::effects::FLUSH, crate::effects::SWAP];
         let mut names = effects.iter().filter_map(|effect| effect.arguments.first().copied());
         let is_all = names.any(|name| of_databases.contains(&name));
         News { seq, is_all, keys: HashSet::new() }
@@ -165,12 +165,12 @@ fn replay_effect(
 
 /// The last database that an effect is on.
 fn last_database(effect: &Effect<'_>, name: &[u8]) -> usize {
-    let other = effect.arguments.get(1).filter(|_| name == commands::internal::SWAP);
+    let other = effect.arguments.get(1).filter(|_| name == crate::effects::SWAP);
     let other = other.and_then(|text| std::str::from_utf8(text).ok()?.parse::<u8>().ok());
     usize::from(effect.db.max(other.unwrap_or(0)))
 }
 
 /// Whether an effect says all of what a key is afterwards.
 fn is_whole(name: &[u8]) -> bool {
-    [commands::internal::PUT, commands::internal::GONE, b"set", b"del"].contains(&name)
+    [crate::effects::PUT, crate::effects::GONE, b"set", b"del"].contains(&name)
 }

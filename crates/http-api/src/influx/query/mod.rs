@@ -18,7 +18,7 @@ pub(super) mod source;
 use crate::http::answer::Answer;
 use crate::http::partial::Partial;
 use crate::http::request::Request;
-use crate::http::selection;
+use crate::http::request::selection;
 use app::App;
 use form::Form;
 use hyper::Method;

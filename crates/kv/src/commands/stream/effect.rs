@@ -9,7 +9,7 @@
 
 use super::id_arg;
 use crate::call::Call;
-use crate::commands::internal::DELIVER;
+use crate::effects::DELIVER;
 use crate::error::{CommandError, NO_KEY};
 use crate::number::int_arg;
 use crate::value::Stream;
