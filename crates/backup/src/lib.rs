@@ -8,7 +8,9 @@
 //!
 //! A backup is there when its manifest is, and that is sent last. What lies where is in
 //! `docs/format/backup.md`, why in `docs/decisions/0039-backups.md`.
-//! Read in this order: [`place`], [`pieces`], [`marks`], [`shelf`], then the subcommands.
+//! Read in this order: `place`, `pieces`, `marks`, `shelf`, then the subcommands.
+
+#![allow(clippy::disallowed_methods, reason = "settings, keys and /proc are not the store's files")]
 
 #[cfg(feature = "s3")]
 mod bucket;

@@ -1,7 +1,7 @@
 //! The binary `quipu`: commands, and the wiring of a server.
 //!
 //! `main.rs` calls [`commands::run`]; tests start a [`server::Server`] in their own process. Read in this
-//! order: [`commands`], [`server`], [`opening`], [`protocols`].
+//! order: [`commands`], [`server`], `opening`, [`protocols`].
 
 #![allow(clippy::disallowed_methods, reason = "settings, keys and /proc are not the store's files")]
 

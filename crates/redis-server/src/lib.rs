@@ -10,6 +10,8 @@
 //! All connections are served by one thread, which executes what a client has sent as one batch:
 //! one read, one hold of the lock, one write. Locks: keys, then hub, then outboxes.
 
+#![allow(clippy::disallowed_methods, reason = "settings, keys and /proc are not the store's files")]
+
 mod acl;
 mod clients;
 mod clock;
@@ -32,7 +34,6 @@ mod version;
 pub use hub::Hub;
 pub use persistence::saved_files;
 
-use allocator;
 use allocator::Freed;
 use app::App;
 use connection::closed::ClosedKeys;

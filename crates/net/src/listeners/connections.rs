@@ -24,6 +24,7 @@ pub struct Connection {
 }
 
 impl Connection {
+    /// Makes the state of a connection that was just accepted.
     pub fn new(epoch: Instant, peer: Option<SocketAddr>) -> Connection {
         let connection = Connection {
             epoch,

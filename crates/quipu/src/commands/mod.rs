@@ -17,7 +17,6 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command};
 use cli::error_text::sentence;
 use net::flags;
-use std::error::Error;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;

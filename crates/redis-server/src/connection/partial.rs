@@ -3,7 +3,6 @@
 use super::{Next, Served};
 use crate::connection::input::READ_SIZE;
 use crate::memory::room;
-use allocator;
 use allocator::Freed;
 use kv::Reply as _;
 use net::telemetry::Limit;
