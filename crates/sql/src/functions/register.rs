@@ -1,7 +1,7 @@
 //! The functions that say the same in every session, each in a room of its own.
 
 use crate::functions::arrays::array_fill::array_fill;
-use crate::functions::arrays::arrays::no_null_array;
+use crate::functions::arrays::no_null_array::no_null_array;
 use crate::functions::arrays::{array_sets, array_slices, null_arrays};
 use crate::functions::json::{
     json_gathered, jsonb_changed, jsonb_functions, jsonb_makers, jsonb_parts,

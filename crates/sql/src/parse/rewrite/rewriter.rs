@@ -2,7 +2,7 @@
 //!
 //! What DataFusion would take for something else is refused.
 
-use crate::functions::arrays::arrays::NO_NULL_ARRAY;
+use crate::functions::arrays::no_null_array::NO_NULL_ARRAY;
 use crate::functions::gapfill::GAPFILL;
 use crate::functions::generate_series;
 use crate::functions::text::like_patterns::{ILIKE_PATTERN, LIKE_PATTERN};
