@@ -1,5 +1,5 @@
 //! The first rows of each run of alike ones: `SELECT DISTINCT ON (host) .. ORDER BY host, time DESC`, and
-//! what [`newest`](crate::newest) makes of `LATERAL (.. ORDER BY .. LIMIT n)`.
+//! what `plan::subqueries::newest` makes of `LATERAL (.. ORDER BY .. LIMIT n)`.
 //!
 //! ```text
 //! rows sorted by key, then by what is first     host  time          count 1
