@@ -5,7 +5,7 @@ use crate::tsbs::Scale;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct LegacyOptions {
     /// Quipu.
@@ -20,9 +20,9 @@ pub struct LegacyOptions {
     pub rounds: usize,
     /// ... and no further one is begun after so long; three are made in any case.
     pub time_max: Duration,
-    /// Where servers keep their data.
+    /// Directory for the data of the servers.
     pub work_dir: PathBuf,
-    /// Where the tables are written; none only prints them.
+    /// Directory for the tables; without it they are only printed.
     pub out: Option<PathBuf>,
 }
 

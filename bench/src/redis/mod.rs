@@ -28,7 +28,7 @@ use std::path::PathBuf;
 
 pub use cases::CASES;
 
-/// What to run.
+/// Options of a run.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     /// Quipu's binary.
@@ -37,9 +37,9 @@ pub struct RedisOptions {
     pub redis: Option<PathBuf>,
     /// Names of cases; empty for all.
     pub only: Vec<String>,
-    /// Where servers keep their data.
+    /// Directory for the data of the servers.
     pub work_dir: PathBuf,
-    /// Where the tables are written; none only prints them.
+    /// Directory for the tables; without it they are only printed.
     pub out: Option<PathBuf>,
     /// How much of everything.
     pub size: Size,

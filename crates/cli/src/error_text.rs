@@ -1,12 +1,12 @@
 //! Text of an error and its causes.
 
-/// The error and its causes. A cause whose text ends the text before it is left out: many errors print
-/// their cause themselves.
+/// The error and its causes. A cause whose text is within the text before it is left out: many errors
+/// print their cause themselves.
 pub fn sentence(error: &anyhow::Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     for cause in error.chain() {
         let text = cause.to_string();
-        if !texts.last().is_some_and(|last| last.ends_with(&text)) {
+        if !texts.last().is_some_and(|last| last.contains(&text)) {
             texts.push(text);
         }
     }

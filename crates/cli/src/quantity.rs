@@ -1,6 +1,6 @@
 //! Sizes and durations as people write them in flags: `256MiB`, `30d`, `1h30m`.
 //!
-//! Pure text to number and back; the crate `app` calls it for every flag of such a kind.
+//! Pure text to number and back; `net::settings` calls it for every flag of such a kind.
 
 pub use model::size::format_size;
 

@@ -28,7 +28,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// What a backend says that is there and does not do as it is told.
+/// Error: the backend answers and refuses the request.
 pub fn refusal(text: String) -> anyhow::Error {
     Refusal(text).into()
 }

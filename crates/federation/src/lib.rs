@@ -51,7 +51,7 @@ use wire::influx::TEXT_SUFFIX;
 pub struct LegacyConfig {
     /// Each of them.
     pub rules: Vec<Rule>,
-    /// What one query may take from them.
+    /// Limits of what one query takes from them.
     pub limits: TakenLimits,
 }
 

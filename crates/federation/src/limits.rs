@@ -3,7 +3,7 @@
 /// Bytes of a sample in memory, in which the limit on samples counts.
 pub const SAMPLE_SIZE: usize = 16;
 
-/// What one query may take from all backends.
+/// Limits of what one query takes from all backends.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TakenLimits {
     /// Samples.

@@ -44,7 +44,7 @@ pub struct Wish<'a> {
     pub from: Option<Timestamp>,
     /// Where to.
     pub direction: Direction,
-    /// Who copied what it moves over, as [`http_client::client::Client::login_digest`] says it:
+    /// Digest of the login that copied the samples it moves over ([`http_client::client::Client::login_digest`]):
     /// somebody else may see less than this server does. A person does not say it.
     pub login: Option<&'a str>,
 }

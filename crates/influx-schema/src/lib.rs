@@ -1,5 +1,5 @@
-//! What InfluxDB's clients wrote besides numbers: measurements with their fields and types, strings,
-//! retention policies, names of metrics.
+//! Schema of InfluxDB's clients: measurements with their fields and types, strings, retention policies, names
+//! of metrics.
 
 pub mod borrowed_strings;
 pub mod metric_names;

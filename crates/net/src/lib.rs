@@ -1,4 +1,4 @@
-//! What every protocol stands on: listeners and TLS, credentials, admission and limits, errors, telemetry,
+//! Parts that all protocols share: listeners and TLS, credentials, admission and limits, errors, telemetry,
 //! flags and their values.
 //!
 //! It knows no protocol: [`failure::Failure`] says why a request fails, each protocol words it.

@@ -1,4 +1,4 @@
-//! Schema of a remote InfluxDB, as far as it is known.
+//! Schema of a remote InfluxDB: the parts that were read from it.
 
 use super::catalog::Catalog;
 use super::plan::Naming;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-/// What is known of a server.
+/// Catalog of a server, as far as it was read.
 #[derive(Default)]
 pub struct Known {
     pub(super) settings: OnceLock<Settings>,
@@ -49,15 +49,15 @@ impl Known {
         }
     }
 
-    /// What was said of the catalog lately.
+    /// Result of the last read of the catalog, while it is fresh.
     pub(super) fn kept(&self, time: Duration) -> Option<Arc<Catalog>> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         let (at, catalog) = state.catalog.as_ref()?;
-        // What was empty may be filled by now.
+        // An empty catalog may have entries by now.
         (at.elapsed() < time && !catalog.is_empty()).then(|| catalog.clone())
     }
 
-    /// What was said last, however long ago.
+    /// Result of the last read of the catalog, of any age.
     pub(super) fn last(&self) -> Option<Arc<Catalog>> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         state.catalog.as_ref().map(|(_, catalog)| catalog.clone())

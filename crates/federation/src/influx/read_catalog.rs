@@ -47,7 +47,7 @@ fn databases(request: &mut Request<'_>) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// What a database has; notes what its policies are called.
+/// Reads the measurements of a database, and notes the names of its policies.
 fn database(
     request: &mut Request<'_>,
     name: &str,
