@@ -4,8 +4,9 @@
 use crate::tables::heap::column_defaults::expression;
 use crate::tables::heap::columns::{number_of, type_oid_and_modifier};
 use crate::types::postgres_types::type_name;
+use crate::types::traversal::walk_mut;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArguments, ObjectNamePart, Value, VisitMut, VisitorMut,
+    Expr, Function, FunctionArguments, ObjectNamePart, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 use tables::{Column, ColumnType, Scalar};
@@ -17,7 +18,7 @@ pub(crate) fn shown_default(column: &Column) -> Option<String> {
     while let Expr::Nested(inner) = expr {
         expr = *inner;
     }
-    let _: ControlFlow<()> = VisitMut::visit(&mut expr, &mut SmallLetters);
+    let _: ControlFlow<()> = walk_mut(&mut expr, &mut SmallLetters);
     if let Some(digits) = number_of(&expr) {
         return Some(number(&digits, column));
     }

@@ -2,10 +2,11 @@
 
 use crate::parse::rewrite::expressions::text_array;
 use crate::parse::special_parameters::Specials;
+use crate::types::traversal::walk_mut;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, DataType as SqlType, ExactNumberInfo, Ident, Statement, TimezoneInfo, Value,
-    ValueWithSpan, VisitMut, VisitorMut,
+    ValueWithSpan, VisitorMut,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -56,7 +57,7 @@ impl Declared {
         let numbered = said.into_iter().chain(others).enumerate();
         let named = numbered.map(|(at, name)| (name.clone(), format!("${}", at + 1)));
         let mut names = Names(named.collect());
-        let _: ControlFlow<()> = VisitMut::visit(&mut statement, &mut names);
+        let _: ControlFlow<()> = walk_mut(&mut statement, &mut names);
         let (name, statement) = (Ident::new("parameters"), Box::new(statement));
         let back = names.0.into_iter().map(|(own, other)| (other, own)).collect();
         (Statement::Prepare { name, data_types, statement }, back)

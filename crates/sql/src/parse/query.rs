@@ -5,6 +5,7 @@ use crate::parse::explain_options::{Shape, shape_of};
 use crate::parse::rewrite::rewriter::{Hints, Rewritten, rewrite};
 use crate::types::error::SqlError;
 use crate::types::hidden::Hidden;
+use crate::types::traversal::walk_relations;
 use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::ast::{ObjectName, Statement};
 use std::collections::BTreeSet;
@@ -66,7 +67,7 @@ impl Query {
 
     /// Whether it names a table that `is_one` says.
     pub(crate) fn names(&self, is_one: impl Fn(&ObjectName) -> bool) -> bool {
-        let none = ast::visit_relations(&self.rephrased.statement, |name| match is_one(name) {
+        let none = walk_relations(&self.rephrased.statement, |name| match is_one(name) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         });
@@ -75,7 +76,7 @@ impl Query {
 
     /// Whether its text is short, and it reads no tables but those that `is_one` says.
     pub(crate) fn is_short(&self, is_one: impl Fn(&ObjectName) -> bool) -> bool {
-        let all = ast::visit_relations(&self.rephrased.statement, |name| match is_one(name) {
+        let all = walk_relations(&self.rephrased.statement, |name| match is_one(name) {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(()),
         });

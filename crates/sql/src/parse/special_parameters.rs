@@ -6,11 +6,12 @@ use crate::parse::rewrite::expressions::{call, cast};
 use crate::types::casts::cast_functions::{JSON_IN, JSONB_IN};
 use crate::types::names::name_of_last;
 use crate::types::special_fields::{BPCHAR, JSON, JSONB, UUID, VARCHAR};
+use crate::types::traversal::walk_mut;
 use crate::types::uuids::UUID_IN;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments,
     GroupByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement, Value, Values,
-    VisitMut, VisitorMut,
+    VisitorMut,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -37,7 +38,7 @@ pub struct Specials<'a>(pub &'a BTreeMap<String, &'static str>);
 impl Specials<'_> {
     /// Reads parameters of a statement as values of their types.
     pub fn read(&mut self, statement: &mut Statement) {
-        let _: ControlFlow<()> = VisitMut::visit(statement, self);
+        let _: ControlFlow<()> = walk_mut(statement, self);
     }
 
     fn special(&self, expr: &Expr) -> Option<&'static str> {

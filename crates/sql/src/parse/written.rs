@@ -4,8 +4,9 @@
 use crate::parse::text::STEPS_MAX;
 use crate::types::dialect::{Postgres, with_matchers};
 use crate::types::error::SqlError;
+use crate::types::traversal::walk_mut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
-use datafusion::sql::sqlparser::ast::{Expr, Query, UnaryOperator, VisitMut, VisitorMut};
+use datafusion::sql::sqlparser::ast::{Expr, Query, UnaryOperator, VisitorMut};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 use std::fmt::Display;
@@ -17,7 +18,7 @@ use std::ops::ControlFlow;
 /// When the text would be another query.
 pub fn query_text(query: &Query) -> Result<String, SqlError> {
     let mut query = query.clone();
-    let _: ControlFlow<()> = VisitMut::visit(&mut query, &mut Apart);
+    let _: ControlFlow<()> = walk_mut(&mut query, &mut Apart);
     checked(&query, |parser| parser.parse_query().map(|read| *read))
 }
 
@@ -27,7 +28,7 @@ pub fn query_text(query: &Query) -> Result<String, SqlError> {
 /// When the text would be another expression.
 pub fn expression_text(expr: &Expr) -> Result<String, SqlError> {
     let mut expr = expr.clone();
-    let _: ControlFlow<()> = VisitMut::visit(&mut expr, &mut Apart);
+    let _: ControlFlow<()> = walk_mut(&mut expr, &mut Apart);
     checked(&expr, |parser| parser.parse_expr())
 }
 

@@ -11,10 +11,9 @@ use crate::parse::rewrite::queries::query_forms::values_as_unions;
 use crate::plan::context::Context;
 use crate::types::hidden::Hidden;
 use crate::types::names::show_alias;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{DataFusionError, Result, SchemaError};
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -146,9 +145,9 @@ fn is_of_values(error: &DataFusionError) -> bool {
 /// Whether the planner took `x.y` for a part of a column that has none.
 fn names_part(plan: &LogicalPlan) -> Result<bool> {
     let mut is_found = false;
-    plan.apply_with_subqueries(|node| {
+    plan.visit_plans(|node| {
         let schema = merge_schema(&node.inputs());
-        node.apply_expressions(|expr| {
+        node.visit_expressions(|expr| {
             let is_part = |one: &Expr| match one {
                 Expr::ScalarFunction(called) if called.name() == "get_field" => {
                     called.args.first().is_some_and(|of| {
@@ -217,9 +216,9 @@ fn renamed(plan: LogicalPlan, names: &BTreeMap<String, String>) -> Result<Logica
         }
         other => Ok(Transformed::no(other)),
     };
-    plan.transform_up_with_subqueries(|node| {
+    plan.transform_plans_up(|node| {
         let kept = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.transform_expressions(|expr| {
             let name = kept.save(&expr);
             Ok(expr.transform_up(named)?.update_data(|expr| name.restore(expr)))
         })
@@ -238,9 +237,9 @@ fn with_types(plan: LogicalPlan, types: &BTreeMap<String, DataType>) -> Result<L
         }
         other => Ok(Transformed::no(other)),
     };
-    let plan = plan.transform_up_with_subqueries(|node| {
+    let plan = plan.transform_plans_up(|node| {
         let kept = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.transform_expressions(|expr| {
             let name = kept.save(&expr);
             Ok(expr.transform_up(&mut typed)?.update_data(|expr| name.restore(expr)))
         })
@@ -249,5 +248,5 @@ fn with_types(plan: LogicalPlan, types: &BTreeMap<String, DataType>) -> Result<L
     if !is_typed {
         return Ok(plan);
     }
-    plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes)).data()
+    plan.transform_plans_up(|node| node.recompute_schema().map(Transformed::yes)).data()
 }

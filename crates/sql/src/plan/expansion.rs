@@ -17,6 +17,7 @@ use crate::parse::text::{check_written, parse_query};
 use crate::tables::heap::stored_views::StoredView;
 use crate::types::error::SqlError;
 use crate::types::names::{folded, given, shown_name};
+use crate::types::traversal::walk;
 use datafusion::sql::sqlparser::ast::{
     Expr, Function, GroupByExpr, ObjectName, OrderBy, OrderByKind, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins,
@@ -526,7 +527,7 @@ impl Expansion<'_> {
             queries: 0,
             aggregates: 0,
         };
-        match part.visit(&mut measure) {
+        match walk(part, &mut measure) {
             ControlFlow::Continue(()) => Ok(measure.found),
             ControlFlow::Break(error) => Err(*error),
         }
@@ -610,7 +611,7 @@ fn written_nodes(statement: &Statement) -> u64 {
         }
     }
     let mut count = Count(0);
-    let _: ControlFlow<()> = statement.visit(&mut count);
+    let _: ControlFlow<()> = walk(statement, &mut count);
     count.0
 }
 

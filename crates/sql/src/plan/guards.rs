@@ -9,10 +9,11 @@
 //! ```
 
 use crate::types::function::function;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::arrow::array::{ArrayRef, AsArray as _, BooleanArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int32Type};
-use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNode as _};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{AggregateFunction, Case};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -67,10 +68,10 @@ const FALLIBLE: &[&str] = &[
 /// # Errors
 /// Returns errors of the planner.
 pub fn guard(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.transform_plans_up(|node| {
         let (mut may_fail, schema) = (false, merge_schema(&node.inputs()));
         let node = without_tests(node)?;
-        node.apply_expressions(|expr| {
+        node.visit_expressions(|expr| {
             may_fail |= is_fallible(expr, &schema)?;
             Ok(match may_fail {
                 true => datafusion::common::tree_node::TreeNodeRecursion::Stop,
@@ -82,7 +83,7 @@ pub fn guard(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         let names = NamePreserver::new(&node);
         let is_filter = matches!(node, LogicalPlan::Filter(_));
-        node.map_expressions(|expr| {
+        node.transform_expressions(|expr| {
             let name = names.save(&expr);
             let made = match is_filter {
                 true => conditions(expr, &schema)?,
@@ -107,7 +108,7 @@ fn without_tests(node: LogicalPlan) -> Result<LogicalPlan> {
         )
     };
     let mut has_test = false;
-    node.apply_expressions(|expr| {
+    node.visit_expressions(|expr| {
         has_test |= expr.exists(|expr| Ok(is_test(expr)))?;
         Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
     })?;
@@ -115,7 +116,7 @@ fn without_tests(node: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(node);
     }
     let names = NamePreserver::new(&node);
-    node.map_expressions(|expr| {
+    node.transform_expressions(|expr| {
         let name = names.save(&expr);
         let made = expr.transform_up(|expr| {
             let (inner, op, value) = match expr {

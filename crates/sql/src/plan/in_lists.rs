@@ -10,9 +10,8 @@
 //!
 //! So such lists are called each by another name meanwhile.
 
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr::{Alias, InList};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -64,7 +63,7 @@ impl OptimizerRule for SimplifyApart {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let (mut is_meant, truth) = (false, Truth::of(&plan));
-        plan.apply_expressions(|expr| {
+        plan.visit_expressions(|expr| {
             is_meant |= may_be_joined(expr, truth);
             Ok(if is_meant { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
@@ -196,7 +195,7 @@ fn simplified(plan: LogicalPlan, config: &dyn OptimizerConfig) -> Result<Transfo
         let is_changed = made != expr;
         Ok(Transformed::new_transformed(name.restore(made), is_changed))
     };
-    plan.map_expressions(|expr| match &expr {
+    plan.transform_expressions(|expr| match &expr {
         Expr::GroupingSet(_) => expr.map_children(&mut simplify),
         _ => simplify(expr),
     })

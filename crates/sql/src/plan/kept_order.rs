@@ -7,11 +7,10 @@
 //! ```
 
 use crate::plan::execution::physical_order::plan_order;
+use crate::types::traversal::Traversal as _;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{DFSchemaRef, Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::expr::{Sort, WindowFunction};

@@ -14,8 +14,9 @@ use crate::plan::context::Context;
 use crate::tables::heap::scan::Ordinary;
 use crate::types::error::SqlError;
 use crate::types::hidden::Hidden;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::datasource::DefaultTableSource;
 use datafusion::logical_expr::expr::{InList, InSubquery};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -44,7 +45,7 @@ impl Reads {
     fn of(plan: &LogicalPlan) -> Reads {
         let mut reads = Reads::default();
         // What is given to it says nothing but that it goes on.
-        let _ = plan.apply_with_subqueries(|node| {
+        let _ = plan.visit_plans(|node| {
             if let LogicalPlan::TableScan(scan) = node {
                 let source = scan.source.downcast_ref::<DefaultTableSource>();
                 let table = source.and_then(|one| one.table_provider.downcast_ref::<Ordinary>());
@@ -114,9 +115,9 @@ fn with_lists(plan: LogicalPlan, lists: &[List]) -> Result<LogicalPlan, SqlError
         return Ok(plan);
     }
     // From the top: what is within an expression is another plan once it was looked into.
-    let changed = plan.transform_down_with_subqueries(|node| {
+    let changed = plan.transform_plans_down(|node| {
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.transform_expressions(|expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| Ok(listed(expr, lists)))?;
             Ok(changed.update_data(|expr| name.restore(expr)))
@@ -124,7 +125,7 @@ fn with_lists(plan: LogicalPlan, lists: &[List]) -> Result<LogicalPlan, SqlError
     })?;
     // A list may have NULL where its query's rows had none to compare with.
     let schemas = |node: LogicalPlan| node.recompute_schema().map(Transformed::yes);
-    Ok(changed.data.transform_up_with_subqueries(schemas)?.data)
+    Ok(changed.data.transform_plans_up(schemas)?.data)
 }
 
 /// The lists of a plan that are worked out before; not those within them.
@@ -145,7 +146,7 @@ fn collect(
             LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate),
             _ => Vec::new(),
         };
-        node.apply_expressions(|expr| {
+        node.visit_expressions(|expr| {
             expr.apply(|expr| {
                 let within = match expr {
                     Expr::InSubquery(list) => {

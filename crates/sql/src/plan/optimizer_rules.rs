@@ -6,7 +6,8 @@
 //! | `eliminate_cross_join` | inner joins of both kinds above each other | all keys become those of one kind |
 //! | `push_down_filter` | a condition without columns above an aggregate of all rows | the condition moves below, and the aggregate returns a row for no rows |
 
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use crate::types::traversal::Traversal as _;
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{NullEquality, Result};
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan};
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};

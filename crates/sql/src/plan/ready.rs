@@ -14,10 +14,11 @@ use crate::tables::heap::view::{ReadsTables, View};
 use crate::types::categories::Category;
 use crate::types::error::SqlError;
 use crate::types::hidden::Hidden;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use ::tables::Schema;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
-use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::DefaultTableSource;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlan;
@@ -178,7 +179,7 @@ impl Statement {
         };
         let mut all = Vec::new();
         // What is given to it says nothing but that it goes on.
-        let _ = plan.apply_with_subqueries(|node| {
+        let _ = plan.visit_plans(|node| {
             if let LogicalPlan::TableScan(scan) = node
                 && let Some(source) = scan.source.downcast_ref::<DefaultTableSource>()
                 && let Some(table) = source.table_provider.downcast_ref::<Ordinary>()

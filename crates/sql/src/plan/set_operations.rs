@@ -7,6 +7,7 @@
 //! right 1                  1 #1
 //! ```
 
+use crate::types::traversal::PlanTraversal as _;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, NullEquality, Result};
 use datafusion::functions_window::row_number::row_number;
@@ -24,7 +25,7 @@ const RIGHT: &str = "\0nth of the right";
 /// # Errors
 /// Those of the plan.
 pub fn counted(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| match node {
+    let changed = plan.transform_plans_up(|node| match node {
         LogicalPlan::Join(join) if counts(&join) => by_number(join).map(Transformed::yes),
         other => Ok(Transformed::no(other)),
     });

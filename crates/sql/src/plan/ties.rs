@@ -6,6 +6,7 @@
 
 use crate::functions::ties_marker::WITH_TIES;
 use crate::types::error::SqlError;
+use crate::types::traversal::PlanTraversal as _;
 use datafusion::common::tree_node::{Transformed, TransformedResult as _};
 use datafusion::common::{Column, DataFusionError, Result, ScalarValue};
 use datafusion::functions_window::rank::rank;
@@ -24,7 +25,7 @@ const NUMBER: &str = "\0number";
 /// # Errors
 /// When a limit is not written as a number.
 pub fn with_ties(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| match node {
+    let changed = plan.transform_plans_up(|node| match node {
         LogicalPlan::Limit(limit) => Ok(match count_of(&limit) {
             Some(count) => Transformed::yes(tied(&limit, count)?),
             None => Transformed::no(LogicalPlan::Limit(limit)),

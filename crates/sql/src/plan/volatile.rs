@@ -2,8 +2,9 @@
 //! decision "Wrong answers of DataFusion" lists them.
 
 use crate::types::error::SqlError;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::common::Result;
-use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{Expr, LogicalPlan, SubqueryAlias};
 
 const HINT: &str = "Compute the value in a subquery in FROM first.";
@@ -16,7 +17,7 @@ const HINT: &str = "Compute the value in a subquery in FROM first.";
 pub fn check_volatile(plan: &LogicalPlan) -> Result<(), SqlError> {
     let mut refused = None;
     let mut queries: Vec<SubqueryAlias> = Vec::new();
-    plan.apply_with_subqueries(|node| {
+    plan.visit_plans(|node| {
         if let LogicalPlan::SubqueryAlias(query) = node
             && has_volatile(&query.input)?
         {
@@ -25,7 +26,7 @@ pub fn check_volatile(plan: &LogicalPlan) -> Result<(), SqlError> {
             }
             queries.push(query.clone());
         }
-        node.apply_expressions(|expr| {
+        node.visit_expressions(|expr| {
             expr.apply(|expr| {
                 if let Some(place) = evaluated_twice(expr) {
                     refused = Some(format!("a volatile function as the operand of {place}"));
@@ -65,7 +66,7 @@ fn has_volatile(plan: &LogicalPlan) -> Result<bool> {
     if matches!(plan, LogicalPlan::SubqueryAlias(_)) {
         return Ok(false);
     }
-    plan.apply_with_subqueries(|node| {
+    plan.visit_plans(|node| {
         is_found |= node.expressions().iter().any(Expr::is_volatile);
         Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;

@@ -10,9 +10,10 @@ use crate::tables::heap::values::array_texts;
 use crate::types::function::{function, special_function};
 use crate::types::names::shown_name;
 use crate::types::special_fields::{JSON, JSONB};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, StringViewBuilder};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, internal_err};
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -71,10 +72,10 @@ pub fn row_of_columns(called: &ScalarFunction, schema: &DFSchema) -> Option<Expr
 /// # Errors
 /// Returns errors of the planner.
 pub fn write_out_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.transform_plans_up(|node| {
         let schema = merge_schema(&node.inputs());
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.transform_expressions(|expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| match &expr {
                 Expr::ScalarFunction(called) => match row_of_columns(called, &schema) {

@@ -18,4 +18,5 @@ pub(crate) mod runtime;
 pub(crate) mod special_fields;
 pub(crate) mod text;
 pub(crate) mod time;
+pub(crate) mod traversal;
 pub(crate) mod uuids;

@@ -4,9 +4,10 @@
 //! Two columns of one name are common in SQL and refused by DataFusion: those after the first get a
 //! suffix that begins with NUL, which no client can write, and which is cut off where they are shown.
 
+use crate::types::traversal::walk_mut;
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Select, SelectItem, SetExpr, Statement,
-    TrimWhereField, VisitMut, VisitorMut,
+    TrimWhereField, VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -88,7 +89,7 @@ pub fn show_alias(statement: &mut Statement, name: &str) -> bool {
         }
     }
     let mut aliases = Aliases { name, is_found: false };
-    let _: ControlFlow<()> = VisitMut::visit(statement, &mut aliases);
+    let _: ControlFlow<()> = walk_mut(statement, &mut aliases);
     aliases.is_found
 }
 

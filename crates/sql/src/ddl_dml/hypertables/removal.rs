@@ -18,6 +18,7 @@ use crate::tables::metrics::filters::{micros, times};
 use crate::tables::metrics::samples::Samples;
 use crate::tables::metrics::tables::Rows;
 use crate::types::error::SqlError;
+use crate::types::traversal::PlanTraversal as _;
 use datafusion::arrow::array::{AsArray as _, RecordBatch};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::catalog::TableProvider;
@@ -181,7 +182,7 @@ impl Of {
 fn asked(plan: &LogicalPlan) -> Result<Option<Asked>, SqlError> {
     let (mut conditions, mut table, mut others) = (Vec::new(), None, false);
     // What is given to it says nothing but that it goes on.
-    let _ = plan.apply_with_subqueries(|node| {
+    let _ = plan.visit_plans(|node| {
         match node {
             LogicalPlan::Filter(filter) => {
                 conditions.extend(split_conjunction(&filter.predicate).into_iter().cloned());

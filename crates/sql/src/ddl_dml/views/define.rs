@@ -11,6 +11,7 @@ use crate::tables::heap::stored_views::{Kind, View};
 use crate::tables::heap::view::View as Sight;
 use crate::types::error::SqlError;
 use crate::types::names::{folded, shown_name};
+use crate::types::traversal::walk_relations;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions, CreateView, ObjectName};
 use datafusion::sql::sqlparser::keywords::Keyword;
@@ -158,7 +159,7 @@ fn replaced(known: &Arc<Table>, schema: Schema) -> Result<Change, SqlError> {
 /// The tables that somebody has made and a query names.
 fn reads(sight: &Sight, query: &ast::Query) -> Vec<String> {
     let mut all = Vec::new();
-    let _ = ast::visit_relations(query, |name: &ObjectName| {
+    let _ = walk_relations(query, |name: &ObjectName| {
         let name = table_name(name).ok();
         all.extend(name.filter(|name| sight.get(name).is_some()));
         ControlFlow::<()>::Continue(())

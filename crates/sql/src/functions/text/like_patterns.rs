@@ -4,10 +4,11 @@
 use crate::types::error::SqlError;
 use crate::types::function::function;
 use crate::types::runtime::cancellation;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::arrow::array::{ArrayRef, AsArray as _};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DataFusionError, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF, Signature, Volatility};
@@ -45,9 +46,9 @@ pub fn is_cheap(pattern: &str) -> bool {
 /// # Errors
 /// Those of the plan.
 pub fn without_checks(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.transform_plans_up(|node| {
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.transform_expressions(|expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| Ok(without_check(expr)))?;
             Ok(changed.update_data(|expr| name.restore(expr)))

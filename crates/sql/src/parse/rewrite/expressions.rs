@@ -1,10 +1,11 @@
 //! Expressions taken apart and put together.
 
 use crate::types::dialect::Postgres;
+use crate::types::traversal::walk;
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, CastKind, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, Visit, Visitor,
+    SelectItem, TimezoneInfo, UnaryOperator, Value, ValueWithSpan, Visitor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 use std::ops::ControlFlow;
@@ -55,7 +56,7 @@ pub fn is_aggregate(function: &Function) -> bool {
 /// Whether rows become one by an expression, not counting those of subqueries.
 pub fn aggregates(expr: &Expr) -> bool {
     let mut finder = Aggregates { queries: 0 };
-    Visit::visit(expr, &mut finder).is_break()
+    walk(expr, &mut finder).is_break()
 }
 
 struct Aggregates {

@@ -79,13 +79,13 @@ use crate::types::parameter_types::{JSONB_PARAMETER, UUID_PARAMETER};
 use crate::types::text::bytea_text::BYTEA_IN;
 use crate::types::time::interval_texts::interval_text;
 use crate::types::time::intervals::INTERVAL;
+use crate::types::traversal::{walk, walk_mut};
 use crate::types::uuids::UUID_IN;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType as SqlType, ExactNumberInfo, Expr,
     Function, FunctionArguments, Ident, LimitClause, ObjectName, ObjectNamePart, Query, Select,
-    SelectItem, SetExpr, Statement, TableFactor, Value, ValueWithSpan, Visit, VisitMut, Visitor,
-    VisitorMut,
+    SelectItem, SetExpr, Statement, TableFactor, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -136,10 +136,10 @@ pub fn cast_to(expr: Expr, column: Column) -> Expr {
 pub fn rewrite(statement: &mut Statement) -> Result<Rewritten, SqlError> {
     rules::check(statement)?;
     let mut seen = Parameters::default();
-    let _: ControlFlow<()> = Visit::visit(statement, &mut seen);
+    let _: ControlFlow<()> = walk(statement, &mut seen);
     let mut rewriter =
         Rewriter { hints: Hints::new(), is_reusable: true, depth: 0, value_queries: 0, queries: 0 };
-    match VisitMut::visit(statement, &mut rewriter) {
+    match walk_mut(statement, &mut rewriter) {
         ControlFlow::Break(error) => Err(*error),
         ControlFlow::Continue(()) => {
             let Rewriter { hints, is_reusable, .. } = rewriter;

@@ -6,11 +6,12 @@ use crate::parse::rewrite::expressions::{is_aggregate, literal};
 use crate::parse::rewrite::open_arguments::not_unique;
 use crate::types::error::SqlError;
 use crate::types::names::{folded, name_of_last};
+use crate::types::traversal::{walk, walk_relations};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, DuplicateTreatment, Expr, Function, FunctionArguments,
     GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, OrderBy, OrderByKind, Query,
     Select, SelectItem, SetExpr, Statement, TableFactor, Value, ValueWithSpan, Visit, Visitor,
-    With, visit_relations,
+    With,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -33,7 +34,7 @@ const OF_WINDOWS: &[&str] = &[
 /// # Errors
 /// `42803`, `42P20`, `42809`, `42P10`, `42712`, as PostgreSQL has them.
 pub fn check(statement: &Statement) -> Result<(), SqlError> {
-    match Visit::visit(statement, &mut Checker) {
+    match walk(statement, &mut Checker) {
         ControlFlow::Break(error) => Err(*error),
         ControlFlow::Continue(()) => Ok(()),
     }
@@ -142,7 +143,7 @@ fn has(expr: &impl Visit, kind: Kind) -> bool {
             }
         }
     }
-    Visit::visit(expr, &mut Finder(kind, 0)).is_break()
+    walk(expr, &mut Finder(kind, 0)).is_break()
 }
 
 fn refuse_aggregates(expr: &impl Visit, place: &str) -> Result<(), SqlError> {
@@ -201,7 +202,7 @@ fn check_recursion(with: &With) -> Result<(), SqlError> {
     for one in &with.cte_tables {
         let name = folded(&one.alias.name);
         let SetExpr::SetOperation { right, .. } = &*one.query.body else { continue };
-        if Visit::visit(right, &mut SelfReference { name: &name }).is_break() {
+        if walk(right, &mut SelfReference { name: &name }).is_break() {
             let words = format!(
                 "recursive reference to query \"{name}\" must not appear within a subquery"
             );
@@ -226,7 +227,7 @@ impl Visitor for SelfReference<'_> {
             | Expr::Exists { subquery: query, .. } => query,
             _ => return ControlFlow::Continue(()),
         };
-        visit_relations(query, |relation| match name_of_last(relation) == self.name {
+        walk_relations(query, |relation| match name_of_last(relation) == self.name {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         })

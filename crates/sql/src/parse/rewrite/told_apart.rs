@@ -3,7 +3,8 @@
 
 use crate::functions::told_apart::TOLD_APART;
 use crate::parse::rewrite::expressions::{call, text_literal};
-use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, VisitMut, VisitorMut};
+use crate::types::traversal::walk_mut;
+use datafusion::sql::sqlparser::ast::{Expr, Query, Select, SelectItem, VisitorMut};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -11,7 +12,7 @@ use std::ops::ControlFlow;
 pub fn tell_casts_apart(select: &mut Select) {
     let mut calls = Calls::default();
     each(select, &mut |expr| {
-        let _: ControlFlow<()> = VisitMut::visit(expr, &mut calls);
+        let _: ControlFlow<()> = walk_mut(expr, &mut calls);
     });
     let alike: BTreeSet<String> =
         calls.0.into_iter().filter(|(_, all)| 1 < all.len()).map(|(name, _)| name).collect();
@@ -20,7 +21,7 @@ pub fn tell_casts_apart(select: &mut Select) {
     }
     let mut naming = Naming { alike, within: 0, queries: 0 };
     each(select, &mut |expr| {
-        let _: ControlFlow<()> = VisitMut::visit(expr, &mut naming);
+        let _: ControlFlow<()> = walk_mut(expr, &mut naming);
     });
 }
 
@@ -47,7 +48,7 @@ fn plain_name(expr: &Expr) -> String {
         }
     }
     let mut expr = expr.clone();
-    let _: ControlFlow<()> = VisitMut::visit(&mut expr, &mut Plain);
+    let _: ControlFlow<()> = walk_mut(&mut expr, &mut Plain);
     expr.to_string().to_lowercase()
 }
 

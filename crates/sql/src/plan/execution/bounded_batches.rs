@@ -7,9 +7,10 @@
 //! ```
 
 use crate::types::runtime::memory::{charge, copied_size, free_constants, reservation};
+use crate::types::traversal::Traversal as _;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
-use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};

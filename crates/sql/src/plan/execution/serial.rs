@@ -1,12 +1,11 @@
 //! Plans that do one thing at a time. A statement in `pg_sleep` leaves its place among the queries to others, which
 //! it may only if nothing else of it goes on meanwhile.
 
+use crate::types::traversal::Traversal as _;
 use datafusion::arrow::array::{RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{Result, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, Partitioning};

@@ -4,9 +4,10 @@
 
 use crate::plan::execution::bounded_batches::bounded_step;
 use crate::plan::execution::cancellable_joins::cancellable_join;
+use crate::types::traversal::Traversal as _;
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;

@@ -9,7 +9,8 @@ use crate::plan::gapfill::node::{Bound, GapFill, missing};
 use crate::plan::gapfill::stream::Fill;
 use crate::types::error::SqlError;
 use crate::types::time::intervals::{counted, time_bucket};
-use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{Column, Result, ScalarValue, internal_err};
 use datafusion::logical_expr::expr::{Alias, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -25,7 +26,7 @@ use std::sync::Arc;
 /// # Errors
 /// Where what fills them stands in a place that says nothing, or nothing says of which time.
 pub fn fill_gaps(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.transform_plans_up(|node| {
         let changed = match node {
             LogicalPlan::Aggregate(grouped) => grouped_by_buckets(grouped)?,
             LogicalPlan::Filter(filter) => under_filter(filter)?,
@@ -65,7 +66,7 @@ fn called<'e>(expr: &'e Expr, name: &str) -> Option<&'e ScalarFunction> {
 
 /// That none of the functions is left where nothing was made of it.
 fn check(plan: &LogicalPlan) -> Result<()> {
-    plan.apply_expressions(|expr| {
+    plan.visit_expressions(|expr| {
         expr.apply(|expr| match expr {
             Expr::ScalarFunction(function) => {
                 match [GAPFILL, LOCF, INTERPOLATE].iter().find(|name| **name == function.name()) {

@@ -14,6 +14,7 @@ use crate::tables::hypertables::shape::Hypertable;
 use crate::types::runtime::statement_scope::spawn_blocking;
 use crate::types::time::instants::instant_of;
 use crate::types::time::intervals::INTERVAL;
+use crate::types::traversal::PlanTraversal as _;
 use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::compute::{
     SortColumn, SortOptions, concat_batches, lexsort_to_indices, take_record_batch,
@@ -53,7 +54,7 @@ pub struct Direct {
 /// # Errors
 /// When the plan makes no sense.
 pub fn grouped(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.transform_plans_up(|node| {
         let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
         match groups_of(aggregate) {
             Some(groups) => over(aggregate, groups).map(Transformed::yes),

@@ -14,7 +14,8 @@ pub(crate) mod exec;
 pub(crate) mod node;
 
 use crate::plan::typing::keys::equal_groups::distinct_on_keys;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchemaRef, Result};
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::{
@@ -32,7 +33,7 @@ const ORDER: &str = "\0order";
 /// # Errors
 /// Returns errors of the planner.
 pub fn distinct_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| match node {
+    let changed = plan.transform_plans_up(|node| match node {
         LogicalPlan::Distinct(Distinct::On(mut on)) => {
             distinct_on_keys(&mut on);
             Ok(Transformed::yes(first_of_each(on)?))

@@ -10,9 +10,8 @@
 
 use crate::parse::rewrite::queries::row_values::LOOKED_AT;
 use crate::types::error::SqlError;
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ExprSchema as _, JoinType, Result};
 use datafusion::functions_aggregate::count::count_all;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
@@ -31,7 +30,7 @@ use std::sync::Arc;
 /// `0A000` where no form is known that DataFusion answers right.
 pub fn rewrite_subqueries(plan: LogicalPlan) -> Result<LogicalPlan, SqlError> {
     let mut refused = None;
-    plan.apply_with_subqueries(|node| {
+    plan.visit_plans(|node| {
         each_subquery(node, &mut |subquery| {
             let plan = &subquery.subquery;
             if let Err(error) = check(plan, false).and_then(|()| check_rows_of_none(plan)) {
@@ -43,14 +42,14 @@ pub fn rewrite_subqueries(plan: LogicalPlan) -> Result<LogicalPlan, SqlError> {
     if let Some(error) = refused {
         return Err(error);
     }
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.transform_plans_up(|node| {
         let node = match node {
             LogicalPlan::Filter(filter) => conditions(filter)?,
             other => Transformed::no(other),
         };
         node.transform_data(|node| {
             let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
+            node.transform_expressions(|expr| {
                 let name = names.save(&expr);
                 let changed = expr.transform_up(value)?;
                 Ok(changed.update_data(|expr| name.restore(expr)))
@@ -65,7 +64,7 @@ fn each_subquery(node: &LogicalPlan, look: &mut dyn FnMut(&Subquery)) -> Result<
     if let LogicalPlan::Subquery(subquery) = node {
         look(subquery);
     }
-    node.apply_expressions(|expr| {
+    node.visit_expressions(|expr| {
         expr.apply(|expr| {
             match expr {
                 Expr::ScalarSubquery(subquery) => look(subquery),

@@ -5,8 +5,9 @@
 //! limit 1 ─ sort ─ rows       becomes       first_value(value ORDER BY ..) ─ rows
 //! ```
 
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::common::Result;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::functions_aggregate::first_last::first_value;
 use datafusion::logical_expr::expr::Sort;
 use datafusion::logical_expr::logical_plan::{FetchType, SkipType};
@@ -19,7 +20,7 @@ use std::sync::Arc;
 /// Returns errors of the planner.
 pub fn as_aggregates(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up(|node| {
-        node.map_expressions(|expr| {
+        node.transform_expressions(|expr| {
             expr.transform_up(|expr| match expr {
                 Expr::ScalarSubquery(subquery) => changed(subquery),
                 other => Ok(Transformed::no(other)),

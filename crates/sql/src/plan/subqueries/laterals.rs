@@ -8,7 +8,8 @@
 
 use crate::plan::subqueries::newest::first_of_each;
 use crate::types::error::SqlError;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{
     Column, DataFusionError, NullHandling, Result, ScalarValue, TableReference, UnnestOptions,
 };
@@ -22,7 +23,7 @@ use datafusion::logical_expr::{
 /// # Errors
 /// When rows of the left are wanted in a way that is not known.
 pub fn unnested(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| match node {
+    let changed = plan.transform_plans_up(|node| match node {
         LogicalPlan::Join(join) => {
             let made = match first_of_each(&join)? {
                 Some(made) => Some(made),

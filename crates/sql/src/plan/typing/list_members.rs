@@ -13,9 +13,10 @@ use crate::plan::typing::keys::sort_keys::found_by_key;
 use crate::plan::typing::special_types::{ResolvedType, is_uuid, resolve_type};
 use crate::types::function::function;
 use crate::types::parameter_types::{JSONB_PARAMETER, UUID_PARAMETER};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use datafusion::arrow::datatypes::{DataType, Field};
-use datafusion::common::tree_node::{Transformed, TreeNode as _, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Placeholder, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
@@ -87,9 +88,9 @@ fn list_as_value(args: &mut [Expr], schema: &DFSchema) -> bool {
 /// # Errors
 /// Returns errors of the planner.
 pub fn with_unknown(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.transform_plans_up(|node| {
         let mut has_member = false;
-        node.apply_expressions(|expr| {
+        node.visit_expressions(|expr| {
             has_member |= expr.exists(|one| Ok(is_member(one)))?;
             Ok(TreeNodeRecursion::Continue)
         })?;
@@ -104,7 +105,7 @@ pub fn with_unknown(plan: LogicalPlan) -> Result<LogicalPlan> {
             return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
         }
         let names = NamePreserver::new(&node);
-        node.map_expressions(|expr| {
+        node.transform_expressions(|expr| {
             let name = names.save(&expr);
             Ok(Transformed::yes(name.restore(change(expr)?)))
         })

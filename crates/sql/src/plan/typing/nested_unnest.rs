@@ -3,10 +3,11 @@
 
 use crate::functions::text::regexps::MATCHES;
 use crate::types::function::function;
+use crate::types::traversal::Traversal as _;
 use datafusion::arrow::array::{Array as _, ArrayRef, AsArray as _, ListArray};
 use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, ExprSchema as _, Result};
 use datafusion::logical_expr::{
     Expr, LogicalPlan, LogicalPlanBuilder, ScalarUDF, Signature, Unnest, Volatility,

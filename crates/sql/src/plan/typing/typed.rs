@@ -40,10 +40,11 @@ use crate::types::error::SqlError;
 use crate::types::numeric::conversions::KEY;
 use crate::types::time::intervals::WORTH;
 use crate::types::time::zones::ZONE;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::arrow::array::{AsArray as _, Float64Array, ListArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Float64Type, TimeUnit};
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction, InList, Placeholder, ScalarFunction};
@@ -65,7 +66,7 @@ const LONG_TEXT_SIZE: usize = 1 << 10;
 pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = grouping_expressions::compute_below(plan)?;
     let mut is_restored = false;
-    let changed = plan.transform_up_with_subqueries(|node| {
+    let changed = plan.transform_plans_up(|node| {
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Sort(mut sort) = node {
             let is_changed = ordered(&mut sort.expr, &schema);
@@ -96,7 +97,7 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
             _ => false,
         };
         let names = NamePreserver::new(&node);
-        let changed = node.map_expressions(|expr| {
+        let changed = node.transform_expressions(|expr| {
             let name = names.save(&expr);
             let changed = expr.transform_up(|expr| {
                 let changed = change(expr, &schema)?;
@@ -122,10 +123,7 @@ pub fn as_postgres_does(plan: LogicalPlan) -> Result<LogicalPlan> {
     let plan = with_unknown(plan)?;
     let plan = match transformed {
         // Parts of an expression may have got another type, and it with them.
-        true => {
-            plan.transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?
-                .data
-        }
+        true => plan.transform_plans_up(|node| node.recompute_schema().map(Transformed::yes))?.data,
         false => plan,
     };
     signed(plan)

@@ -4,10 +4,10 @@
 use crate::parse::rewrite::expressions::{arguments, is_named, query};
 use crate::parse::rewrite::queries::subqueries::{both, either};
 use crate::types::error::SqlError;
+use crate::types::traversal::walk_mut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Function, OrderByExpr, SelectItem, SetExpr, VisitMut,
-    VisitorMut,
+    BinaryOperator, CaseWhen, Expr, Function, OrderByExpr, SelectItem, SetExpr, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -65,7 +65,7 @@ pub fn hypothetical(function: &Function) -> Result<Option<Expr>, SqlError> {
     let Some(mut made) = expression(&text) else {
         return Err(SqlError::unexpected("an expression that is none"));
     };
-    let _: ControlFlow<()> = VisitMut::visit(&mut made, &mut Placed(&conditions));
+    let _: ControlFlow<()> = walk_mut(&mut made, &mut Placed(&conditions));
     let named = args.into_iter().filter(|arg| !matches!(arg, Expr::Value(_)));
     Ok(Some(named.fold(Expr::Nested(Box::new(made)), of_group)))
 }

@@ -8,11 +8,12 @@
 use crate::parse::rewrite::expressions::call;
 use crate::types::error::SqlError;
 use crate::types::names::folded;
+use crate::types::traversal::walk_mut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, ExcludeSelectItem, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
     ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    SelectItemQualifiedWildcardKind, TableFactor, VisitorMut, WildcardAdditionalOptions,
 };
 use std::ops::ControlFlow;
 
@@ -71,7 +72,7 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
     }
     let mut replacer = Replacer { merged: &changed, queries: 0 };
     let from = std::mem::take(&mut select.from);
-    let _: ControlFlow<()> = VisitMut::visit(select, &mut replacer);
+    let _: ControlFlow<()> = walk_mut(select, &mut replacer);
     select.from = from;
     if let Some(order) = order {
         let shown = shown_names(select);
@@ -81,8 +82,7 @@ pub fn merge_columns(select: &mut Select, order: Option<&mut OrderBy>) -> Result
             _ => !shown.contains(&one.name),
         };
         let hidden: Vec<Merged> = changed.into_iter().filter(is_hidden).collect();
-        let _: ControlFlow<()> =
-            VisitMut::visit(order, &mut Replacer { merged: &hidden, queries: 0 });
+        let _: ControlFlow<()> = walk_mut(order, &mut Replacer { merged: &hidden, queries: 0 });
     }
     Ok(())
 }
@@ -102,16 +102,16 @@ fn name_tables(select: &mut Select, order: Option<&mut OrderBy>, all: &[Joined])
     // A column by itself keeps its name.
     for item in &mut select.projection {
         if !matches!(item, SelectItem::UnnamedExpr(Expr::Identifier(_))) {
-            let _: ControlFlow<()> = VisitMut::visit(item, &mut replacer);
+            let _: ControlFlow<()> = walk_mut(item, &mut replacer);
         }
     }
-    let _: ControlFlow<()> = VisitMut::visit(&mut select.selection, &mut replacer);
-    let _: ControlFlow<()> = VisitMut::visit(&mut select.group_by, &mut replacer);
-    let _: ControlFlow<()> = VisitMut::visit(&mut select.having, &mut replacer);
+    let _: ControlFlow<()> = walk_mut(&mut select.selection, &mut replacer);
+    let _: ControlFlow<()> = walk_mut(&mut select.group_by, &mut replacer);
+    let _: ControlFlow<()> = walk_mut(&mut select.having, &mut replacer);
     if let Some(OrderBy { kind: OrderByKind::Expressions(sorts), .. }) = order {
         let computed = sorts.iter_mut().filter(|one| !matches!(one.expr, Expr::Identifier(_)));
         for sort in computed {
-            let _: ControlFlow<()> = VisitMut::visit(&mut sort.expr, &mut replacer);
+            let _: ControlFlow<()> = walk_mut(&mut sort.expr, &mut replacer);
         }
     }
 }
@@ -161,7 +161,7 @@ impl Joined {
             }
             JoinConstraint::On(condition) => {
                 let mut replacer = Replacer { merged: &self.merged, queries: 0 };
-                let _: ControlFlow<()> = VisitMut::visit(condition, &mut replacer);
+                let _: ControlFlow<()> = walk_mut(condition, &mut replacer);
             }
             JoinConstraint::Using(names) => {
                 let names: Vec<Ident> = names

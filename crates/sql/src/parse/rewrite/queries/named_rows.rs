@@ -2,11 +2,12 @@
 
 use crate::parse::rewrite::expressions::call;
 use crate::types::names::{folded, name_of_last};
+use crate::types::traversal::walk_mut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     CaseWhen, Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
     JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, Statement, TableFactor,
-    TableWithJoins, Value, VisitMut, VisitorMut,
+    TableWithJoins, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -60,7 +61,7 @@ pub fn count_row_texts(function: &mut Function) {
 /// Reads a name that the planner knows no column of as the row of a relation; says whether there is such a relation.
 pub fn name_rows(statement: &mut Statement, name: &str) -> bool {
     let mut reader = RowReader { name: name.to_string(), scopes: Vec::new(), is_changed: false };
-    let _: ControlFlow<()> = VisitMut::visit(statement, &mut reader);
+    let _: ControlFlow<()> = walk_mut(statement, &mut reader);
     reader.is_changed
 }
 

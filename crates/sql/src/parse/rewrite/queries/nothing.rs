@@ -5,10 +5,11 @@ use crate::parse::rewrite::expressions::{aggregates, cast, is_named, literal, te
 use crate::parse::rewrite::values::numerals::with_type;
 use crate::types::names;
 use crate::types::names::CATALOG_SCHEMA;
+use crate::types::traversal::walk_relations;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, DataType as SqlType, Distinct, Expr, FunctionArg, FunctionArgExpr, GroupByExpr,
     Ident, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, TableFactor, Value, visit_relations,
+    SetOperator, SetQuantifier, TableFactor, Value,
 };
 use std::ops::ControlFlow;
 
@@ -166,7 +167,7 @@ fn is_other_kind(condition: &Expr) -> bool {
 /// Whether an expression is a query of PostgreSQL's own tables.
 fn asks_own(expr: &Expr) -> bool {
     let Expr::Subquery(query) = expr else { return false };
-    let asks = visit_relations(&**query, |name: &ObjectName| {
+    let asks = walk_relations(&**query, |name: &ObjectName| {
         let first = name.0.last().and_then(ObjectNamePart::as_ident);
         match first.is_some_and(|ident| ["pg_type", "pg_attribute"].contains(&&*ident.value)) {
             true => ControlFlow::Break(()),

@@ -3,10 +3,11 @@
 
 use crate::types::error::SqlError;
 use crate::types::names::folded;
+use crate::types::traversal::{walk, walk_mut};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr, Statement, TableAlias, TableFactor, TableWithJoins,
-    Visit, VisitMut, Visitor, VisitorMut,
+    Visitor, VisitorMut,
 };
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -310,12 +311,12 @@ impl VisitorMut for Renamer {
 /// `42P01` for a part of a column that is no relation at all.
 pub fn rename_outer_relations(statement: &mut Statement) -> Result<(), SqlError> {
     let mut finder = Finder::default();
-    let _: ControlFlow<()> = Visit::visit(statement, &mut finder);
+    let _: ControlFlow<()> = walk(statement, &mut finder);
     if let Some(name) = finder.missing {
         let words = format!("missing FROM-clause entry for table \"{name}\"");
         return Err(SqlError::new("42P01", words));
     }
     let mut renamer = Renamer { scopes: Scopes::default(), marked: finder.marked };
-    let _: ControlFlow<()> = VisitMut::visit(statement, &mut renamer);
+    let _: ControlFlow<()> = walk_mut(statement, &mut renamer);
     Ok(())
 }

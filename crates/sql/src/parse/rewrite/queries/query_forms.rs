@@ -9,11 +9,12 @@ use crate::parse::rewrite::queries::subqueries::both;
 use crate::parse::rewrite::queries::windows::write_out_windows_of_order;
 use crate::types::error::SqlError;
 use crate::types::names::folded;
+use crate::types::traversal::{walk, walk_mut};
 use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, Fetch, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause,
     ObjectNamePart, OrderBy, OrderByKind, Query, Select, SelectItem, SetExpr, SetOperator,
-    SetQuantifier, Statement, TableFactor, TableWithJoins, Value, ValueWithSpan, Visit, VisitMut,
-    Visitor, VisitorMut,
+    SetQuantifier, Statement, TableFactor, TableWithJoins, Value, ValueWithSpan, Visitor,
+    VisitorMut,
 };
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -79,7 +80,7 @@ pub fn values_as_queries(query: &mut Query) {
         }
     }
     let SetExpr::Values(values) = &*query.body else { return };
-    let is_one = |expr: &Expr| Visit::visit(expr, &mut Finder).is_break();
+    let is_one = |expr: &Expr| walk(expr, &mut Finder).is_break();
     if values.rows.iter().flat_map(|row| &row.content).any(is_one) {
         union_of_values(&mut query.body);
     }
@@ -102,7 +103,7 @@ pub fn values_as_unions(statement: &mut Statement) {
             ControlFlow::Continue(())
         }
     }
-    let _: ControlFlow<()> = VisitMut::visit(statement, &mut Writer);
+    let _: ControlFlow<()> = walk_mut(statement, &mut Writer);
 }
 
 fn union_of_values(body: &mut Box<SetExpr>) {
@@ -260,7 +261,7 @@ fn qualify_having(select: &mut Select) -> Result<(), SqlError> {
     };
     let Some(having) = &mut select.having else { return Ok(()) };
     let mut names = Names { relation, aliases, queries: 0 };
-    match VisitMut::visit(having, &mut names) {
+    match walk_mut(having, &mut names) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }

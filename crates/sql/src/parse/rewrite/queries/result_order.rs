@@ -2,9 +2,8 @@
 //! (<https://www.postgresql.org/docs/15/queries-order.html>). A cast has the name of its column.
 
 use crate::types::names::{folded, given, unlike_others};
-use datafusion::sql::sqlparser::ast::{
-    Expr, OrderBy, OrderByKind, SelectItem, Value, Visit, Visitor,
-};
+use crate::types::traversal::walk;
+use datafusion::sql::sqlparser::ast::{Expr, OrderBy, OrderByKind, SelectItem, Value, Visitor};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
@@ -45,7 +44,7 @@ pub fn hide_results(items: &mut [SelectItem], order: &mut OrderBy) {
     let is_alone = |expr: &Expr| matches!(expr, Expr::Identifier(_) | Expr::Value(_));
     let mut used = Names(BTreeSet::new());
     for sort in sorts.iter().filter(|sort| !is_alone(&sort.expr)) {
-        let _: ControlFlow<()> = Visit::visit(&sort.expr, &mut used);
+        let _: ControlFlow<()> = walk(&sort.expr, &mut used);
     }
     let has_wildcard = items
         .iter()

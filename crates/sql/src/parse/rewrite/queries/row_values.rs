@@ -4,10 +4,11 @@
 use crate::parse::rewrite::expressions::is_named;
 use crate::parse::rewrite::queries::subqueries::{both, either};
 use crate::types::error::SqlError;
+use crate::types::traversal::walk;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Join,
     JoinConstraint, JoinOperator, Query, Select, SelectItem, SetExpr, TableAlias,
-    TableAliasColumnDef, TableFactor, Value, Visit, Visitor,
+    TableAliasColumnDef, TableFactor, Value, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -161,13 +162,10 @@ pub fn check_counted_rows(select: &Select) -> Result<(), SqlError> {
         )
     };
     let has_outer = select.from.iter().any(|from| from.joins.iter().any(is_outer));
-    let counts = |item: &SelectItem| Visit::visit(item, &mut Counted(0)).is_break();
+    let counts = |item: &SelectItem| walk(item, &mut Counted(0)).is_break();
     let is_counted = has_outer
         && (select.projection.iter().any(counts)
-            || select
-                .having
-                .as_ref()
-                .is_some_and(|one| Visit::visit(one, &mut Counted(0)).is_break()));
+            || select.having.as_ref().is_some_and(|one| walk(one, &mut Counted(0)).is_break()));
     match is_counted {
         true => Err(SqlError::unsupported(
             "a function of table.* beside an outer join is not known here",

@@ -16,10 +16,11 @@ use crate::parse::rewrite::values::vectors::places;
 use crate::types::error::SqlError;
 use crate::types::keywords::KEYWORDS;
 use crate::types::names::{CATALOG_SCHEMA, folded, name_of_last};
+use crate::types::traversal::walk;
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, DataType as SqlType, Expr, Function, FunctionArg, FunctionArgExpr, Ident,
     ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,
-    TableFunctionArgs, Value, Visit, Visitor,
+    TableFunctionArgs, Value, Visitor,
 };
 use std::ops::ControlFlow;
 
@@ -249,7 +250,7 @@ pub fn is_open(expr: &Expr) -> bool {
             }
         }
     }
-    Visit::visit(expr, &mut Finder).is_break()
+    walk(expr, &mut Finder).is_break()
 }
 
 /// `LATERAL unnest(array)` as `unnest(array)`, which may name columns of tables to the left without the word.
@@ -485,7 +486,7 @@ fn has_query(expr: &Expr) -> bool {
             ControlFlow::Break(())
         }
     }
-    Visit::visit(expr, &mut Finder).is_break()
+    walk(expr, &mut Finder).is_break()
 }
 
 /// `SELECT items`.

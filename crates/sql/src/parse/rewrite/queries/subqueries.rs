@@ -6,10 +6,11 @@ use crate::parse::rewrite::expressions::{
 };
 use crate::types::casts::cast_functions::JSONB_IN;
 use crate::types::names::{CATALOG_SCHEMA, folded};
+use crate::types::traversal::{walk, walk_mut};
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, GroupByExpr, LimitClause, ObjectName, ObjectNamePart,
-    Query, Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
+    Query, Select, SelectItem, SetExpr, TableFactor, Value, Visitor, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -181,7 +182,7 @@ fn columns_outside(expr: &Expr, own: &[String]) -> Option<usize> {
         }
     }
     let mut columns = Columns(own, 0);
-    Visit::visit(expr, &mut columns).is_continue().then_some(columns.1)
+    walk(expr, &mut columns).is_continue().then_some(columns.1)
 }
 
 /// `SELECT EXISTS (query)` as `SELECT (SELECT count(*) <> 0 FROM (query LIMIT 1))`: DataFusion knows
@@ -193,7 +194,7 @@ pub fn exists_as_count(select: &mut Select) {
             continue;
         };
         let Expr::Exists { subquery, negated } = expr else {
-            let _: ControlFlow<()> = VisitMut::visit(expr, &mut Within(0));
+            let _: ControlFlow<()> = walk_mut(expr, &mut Within(0));
             continue;
         };
         if is_one_row_always(subquery) {
@@ -280,7 +281,7 @@ fn is_about_outside(query: &Query) -> bool {
     }
     let SetExpr::Select(select) = &*query.body else { return false };
     let Some(own) = own_tables(select) else { return false };
-    select.selection.as_ref().is_some_and(|one| Visit::visit(one, &mut Foreign(own)).is_break())
+    select.selection.as_ref().is_some_and(|one| walk(one, &mut Foreign(own)).is_break())
 }
 
 /// Whether a query is an aggregate of all its rows, of which there is always one.

@@ -5,9 +5,10 @@
 use crate::parse::rewrite::expressions::{call, cast, text_literal};
 use crate::parse::rewrite::queries::outer_relations::name_of;
 use crate::types::names::folded;
+use crate::types::traversal::walk_mut;
 use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    TableFactor, Value, VisitMut, VisitorMut,
+    TableFactor, Value, VisitorMut,
 };
 use std::ops::ControlFlow;
 
@@ -28,7 +29,7 @@ pub fn write_out_system_columns(select: &mut Select) {
         keep_name(item, &catalogs, is_alone);
     }
     let mut visitor = SystemColumns { catalogs, is_alone, queries: 0 };
-    let _: ControlFlow<()> = VisitMut::visit(select, &mut visitor);
+    let _: ControlFlow<()> = walk_mut(select, &mut visitor);
 }
 
 fn is_catalog(table: &TableFactor) -> bool {

@@ -4,6 +4,7 @@
 use crate::parse::rewrite::functions::toolkit;
 use crate::types::error::SqlError;
 use crate::types::names::folded;
+use crate::types::traversal::walk_mut;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, Ident, NamedWindowDefinition, NamedWindowExpr,
@@ -133,7 +134,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn write(&mut self, node: &mut impl VisitMut) -> Result<(), SqlError> {
-        match VisitMut::visit(node, self) {
+        match walk_mut(node, self) {
             ControlFlow::Break(error) => Err(*error),
             ControlFlow::Continue(()) => Ok(()),
         }

@@ -2,7 +2,8 @@
 //! digits, literals of `uuid` and spaces of `char(n)` (<https://www.postgresql.org/docs/15/functions-conditional.html>).
 
 use crate::parse::rewrite::expressions::is_named;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Visit, Visitor};
+use crate::types::traversal::walk;
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Visitor};
 use std::ops::ControlFlow;
 
 /// Functions that have another value each time, and so may not be evaluated for each WHEN.
@@ -16,7 +17,7 @@ pub fn write_comparisons(expr: &mut Expr) {
     let Expr::Case { operand, conditions, .. } = expr else { return };
     // A literal in quotes is a text to CASE, whatever it is compared with.
     let is_written_out = |operand: &mut Box<Expr>| {
-        !matches!(**operand, Expr::Value(_)) && Visit::visit(operand, &mut Once(0)).is_continue()
+        !matches!(**operand, Expr::Value(_)) && walk(operand, &mut Once(0)).is_continue()
     };
     let Some(value) = operand.take_if(is_written_out) else {
         return;

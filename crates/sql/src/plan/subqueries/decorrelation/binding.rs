@@ -12,10 +12,9 @@ use crate::plan::subqueries::decorrelation::domain::{Domain, check_volatile, mar
 use crate::plan::subqueries::decorrelation::outer::{
     Names, columns_of, lateral_of, outer_columns, refused, renamed, subquery_of, visible,
 };
+use crate::types::traversal::Traversal as _;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, Result};
 use datafusion::functions_window::row_number::row_number;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};

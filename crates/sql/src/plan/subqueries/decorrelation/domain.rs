@@ -1,9 +1,8 @@
 //! The domain of a correlated subquery: the distinct combinations of the outer columns that it names.
 
 use crate::plan::subqueries::decorrelation::outer::{outer_columns, refused, subquery_of};
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema as _, JoinType, Result};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit, when};
 use std::sync::Arc;
@@ -21,7 +20,7 @@ impl Domain {
     /// `0A000` where a second reading of the rows may have others.
     pub fn new(input: &LogicalPlan, columns: Vec<Column>) -> Result<Domain> {
         let rows = superset(input)?;
-        rows.apply_with_subqueries(|node| {
+        rows.visit_plans(|node| {
             let is_cut = match node {
                 LogicalPlan::Limit(_) => true,
                 LogicalPlan::Sort(sort) => sort.fetch.is_some(),
@@ -53,7 +52,7 @@ impl Domain {
 /// # Errors
 /// `0A000` if there is one.
 pub fn check_volatile(node: &LogicalPlan) -> Result<TreeNodeRecursion> {
-    node.apply_expressions(|expr| match expr.is_volatile() {
+    node.visit_expressions(|expr| match expr.is_volatile() {
         true => Err(refused("a volatile function beside a correlated subquery is not known here")),
         false => Ok(TreeNodeRecursion::Continue),
     })

@@ -7,8 +7,9 @@ use crate::plan::subqueries::correlated::{
 use crate::plan::subqueries::decorrelation::binding::is_of_outside;
 use crate::plan::subqueries::decorrelation::outer::{outer_columns, refused, subquery_of, visible};
 use crate::plan::subqueries::first_rows;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
+use datafusion::common::tree_node::{self, TreeNodeRecursion};
 use datafusion::common::{Column, Result};
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
 use datafusion::logical_expr::{
@@ -151,7 +152,7 @@ fn is_hard(plan: &LogicalPlan) -> Result<bool> {
         let seen = visible(node);
         let is_conjunct =
             |expr: &Expr, all: &[&Expr]| all.iter().any(|one| std::ptr::eq(*one, expr));
-        node.apply_expressions(|top| {
+        node.visit_expressions(|top| {
             let conjuncts = Use::conjuncts(node, top);
             top.apply(|expr| {
                 let Some((used, within)) = Use::of(expr, node, is_conjunct(expr, &conjuncts))
@@ -177,7 +178,7 @@ fn is_pulled_up(plan: &LogicalPlan, is_exists: bool) -> bool {
     let mut puller = PullUpCorrelatedExpr::new()
         .with_need_handle_count_bug(!is_exists)
         .with_exists_sub_query(is_exists);
-    plan.clone().rewrite(&mut puller).is_ok() && puller.can_pull_up
+    tree_node::TreeNode::rewrite(plan.clone(), &mut puller).is_ok() && puller.can_pull_up
 }
 
 fn is_pulled_up_value(plan: &LogicalPlan) -> Result<bool> {
@@ -217,13 +218,13 @@ fn has_names_twice(plan: &LogicalPlan) -> Result<bool> {
 /// aggregate.
 fn compares_by_keys(plan: &LogicalPlan) -> Result<bool> {
     let mut is_found = false;
-    plan.apply_with_subqueries(|node| {
+    plan.visit_plans(|node| {
         let schema = merge_schema(&node.inputs());
         let has_key = |side: &Expr| {
             let ty = side.get_type(&schema);
             ty.is_ok_and(|ty| ty.is_decimal() || matches!(ty, DataType::Interval(_)))
         };
-        node.apply_expressions(|expr| {
+        node.visit_expressions(|expr| {
             is_found |= expr.exists(|one| match one {
                 Expr::BinaryExpr(BinaryExpr { left, right, .. }) => {
                     Ok(one.contains_outer() && (has_key(left) || has_key(right)))

@@ -29,9 +29,8 @@ use crate::plan::subqueries::decorrelation::eligibility::{
 use crate::plan::subqueries::decorrelation::outer::{columns_of, outer_columns, refused};
 use crate::plan::subqueries::{first_rows, laterals, newest};
 use crate::types::error::SqlError;
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{Column, DataFusionError, JoinType, NullEquality, Result};
 use datafusion::functions_aggregate::count::count_all;
 use datafusion::functions_aggregate::first_last::first_value;
@@ -54,7 +53,7 @@ const JOINS_MAX: usize = 64;
 /// `0A000` for subqueries that have no such join.
 pub fn decorrelate(plan: LogicalPlan) -> Result<LogicalPlan> {
     let mut is_correlated = false;
-    plan.apply_with_subqueries(|node| {
+    plan.visit_plans(|node| {
         is_correlated |= node.contains_outer_reference() || has_quantifier(node)?;
         Ok(if is_correlated { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
     })?;
@@ -65,7 +64,7 @@ pub fn decorrelate(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// it, in which a column of the outer query becomes one of the subquery if their names are equal.
 fn has_quantifier(node: &LogicalPlan) -> Result<bool> {
     let mut is_found = false;
-    node.apply_expressions(|expr| {
+    node.visit_expressions(|expr| {
         is_found |= expr.exists(|one| Ok(matches!(one, Expr::SetComparison(_))))?;
         Ok(TreeNodeRecursion::Continue)
     })?;
@@ -95,7 +94,7 @@ impl Decorrelator {
     /// Joins the subqueries in the expressions of a node with its input.
     fn join_values(&mut self, node: LogicalPlan) -> Result<LogicalPlan> {
         let mut is_meant = false;
-        node.apply_expressions(|expr| {
+        node.visit_expressions(|expr| {
             let conjuncts = Use::conjuncts(&node, expr);
             expr.apply(|expr| {
                 is_meant |= is_joined(expr, &node, &conjuncts)?;

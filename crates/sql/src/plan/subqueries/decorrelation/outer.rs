@@ -3,9 +3,8 @@
 //! An outer reference has no depth: as the planner, it belongs to the nearest query that has its column.
 
 use crate::types::error::SqlError;
-use datafusion::common::tree_node::{
-    Transformed, TransformedResult as _, TreeNode as _, TreeNodeRecursion,
-};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::{Transformed, TransformedResult as _, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, DataFusionError, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -56,7 +55,7 @@ fn collect(
     nearer: &mut Vec<DFSchema>,
     take: &mut dyn FnMut(&Column),
 ) -> Result<()> {
-    plan.apply_expressions(|expr| {
+    plan.visit_expressions(|expr| {
         expr.apply(|expr| {
             if let Expr::OuterReferenceColumn(_, column) = expr
                 && !nearer.iter().any(|schema| schema.has_column(column))
@@ -101,8 +100,8 @@ pub type Names<'a> = &'a dyn Fn(&Column) -> Option<Column>;
 /// A query that knows the columns of outside that it names.
 fn with_outer_columns(subquery: Subquery) -> Result<Subquery> {
     let mut columns = Vec::new();
-    subquery.subquery.apply_with_subqueries(|node| {
-        node.apply_expressions(|expr| {
+    subquery.subquery.visit_plans(|node| {
+        node.visit_expressions(|expr| {
             expr.apply(|expr| {
                 if matches!(expr, Expr::OuterReferenceColumn(..)) && !columns.contains(expr) {
                     columns.push(expr.clone());
@@ -162,7 +161,7 @@ fn rename(plan: LogicalPlan, names: Names<'_>, nearer: &mut Vec<DFSchema>) -> Re
         }
     };
     let (seen, saver) = (visible(&plan), NamePreserver::new(&plan));
-    plan.map_expressions(|expr| {
+    plan.transform_expressions(|expr| {
         let name = saver.save(&expr);
         let made = expr.transform_down(|expr| match expr {
             Expr::OuterReferenceColumn(field, column)

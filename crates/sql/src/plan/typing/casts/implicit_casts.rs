@@ -3,9 +3,10 @@
 
 use crate::types::numeric::exact_casts::exact_cast;
 use crate::types::numeric::value::NUMERIC;
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -18,10 +19,10 @@ pub struct ImplicitCasts;
 
 impl AnalyzerRule for ImplicitCasts {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        let changed = plan.transform_up_with_subqueries(|node| {
+        let changed = plan.transform_plans_up(|node| {
             let schema = merge_schema(&node.inputs());
             let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
+            node.transform_expressions(|expr| {
                 let name = names.save(&expr);
                 let changed = expr.transform_up(|expr| Ok(replace(expr, &schema)))?;
                 Ok(match changed.transformed {

@@ -5,7 +5,8 @@
 //! aggregate by ROLLUP (n, $1)   becomes   aggregate by ROLLUP (n, "$1") ─ projection of *, $1 AS "$1"
 //! ```
 
-use datafusion::common::tree_node::{Transformed, TreeNode as _};
+use crate::types::traversal::{PlanTraversal as _, Traversal as _};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, Result};
 use datafusion::logical_expr::{Aggregate, Expr, GroupingSet, LogicalPlan, LogicalPlanBuilder};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// # Errors
 /// Returns errors of the planner.
 pub fn compute_below(plan: LogicalPlan) -> Result<LogicalPlan> {
-    let changed = plan.transform_up_with_subqueries(|node| match node {
+    let changed = plan.transform_plans_up(|node| match node {
         LogicalPlan::Aggregate(aggregate) if has_computed(&aggregate) => {
             with_columns(aggregate).map(Transformed::yes)
         }
