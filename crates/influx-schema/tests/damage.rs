@@ -1,9 +1,10 @@
 //! Damage to the files of schema records and to their records in the log: it costs what it hits, is
 //! listed, found by a check, and gone after a repair.
 
-use crate::rig::{DATA, Map, Rig};
+use crate::rig::{DATA, KINDS, Map, Rig, open_store, records_of};
 use influx_schema::records::{Change, Key, repair, verify};
 use std::path::{Path, PathBuf};
+use store::Need;
 use vfs::{SimVfs, Vfs};
 
 const MAIN: &str = "/data/schema/records";
@@ -174,4 +175,56 @@ fn newer_file_or_record_opens_nothing_and_changes_nothing() {
         assert!(refused.contains("version 2"), "{refused}");
         assert!(repair::plan(&disk, Path::new(DATA), Path::new("/data/wal")).is_err());
     }
+}
+
+#[test]
+fn lost_files_of_a_store_are_named_and_numbers_of_strings_stay_reserved() {
+    for has_manifest in [true, false] {
+        let disk = SimVfs::new(1);
+        let opened = open_store(&disk).expect("a new disk");
+        opened.schema.begin().expect("a good disk");
+        opened.store.reserve_string_numbers(1).expect("a good disk");
+        opened.schema.put(&put(1)).expect("a good disk");
+        opened.close().expect("a good disk");
+        drop(opened);
+        let disk = disk.kill();
+        assert!(open_store(&disk.kill()).expect("it opens").store.damage().is_empty());
+        [MAIN, COPY].iter().for_each(|path| disk.remove(Path::new(path)).expect("there"));
+        if !has_manifest {
+            disk.remove(Path::new("/data/MANIFEST")).expect("there");
+        }
+        for start in 0..2 {
+            let opened = open_store(&disk).expect("it opens");
+            let damage = opened.store.damage();
+            let is_named = damage.iter().any(|one| one.file == "schema/records");
+            assert!(is_named, "start {start}, {has_manifest}: {damage:?}");
+            assert!(opened.store.has(Need::Schema));
+            assert!(1 <= opened.store.reserved_string_number().expect("reserved"));
+            assert!(records_of(&opened).is_empty());
+            opened.close().expect("a good disk");
+        }
+    }
+}
+
+#[test]
+fn snapshot_has_all_records_and_the_feature_flag() {
+    let disk = SimVfs::new(1);
+    let opened = open_store(&disk).expect("a new disk");
+    let mut link = |to: &Path| {
+        // The first record comes while the snapshot is made.
+        opened.schema.put(&put(1)).expect("a good disk");
+        opened.schema.snapshot(to).expect("a good disk");
+        Ok(())
+    };
+    let name = opened.store.create_snapshot_with(None, &mut link).expect("a good disk");
+    opened.schema.put(&put(2)).expect("a good disk");
+    let snapshot = Path::new("/data/snapshots").join(name);
+    let copied = disk.kill();
+    let vfs: std::sync::Arc<dyn Vfs> = std::sync::Arc::new(copied);
+    let config = crate::rig::store_config();
+    let found =
+        influx_schema::records::OpenedStore::open(vfs, &snapshot, config).expect("it opens");
+    assert_eq!(records_of(&found).len(), 1);
+    assert!(found.store.has(Need::Schema), "older programs refuse it");
+    assert_eq!(KINDS.len(), 5);
 }

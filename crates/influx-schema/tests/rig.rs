@@ -1,11 +1,14 @@
 //! Schema records on a simulated disk, and the plain maps that they are compared with.
 
-use influx_schema::records::{Change, Key, KeyKind, RecordLog, RecordsConfig, RecordsOpening};
+use influx_schema::records::{
+    Change, Key, KeyKind, OpenedStore, RecordLog, RecordsConfig, RecordsOpening,
+};
 use rng::Random;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use store::StoreConfig;
 use vfs::{SimVfs, Vfs};
 use wal::{Committer, Consumers, Log, WalConfig};
 
@@ -84,6 +87,22 @@ fn map_of(for_each: &mut dyn FnMut(KeyKind, OnRecord<'_>)) -> Map {
         });
     }
     map
+}
+
+/// All records of an open store.
+pub fn records_of(opened: &OpenedStore) -> Map {
+    map_of(&mut |kind, on_record| opened.schema.for_each(kind, on_record))
+}
+
+/// Settings of a store that does nothing by itself.
+pub fn store_config() -> StoreConfig {
+    StoreConfig { background: false, committer: Committer::Waiter, ..StoreConfig::standard() }
+}
+
+/// Opens a store with its schema records.
+pub fn open_store(disk: &SimVfs) -> store::Result<OpenedStore> {
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    OpenedStore::open_with(vfs, Path::new(DATA), store_config(), config())
 }
 
 /// Up to three random changes, and what they make of a map.

@@ -184,6 +184,11 @@ fn lost(what: &str) -> Damage {
     Damage::of_store(DamagePlace::SideFile, RECORDS_PATH.to_string(), what)
 }
 
+/// The damage of a dictionary that is gone without any file that says so.
+pub(super) fn lost_records() -> Damage {
+    lost("is missing, though strings are in use")
+}
+
 /// Whether any of the files is there.
 ///
 /// # Errors

@@ -51,7 +51,7 @@ impl Default for RecordsConfig {
     fn default() -> RecordsConfig {
         RecordsConfig {
             checkpoint_log_size: 4 << 20,
-            checkpoint_segments: 4,
+            checkpoint_segments: 1,
             keeper_interval: Duration::from_secs(1),
             retry_interval: Duration::from_secs(30),
             scrub_interval: Duration::from_secs(24 * 3600),
@@ -166,6 +166,17 @@ impl RecordLog {
     /// Takes the damage that was found since the last call.
     pub fn take_damage(&self) -> Vec<Damage> {
         std::mem::take(&mut lock(&self.damage))
+    }
+
+    /// Adds records that are in no file and not in the log, where a key has none yet:
+    /// [`RecordLog::begin`] makes them durable.
+    pub(super) fn add_converted(&self, records: &[Change]) {
+        let mut head = self.head();
+        for record in records {
+            if head.table.get(&record.key).is_none() {
+                head.table.apply(record);
+            }
+        }
     }
 
     /// Writes the files, with all records that are there; changes may be appended from then on.
