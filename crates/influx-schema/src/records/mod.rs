@@ -183,6 +183,8 @@ pub fn finish(
     let schema = SchemaRecords { log: records, store: Arc::clone(&store) };
     schema.report_damage();
     conversion::convert(&schema)?;
+    // Not before: a checkpoint must not write the files without the converted records.
+    schema.log.start_keeper()?;
     Ok((store, Arc::new(schema)))
 }
 

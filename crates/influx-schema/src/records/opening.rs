@@ -109,7 +109,8 @@ impl RecordsOpening {
         });
     }
 
-    /// The records, on a log that has handed them over. The program closes the log after them.
+    /// The records, on a log that has handed them over. The program closes the log after them. Work in
+    /// the background begins once records of an earlier version are converted ([`super::finish`]).
     ///
     /// # Errors
     /// On I/O errors.
@@ -148,7 +149,6 @@ impl RecordsOpening {
                 done => done?,
             }
         }
-        records.start_keeper()?;
         Ok(records)
     }
 
