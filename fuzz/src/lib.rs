@@ -39,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     ("tables-manifest", tables::fuzzing::fuzz_manifest),
     ("tables-file", tables::fuzzing::fuzz_file),
     ("tables-statement", tables::fuzzing::fuzz_statement),
+    ("influx-schema-records", influx_schema::fuzzing::fuzz_records),
     ("wire-influx", wire::fuzzing::fuzz_influx),
     ("wire-influx-answer", wire::fuzzing::fuzz_influx_answer),
     ("wire-remote-write-v1", wire::fuzzing::fuzz_remote_write_v1),

@@ -164,6 +164,21 @@ def strings_in(server):
     return server.post("/write?db=shop", lines) // 100 == 2
 
 
+POLICIES_ASKED = ["SHOW RETENTION POLICIES", "SHOW DATABASES", "SELECT * FROM valve"]
+
+
+def policies_in(server):
+    """Whether it knows retention policies."""
+    for statement in ("CREATE DATABASE empty", "CREATE RETENTION POLICY week ON shop DURATION 7d REPLICATION 1"):
+        server.post("/query", urllib.parse.urlencode({"q": statement, "db": "shop"}))
+    return "week" in json.dumps(influxql(server, POLICIES_ASKED[0]))
+
+
+def more_schema_in(server):
+    """A field and a string that are in the log alone."""
+    server.post("/write?db=shop", f'valve,id=v state="shut",turns=7i {START * 10**9}\n')
+
+
 def influxql(server, query):
     """What InfluxQL's door answered; none where there is none."""
     try:
@@ -247,7 +262,8 @@ def expected(server, has):
     except urllib.error.HTTPError:
         pass
     if "strings" in has:
-        said["influxql"] = {one: influxql(server, one) for one in INFLUXQL}
+        asked = INFLUXQL + (POLICIES_ASKED if "policies" in has else [])
+        said["influxql"] = {one: influxql(server, one) for one in asked}
     if "keys" in has:
         said["keys"] = redis(server, KEYS_ASKED)
     if "tables" in has:
@@ -266,6 +282,8 @@ def fill(binary, store):
         has.append("histograms")
     if strings_in(server) and "half" in json.dumps(influxql(server, INFLUXQL[1])):
         has.append("strings")
+        if policies_in(server):
+            has.append("policies")
     if server.has_keys and "OK" in keys_in(server, 60, "a"):
         has.append("keys")
     if server.has_sql and all([sql(server, one) is not None for one in TABLES]):
@@ -276,6 +294,8 @@ def fill(binary, store):
     gone = urllib.parse.quote('gone_v{host=~"h[12]"}')
     server.post(f"/api/v1/admin/tsdb/delete_series?match[]={gone}", "")
     server.post("/write", rows(300, 100, rng))
+    if "policies" in has:
+        more_schema_in(server)
     if "keys" in has:
         keys_in(server, 30, "b")
     if "tables" in has:

@@ -356,10 +356,10 @@ fn buckets_are_databases_and_policies() -> Result<()> {
 #[test]
 fn default_policy_and_fields_survive_damage_to_one_file() -> Result<()> {
     for (name, is_removed, is_repaired) in [
-        ("metadata", true, false),
-        ("metadata", false, true),
-        ("metadata.copy", true, true),
-        ("metadata.copy", false, false),
+        ("schema/records", true, false),
+        ("schema/records", false, true),
+        ("schema/records.copy", true, true),
+        ("schema/records.copy", false, false),
     ] {
         let directory = tempfile::tempdir()?;
         let server = start(directory.path())?;

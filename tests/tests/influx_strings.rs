@@ -581,7 +581,7 @@ fn a_lost_dictionary_is_said_and_its_numbers_are_not_given_out_again() -> Result
         server.write("/write?db=x&precision=s", old)?;
         server.post("/internal/force_flush", "")?;
         server.stop()?;
-        for name in ["metadata", "metadata.copy"] {
+        for name in ["schema/records", "schema/records.copy"] {
             let file = directory.path().join(name);
             match is_removed {
                 true => std::fs::remove_file(&file)?,
@@ -602,7 +602,7 @@ fn a_lost_dictionary_is_said_and_its_numbers_are_not_given_out_again() -> Result
             let answer = server.get(&path)?;
             assert_eq!(answer.header("x-quipu-partial"), "true", "{}", answer.excerpt());
             let text = answer.text();
-            ensure!(text.contains("metadata") && text.contains("OK"), "{text}");
+            ensure!(text.contains("schema/records") && text.contains("OK"), "{text}");
             let json: Value = serde_json::from_str(&text)?;
             let values = json.pointer("/results/0/series/0/values").context("rows")?;
             let states = values.as_array().context("rows")?.iter().map(|row| row[1].clone());

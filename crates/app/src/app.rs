@@ -3,6 +3,7 @@
 use crate::config::Config;
 use engine::{CacheLimits, ResultCache};
 use federation::Legacy;
+use influx_schema::records::SchemaRecords;
 use influx_schema::retention_policies::RetentionPolicies;
 use influx_schema::schema::{FieldRules, MeasurementTable};
 use influx_schema::strings::TextTable;
@@ -30,6 +31,8 @@ const KEPT_EVALUATION_MIN: Duration = Duration::from_millis(1);
 pub struct Opened {
     /// Where the samples are.
     pub store: Arc<Store>,
+    /// The schema of InfluxDB data.
+    pub schema: Arc<SchemaRecords>,
     /// Where the keys are, unless they are switched off.
     pub kv: Option<Arc<kv::Kv>>,
     /// Where the tables are; none in tests that open a store alone.
@@ -67,6 +70,8 @@ pub struct App {
     pub config: Config,
     /// Where the samples are.
     pub store: Arc<Store>,
+    /// The schema of InfluxDB data, as it is durable.
+    pub schema: Arc<SchemaRecords>,
     /// Where the keys are, unless they are switched off.
     pub kv: Option<Arc<kv::Kv>>,
     /// Where the tables are; none in tests that open a store alone.
@@ -124,7 +129,7 @@ impl App {
         vfs: Arc<dyn Vfs>,
         address: SocketAddr,
     ) -> App {
-        let Opened { store, kv, tables, closed } = opened;
+        let Opened { store, schema, kv, tables, closed } = opened;
         let telemetry = Arc::new(Telemetry::default());
         let insert = &config.insert;
         let wait = insert.queue_duration_max;
@@ -146,18 +151,19 @@ impl App {
             stop_wanted: Notify::new(),
             memory: Memory::new(config.memory_limit),
             logins: LoginLimiter::new(config.login_delay_max),
-            texts: Arc::new(TextTable::read(&store, config.insert.texts)),
+            texts: Arc::new(TextTable::read(&schema, config.insert.texts)),
             measurements: Arc::new(MeasurementTable::read(
-                &store,
+                &schema,
                 FieldRules {
                     keeps_texts: config.insert.texts.count_max != 0,
                     name_size_max: config.store.limits.label_value_size_max,
                 },
             )),
-            policies: RetentionPolicies::read(&store),
+            policies: RetentionPolicies::read(&schema),
             tag_keys: TagKeys::default(),
             config,
             store,
+            schema,
             kv,
             tables,
             closed,

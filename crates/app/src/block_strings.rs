@@ -45,7 +45,7 @@ impl BlockStrings {
     /// store would refuse now are refused, and their strings take no entry.
     ///
     /// # Errors
-    /// When the store takes no notes, or has no room for one of them.
+    /// When the schema records cannot be written, or have no room for one of them.
     pub fn settle(
         &self,
         app: &App,
@@ -62,7 +62,7 @@ impl BlockStrings {
         let batch = &decoded.batch;
         let values = batch.rows.iter().flat_map(|row| batch.row_values(row));
         let needed = values.filter(|value| is_among(&held, **value)).map(|value| *value as u32);
-        self.table.make_durable(&app.store, &needed.collect())
+        self.table.make_durable(&needed.collect())
     }
 }
 

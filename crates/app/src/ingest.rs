@@ -120,8 +120,6 @@ impl Outcome {
         }
         self.errors.append(decoded.errors);
         self.counts.add(&decoded.counts);
-        // Notes of the server's own are among the metadata under such names.
-        decoded.metadata.retain(|entry| !entry.metric.starts_with(store::NOTE_START));
         if !decoded.metadata.is_empty() {
             app.store.put_metadata(&decoded.metadata).map_err(Failure::of_write)?;
         }

@@ -4,6 +4,7 @@
 //! A damaged file goes into the manifest without its identity, so that the next backup reads and checks
 //! it again and reports it once more.
 
+use influx_schema::records::verify as schema;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,7 +23,8 @@ pub fn changed(files: &[BackupFile]) -> HashSet<PathBuf> {
     unknown.map(|file| PathBuf::from(&file.path)).collect()
 }
 
-/// Decodes the changed files of a snapshot, and all keys or tables if a file of those has changed.
+/// Decodes the changed files of a snapshot, and all schema records, keys or tables if a file of those has
+/// changed.
 ///
 /// # Errors
 /// When the snapshot holds no store.
@@ -43,6 +45,14 @@ pub fn find(folder: &Path, changed: &HashSet<PathBuf>) -> anyhow::Result<Vec<Fin
         match kv::verify::verify(vfs.as_ref(), folder) {
             Ok(keys) => {
                 problems.extend(keys.into_iter().flat_map(|keys| keys.problems).map(finding));
+            }
+            Err(error) => problems.push(whole(&error)),
+        }
+    }
+    if has_changed(wal::kinds::SCHEMA) {
+        match schema::verify(vfs.as_ref(), folder, &folder.join(store::WAL_DIR)) {
+            Ok(schema) => {
+                problems.extend(schema.into_iter().flat_map(|schema| schema.problems).map(finding));
             }
             Err(error) => problems.push(whole(&error)),
         }

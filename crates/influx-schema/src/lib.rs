@@ -2,7 +2,10 @@
 //! of metrics.
 
 pub mod borrowed_strings;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod metric_names;
+pub mod records;
 pub mod retention_policies;
 pub mod schema;
 pub mod strings;

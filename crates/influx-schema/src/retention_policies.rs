@@ -4,22 +4,15 @@
 //! under `database.policy`; that name is the value of the label `db`. `DEFAULT` chooses the policy of
 //! writes and queries that name none and moves no samples.
 //!
-//! A note among the metadata of the store keeps them, one for each database that has said something
-//! about policies. A database without a note has the policy `autogen` alone:
-//!
-//! ```text
-//! \0influx-policies \0 database     help: JSON of DatabasePolicies, unit: "" | gone
-//! ```
+//! A schema record ([`crate::records`]) keeps them as JSON of [`DatabasePolicies`], one for each database
+//! that has said something about policies. A database without one has the policy `autogen` alone.
 
+use crate::records::{Change, Key, KeyKind, SchemaRecords};
 use influxql::{AUTOGEN, RetentionPolicy};
-use model::Metadata;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
-use store::Store;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
-/// Start of the names of notes, behind their zero byte.
-const START: &str = "influx-policies\0";
 /// Policies of a database.
 pub const POLICIES_MAX: usize = 100;
 
@@ -95,27 +88,26 @@ struct State {
 
 /// Retention policies of all databases.
 pub struct RetentionPolicies {
+    records: Arc<SchemaRecords>,
     state: RwLock<State>,
     changing: Mutex<()>,
 }
 
 impl RetentionPolicies {
-    /// Reads the policies from the notes of the store.
-    pub fn read(store: &Store) -> RetentionPolicies {
+    /// Reads the schema records.
+    pub fn read(records: &Arc<SchemaRecords>) -> RetentionPolicies {
         let mut state = State::default();
-        for note in store.notes(START) {
-            let Some(database) = note.metric.split('\0').nth(2) else { continue };
-            if note.unit == store::NOTE_WITHDRAWN {
-                continue;
-            }
-            match serde_json::from_str(&note.help) {
+        records.for_each(KeyKind::Policies, &mut |key, value| {
+            let Some(Key::Policies { database }) = Key::parse(key) else { return };
+            match serde_json::from_str(value) {
                 Ok(policies) => state.put(database, policies),
                 Err(error) => {
                     tracing::error!(database, %error, "retention policies cannot be read");
                 }
             }
-        }
-        RetentionPolicies { state: RwLock::new(state), changing: Mutex::new(()) }
+        });
+        let (records, state) = (Arc::clone(records), RwLock::new(state));
+        RetentionPolicies { records, state, changing: Mutex::new(()) }
     }
 
     fn shared(&self) -> RwLockReadGuard<'_, State> {
@@ -186,19 +178,14 @@ impl RetentionPolicies {
     /// Replaces the policies of a database; durable on return.
     ///
     /// # Errors
-    /// When the store takes no notes.
-    pub fn put(
-        &self,
-        store: &Store,
-        database: &str,
-        policies: DatabasePolicies,
-    ) -> store::Result<()> {
-        store.put_metadata(&[note_of_policies(database, Some(&policies))])?;
+    /// When the records cannot be written.
+    pub fn put(&self, database: &str, policies: DatabasePolicies) -> store::Result<()> {
+        self.records.put(&[change_of_policies(database, Some(&policies))])?;
         self.set_noted(database, Some(policies));
         Ok(())
     }
 
-    /// Remembers the policies of a database whose note is there; `None` forgets them.
+    /// Remembers the policies of a database whose record is there; `None` forgets them.
     pub fn set_noted(&self, database: &str, policies: Option<DatabasePolicies>) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match policies {
@@ -208,14 +195,13 @@ impl RetentionPolicies {
     }
 }
 
-/// The note of a database's policies; `None` withdraws it.
-pub fn note_of_policies(database: &str, policies: Option<&DatabasePolicies>) -> Metadata {
-    let metric = format!("{}{START}{database}", store::NOTE_START);
-    let (help, unit) = match policies {
-        Some(policies) => (serde_json::to_string(policies).unwrap_or_default(), ""),
-        None => (String::new(), store::NOTE_WITHDRAWN),
-    };
-    Metadata { metric, help, unit: unit.to_string(), ..Metadata::default() }
+/// The change of the record of a database's policies; `None` removes it.
+pub fn change_of_policies(database: &str, policies: Option<&DatabasePolicies>) -> Change {
+    let key = Key::Policies { database };
+    match policies {
+        Some(policies) => Change::put(key, serde_json::to_string(policies).unwrap_or_default()),
+        None => Change::remove(key),
+    }
 }
 
 impl State {

@@ -2,18 +2,11 @@
 //! metric's name does not say where its measurement ends, and a sample does not say that it was a
 //! whole number.
 //!
-//! They are notes among the metadata of the store (decision 38), so that they are in its log, its
-//! snapshots and its backups:
-//!
-//! ```text
-//! \0influx \0 database \0 measurement \0 field   unit: float | integer | long | boolean | string | gone,
-//!                                              help: colons in the metric's name, if it has some
-//! \0influx \0 database \0 measurement \0 field:text     unit: string | gone, of one that has numbers, too
-//! \0influx \0 database                           unit: empty | gone
-//! ```
+//! They are schema records ([`crate::records`]): a field's type, with the colons in its metric's name if
+//! it has some; fields of numbers that have strings, too; databases that were created.
 
 use crate::metric_names::{MetricNames, joined as joined_name};
-use model::Metadata;
+use crate::records::{Change, Key, KeyKind, SchemaRecords};
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -22,10 +15,6 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWrite
 use store::{Asks, Need, Store};
 use wire::influx::{FieldNames, FieldType, LONG_SUFFIX, TEXT_SUFFIX, TypedFields};
 
-/// What the names of notes begin with, behind their zero byte.
-const START: &str = "influx\0";
-/// What stands instead of the type of a field that was dropped.
-const GONE: &str = store::NOTE_WITHDRAWN;
 /// Fields that are remembered; those beyond are found as metrics of their own.
 const FIELDS_MAX: usize = 1 << 19;
 /// Bytes of the names of fields, each with its measurement and database.
@@ -81,6 +70,7 @@ pub struct FieldRules {
 
 /// All that is remembered.
 pub struct MeasurementTable {
+    records: Arc<SchemaRecords>,
     state: RwLock<State>,
     rules: FieldRules,
     /// Legacy backends that know measurements; said once.
@@ -88,37 +78,31 @@ pub struct MeasurementTable {
 }
 
 impl MeasurementTable {
-    /// What the store has noted.
-    pub fn read(store: &Store, rules: FieldRules) -> MeasurementTable {
+    /// Reads the schema records.
+    pub fn read(records: &Arc<SchemaRecords>, rules: FieldRules) -> MeasurementTable {
         let mut state = State::default();
-        let mut has_longs = store.has(Need::Integers);
-        for note in store.notes(START) {
-            let mut parts = note.metric.split('\0').skip(2);
-            let (Some(database), measurement, field) = (parts.next(), parts.next(), parts.next())
-            else {
-                continue;
-            };
-            match (measurement, field, type_of(&note.unit)) {
-                (Some(measurement), Some(field), Some(FieldType::String))
-                    if field.ends_with(TEXT_SUFFIX) =>
-                {
-                    state.put_beside(database, measurement, field);
-                }
-                (Some(measurement), Some(field), Some(kind)) => {
-                    has_longs |= kind == FieldType::Long;
-                    let colons = note.help.parse().unwrap_or(0);
-                    state.put((database, measurement, field), kind, colons);
-                }
-                (None, None, _) if note.unit != GONE => {
-                    state.databases.entry(database.to_string()).or_default();
-                }
-                _ => {}
+        let mut has_longs = records.store().has(Need::Integers);
+        records.for_each(KeyKind::Field, &mut |key, value| {
+            let Some(Key::Field { database, measurement, field }) = Key::parse(key) else { return };
+            let Some((kind, colons)) = parse_field_value(value) else { return };
+            has_longs |= kind == FieldType::Long;
+            state.put((database, measurement, field), kind, colons);
+        });
+        records.for_each(KeyKind::AlsoString, &mut |key, _| {
+            if let Some(Key::AlsoString { database, measurement, field }) = Key::parse(key) {
+                state.put_beside(database, measurement, field);
             }
-        }
-        if has_longs && let Err(error) = expect_longs(store) {
+        });
+        records.for_each(KeyKind::Database, &mut |key, _| {
+            if let Some(Key::Database { database }) = Key::parse(key) {
+                state.databases.entry(database.to_string()).or_default();
+            }
+        });
+        if has_longs && let Err(error) = expect_longs(records.store()) {
             tracing::warn!("an older version could open this store and misread it: {error}");
         }
-        MeasurementTable { state: RwLock::new(state), rules, lenders: OnceLock::new() }
+        let (records, state) = (Arc::clone(records), RwLock::new(state));
+        MeasurementTable { records, state, rules, lenders: OnceLock::new() }
     }
 
     /// Names those whose measurements count, too, where they are asked. Only the first call counts.
@@ -143,10 +127,9 @@ impl MeasurementTable {
     /// of which no line is valid, as `has_valid_row` tells by its number, is not remembered.
     ///
     /// # Errors
-    /// When the store takes no notes.
+    /// When the records cannot be written.
     pub fn learn(
         &self,
-        store: &Store,
         database: &str,
         mut lines: Vec<TypedFields>,
         has_valid_row: &dyn Fn(usize) -> bool,
@@ -159,7 +142,7 @@ impl MeasurementTable {
                 continue;
             }
             match has_valid_row(number) {
-                true => self.remember(store, database, line, kind)?,
+                true => self.remember(database, line, kind)?,
                 false => refused.push(number),
             }
         }
@@ -173,45 +156,34 @@ impl MeasurementTable {
     /// lines, is remembered again.
     ///
     /// # Errors
-    /// When the store takes no notes.
-    pub fn confirm(&self, store: &Store, database: &str, learned: &Learned) -> store::Result<()> {
+    /// When the records cannot be written.
+    pub fn confirm(&self, database: &str, learned: &Learned) -> store::Result<()> {
         // Not in the condition of a `match`, which would hold the lock that it waits for.
         let is_all_there = self.shared().forgotten == learned.forgotten;
-        if is_all_there { Ok(()) } else { self.remember_all(store, database, &learned.lines) }
+        if is_all_there { Ok(()) } else { self.remember_all(database, &learned.lines) }
     }
 
     /// Remembers fields that somebody names; what is new is durable on return.
     ///
     /// # Errors
-    /// When the store takes no notes.
-    pub fn note(&self, store: &Store, database: &str, lines: &[TypedFields]) -> store::Result<()> {
-        self.remember_all(store, database, lines)
+    /// When the records cannot be written.
+    pub fn note(&self, database: &str, lines: &[TypedFields]) -> store::Result<()> {
+        self.remember_all(database, lines)
     }
 
-    fn remember_all(
-        &self,
-        store: &Store,
-        database: &str,
-        lines: &[TypedFields],
-    ) -> store::Result<()> {
+    fn remember_all(&self, database: &str, lines: &[TypedFields]) -> store::Result<()> {
         for line in lines {
             let kind = kind_of(database, line);
             if !self.shared().kinds.contains(&kind) {
-                self.remember(store, database, line, kind)?;
+                self.remember(database, line, kind)?;
             }
         }
         Ok(())
     }
 
-    fn remember(
-        &self,
-        store: &Store,
-        database: &str,
-        line: &TypedFields,
-        kind: u64,
-    ) -> store::Result<()> {
+    fn remember(&self, database: &str, line: &TypedFields, kind: u64) -> store::Result<()> {
         if line.fields.iter().any(|(_, kind)| *kind == FieldType::Long) {
-            expect_longs(store)?;
+            expect_longs(self.records.store())?;
         }
         let mut state = self.exclusive();
         if state.names.is_full() {
@@ -220,18 +192,19 @@ impl MeasurementTable {
         let News { fields, beside } = state.news_of(database, line, self.rules);
         if !fields.is_empty() || !beside.is_empty() {
             let measurement = line.measurement.as_str();
-            let name = |field: &str, word| note(&[database, measurement, field], word);
             let named = fields.into_iter().map(|(field, kind)| {
                 let colons = state.colons_of(database, measurement, &field);
                 (field, kind, colons)
             });
             let named: Vec<(String, FieldType, u8)> = named.collect();
             let of_fields = named.iter().map(|(field, kind, colons)| {
-                let help = if *colons == 0 { String::new() } else { colons.to_string() };
-                Metadata { help, ..name(field, word_of(*kind)) }
+                let key = Key::Field { database, measurement, field };
+                Change::put(key, field_value(*kind, *colons))
             });
-            let of_texts = beside.iter().map(|field| name(field, word_of(FieldType::String)));
-            store.put_metadata(&of_fields.chain(of_texts).collect::<Vec<Metadata>>())?;
+            let of_texts = beside
+                .iter()
+                .map(|field| Change::put(Key::AlsoString { database, measurement, field }, ""));
+            self.records.put(&of_fields.chain(of_texts).collect::<Vec<Change>>())?;
             for (field, kind, colons) in named {
                 state.put((database, measurement, &field), kind, colons);
             }
@@ -280,45 +253,40 @@ impl MeasurementTable {
     /// Remembers a database that somebody wants, if there is room; durable on return.
     ///
     /// # Errors
-    /// When the store takes no notes.
-    pub fn create(&self, store: &Store, database: &str) -> store::Result<bool> {
-        let Some(note) = note_of_database(database).filter(|_| !self.has(database)) else {
+    /// When the records cannot be written.
+    pub fn create(&self, database: &str) -> store::Result<bool> {
+        let Some(record) = record_of_database(database).filter(|_| !self.has(database)) else {
             return Ok(true);
         };
         if DATABASES_MAX <= self.shared().databases.len() {
             return Ok(false);
         }
-        store.put_metadata(&[note])?;
-        self.add_noted(database);
+        self.records.put(&[record])?;
+        self.add_created(database);
         Ok(true)
     }
 
-    /// The notes that [`MeasurementTable::forget`] would put now.
-    pub fn notes_of_forgetting(&self, database: &str, measurement: Option<&str>) -> Vec<Metadata> {
-        self.shared().notes_of_forgetting(database, measurement)
+    /// The changes that [`MeasurementTable::forget`] would make now.
+    pub fn changes_of_forgetting(&self, database: &str, measurement: Option<&str>) -> Vec<Change> {
+        self.shared().changes_of_forgetting(database, measurement)
     }
 
     /// Forgets a measurement, or a whole database; durable on return. Part of a deletion.
     ///
     /// # Errors
-    /// When the store takes no notes.
-    pub fn forget(
-        &self,
-        store: &Store,
-        database: &str,
-        measurement: Option<&str>,
-    ) -> store::Result<()> {
+    /// When the records cannot be written.
+    pub fn forget(&self, database: &str, measurement: Option<&str>) -> store::Result<()> {
         let mut state = self.exclusive();
         if !state.databases.contains_key(database) {
             return Ok(());
         }
-        store.put_notes_of_deletion(&state.notes_of_forgetting(database, measurement))?;
+        self.records.apply_deletion(&state.changes_of_forgetting(database, measurement))?;
         state.forget(database, measurement);
         Ok(())
     }
 
-    /// Remembers a database whose note is there.
-    pub fn add_noted(&self, database: &str) {
+    /// Remembers a database whose record is there.
+    pub fn add_created(&self, database: &str) {
         self.exclusive().databases.entry(database.to_string()).or_default();
     }
 
@@ -476,17 +444,12 @@ fn join_fields(fields: &mut Fields, others: Fields, keeps_texts: bool) {
 #[derive(Default)]
 struct News {
     fields: Vec<(String, FieldType)>,
-    /// Names of strings beside numbers, as notes have them.
+    /// Fields of numbers that have strings, too.
     beside: Vec<String>,
 }
 
-/// What the strings of a field of numbers are called among the notes: no field of numbers is called so.
-fn text_name(field: &str) -> String {
-    format!("{field}{TEXT_SUFFIX}")
-}
-
 impl State {
-    /// What there is to be noted of a line.
+    /// What a line adds to the schema.
     fn news_of(&self, database: &str, line: &TypedFields, rules: FieldRules) -> News {
         let known = self.databases.get(database).and_then(|all| all.get(&line.measurement));
         let mut news = News::default();
@@ -505,7 +468,7 @@ impl State {
             });
             let key = || (database.to_string(), line.measurement.clone(), field.clone());
             if is_both && !self.beside.contains(&key()) {
-                news.beside.push(text_name(field));
+                news.beside.push(field.clone());
             }
             let together = before.map_or(*written, |before| joined(before, *written));
             match (before, left) {
@@ -524,23 +487,24 @@ impl State {
         news
     }
 
-    /// Notes that say that a measurement, or a whole database, is gone.
-    fn notes_of_forgetting(&self, database: &str, measurement: Option<&str>) -> Vec<Metadata> {
+    /// Changes that remove a measurement, or a whole database.
+    fn changes_of_forgetting(&self, database: &str, measurement: Option<&str>) -> Vec<Change> {
         let Some(known) = self.databases.get(database) else { return Vec::new() };
         let is_meant = |name: &str| measurement.is_none_or(|one| one == name);
-        let mut notes = Vec::new();
-        for (name, fields) in known.iter().filter(|(name, _)| is_meant(name)) {
-            notes.extend(fields.keys().map(|field| note(&[database, name, field], GONE)));
+        let mut changes = Vec::new();
+        for (measurement, fields) in known.iter().filter(|(name, _)| is_meant(name)) {
+            let key = |field| Key::Field { database, measurement, field };
+            changes.extend(fields.keys().map(|field| Change::remove(key(field))));
         }
-        for (_, name, field) in
+        for (_, measurement, field) in
             self.beside.iter().filter(|(of, name, _)| of == database && is_meant(name))
         {
-            notes.push(note(&[database, name, &text_name(field)], GONE));
+            changes.push(Change::remove(Key::AlsoString { database, measurement, field }));
         }
         if measurement.is_none() {
-            notes.push(note(&[database], GONE));
+            changes.push(Change::remove(Key::Database { database }));
         }
-        notes
+        changes
     }
 
     fn forget(&mut self, database: &str, measurement: Option<&str>) {
@@ -563,9 +527,8 @@ impl State {
         self.kinds.clear();
     }
 
-    /// Remembers strings beside numbers, under their name among the notes.
-    fn put_beside(&mut self, database: &str, measurement: &str, name: &str) {
-        let field = name.strip_suffix(TEXT_SUFFIX).unwrap_or(name);
+    /// Remembers that a field of numbers has strings, too.
+    fn put_beside(&mut self, database: &str, measurement: &str, field: &str) {
         self.beside.insert((database.to_string(), measurement.to_string(), field.to_string()));
     }
 
@@ -607,19 +570,29 @@ impl State {
     }
 }
 
-/// Bytes that a field counts: its note has all three names.
+/// Bytes that a field counts: its record has all three names.
 fn size_of_field(database: &str, measurement: &str, field: &str) -> usize {
     database.len() + measurement.len() + field.len()
 }
 
-fn note(parts: &[&str], unit: &str) -> Metadata {
-    let metric = format!("\0{START}{}", parts.join("\0"));
-    Metadata { metric, unit: unit.to_string(), ..Metadata::default() }
+/// The record of a database that was created; there is none for a name with a zero byte.
+pub fn record_of_database(database: &str) -> Option<Change> {
+    (!database.contains('\0')).then(|| Change::put(Key::Database { database }, ""))
 }
 
-/// The note of a database that was created; there is none for a name with a zero byte.
-pub fn note_of_database(database: &str) -> Option<Metadata> {
-    (!database.contains('\0')).then(|| note(&[database], ""))
+/// Value of a field's record: the type, and the colons in its metric's name unless there are none.
+pub(crate) fn field_value(kind: FieldType, colons: u8) -> String {
+    match colons {
+        0 => word_of(kind).to_string(),
+        colons => format!("{} {colons}", word_of(kind)),
+    }
+}
+
+fn parse_field_value(value: &str) -> Option<(FieldType, u8)> {
+    match value.split_once(' ') {
+        None => Some((type_of(value)?, 0)),
+        Some((word, colons)) => Some((type_of(word)?, colons.parse().unwrap_or(0))),
+    }
 }
 
 fn kind_of(database: &str, line: &TypedFields) -> u64 {
@@ -650,7 +623,7 @@ fn word_of(kind: FieldType) -> &'static str {
     }
 }
 
-fn type_of(word: &str) -> Option<FieldType> {
+pub(crate) fn type_of(word: &str) -> Option<FieldType> {
     Some(match word {
         "float" => FieldType::Float,
         "integer" => FieldType::Integer,

@@ -1,11 +1,11 @@
 //! The dictionary of strings that came as fields of line protocol: a sample of such a field is a
 //! number of it (decision 46).
 //!
-//! Entries are notes among the metadata of the store, `\0text\0NUMBER` with the text as help. They
-//! are durable before any sample that names them is appended: `block_strings`.
+//! Entries are schema records ([`crate::records`]). They are durable before any sample that names them is
+//! appended: `block_strings`.
 
 use crate::borrowed_strings::{BorrowedTexts, Lent, Loan};
-use model::Metadata;
+use crate::records::{Change, Key, KeyKind, SchemaRecords};
 use net::failure::Failure;
 use net::settings::{ConfigError, Settings};
 use std::collections::{BTreeSet, HashMap};
@@ -13,11 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use store::{Need, Store};
 use wire::influx::{STRING_SIZE_MAX, TEXT_SUFFIX};
 
-/// What the names of notes begin with, behind their zero byte.
-const START: &str = "text\0";
-
-/// Largest number of a store that does not record which numbers are in use: the table of metadata
-/// has no room for more entries.
+/// Largest number of a store that does not record which numbers are in use: earlier versions had no room
+/// for more entries.
 const UNRECORDED_MAX: usize = 1 << 20;
 
 /// Limits on texts.
@@ -51,13 +48,14 @@ struct State {
     pending: HashMap<u32, u32>,
     /// Numbers that no block holds any more and that were never durable.
     free: Vec<u32>,
-    /// Whether the store's table of metadata has no room for more.
+    /// Whether the schema records have no room for more.
     is_full: bool,
 }
 
 /// All texts.
 #[derive(Debug)]
 pub struct TextTable {
+    records: Arc<SchemaRecords>,
     limits: TextLimits,
     state: RwLock<State>,
     /// Held while entries are made durable: another block that needs them waits.
@@ -67,21 +65,19 @@ pub struct TextTable {
 }
 
 impl TextTable {
-    /// What the store has noted.
-    pub fn read(store: &Store, limits: TextLimits) -> TextTable {
-        let mut state = State::default();
-        for note in store.notes(START) {
-            let number = note.metric.rsplit('\0').next();
-            let number = number.and_then(|number| u32::from_str_radix(number, 16).ok());
-            let Some(slot) = number.and_then(|number| number.checked_sub(1)) else { continue };
+    /// Reads the schema records.
+    pub fn read(records: &Arc<SchemaRecords>, limits: TextLimits) -> TextTable {
+        let (mut state, store) = (State::default(), records.store());
+        records.for_each(KeyKind::String, &mut |key, text| {
+            let Some(Key::String { number }) = Key::parse(key) else { return };
+            let Some(slot) = number.checked_sub(1) else { return };
             let slot = slot as usize;
             if state.texts.len() <= slot {
                 state.texts.resize(slot + 1, None);
             }
-            let text: Arc<str> = note.help.into();
-            state.numbers.insert(text.clone(), slot as u32 + 1);
-            state.texts[slot] = Some(text);
-        }
+            state.numbers.insert(Arc::clone(text), number);
+            state.texts[slot] = Some(Arc::clone(text));
+        });
         state.skip_used_numbers(store);
         if !state.texts.is_empty() {
             store.hide_names(TEXT_SUFFIX);
@@ -95,6 +91,7 @@ impl TextTable {
             }
         }
         TextTable {
+            records: Arc::clone(records),
             limits,
             state: RwLock::new(state),
             settling: Mutex::new(()),
@@ -200,34 +197,40 @@ impl TextTable {
     /// Makes some held numbers durable; to be called before samples with them are appended.
     ///
     /// # Errors
-    /// When the store takes no notes, or has no room for one of them.
-    pub fn make_durable(&self, store: &Store, needed: &BTreeSet<u32>) -> Result<(), Failure> {
+    /// When the records cannot be written, or have no room for one of them.
+    pub fn make_durable(&self, needed: &BTreeSet<u32>) -> Result<(), Failure> {
         let _one_at_a_time = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         let pending: Vec<u32> = self.pending_of(needed).into_iter().collect();
-        let (notes, newest): (Vec<Metadata>, u32) = {
+        let (entries, newest): (Vec<Change>, u32) = {
             let state = self.shared();
-            (pending.iter().map(|number| state.note(*number)).collect(), state.texts.len() as u32)
+            (pending.iter().map(|number| state.entry(*number)).collect(), state.texts.len() as u32)
         };
-        if !notes.is_empty() {
-            store.need(Need::Strings).map_err(Failure::of_write)?;
-            store.reserve_string_numbers(newest).map_err(Failure::of_write)?;
-            store.hide_names(TEXT_SUFFIX);
-            store.put_metadata(&notes).map_err(Failure::of_write)?;
+        if !entries.is_empty() {
+            self.put_entries(&entries, newest).map_err(Failure::of_write)?;
             let mut state = self.exclusive();
             for number in pending {
                 state.pending.remove(&number);
-                // The table of metadata leaves out what it has no room for.
-                if !store.has_note(&note_name(number)) {
+                // Records for which there is no room are left out.
+                if !self.records.has(Key::String { number }) {
                     state.take_back(number);
                 }
             }
         }
         match self.shared().has_all(needed) {
             true => Ok(()),
-            false => {
-                Err(Failure::busy("strings came for which there is no room among the metadata"))
-            }
+            false => Err(Failure::busy("strings came for which the schema records have no room")),
         }
+    }
+
+    fn put_entries(&self, entries: &[Change], newest: u32) -> store::Result<()> {
+        let store = self.records.store();
+        store.check_writable()?;
+        store.need(Need::Strings)?;
+        // The dictionary has its file before a number may be in use, so that its loss is noticed.
+        self.records.begin()?;
+        store.reserve_string_numbers(newest)?;
+        store.hide_names(TEXT_SUFFIX);
+        self.records.put(entries)
     }
 }
 
@@ -253,7 +256,7 @@ impl State {
     /// Gives a text a number that no block holds.
     fn add(&mut self, text: &str, count_max: usize) -> Result<u32, String> {
         if self.is_full {
-            return Err("there is no room among the metadata for another string".to_string());
+            return Err("the schema records have no room for another string".to_string());
         }
         if count_max <= self.numbers.len() {
             return Err(format!(
@@ -302,13 +305,9 @@ impl State {
         numbers.iter().all(has)
     }
 
-    fn note(&self, number: u32) -> Metadata {
+    fn entry(&self, number: u32) -> Change {
         let text = self.texts.get(number as usize - 1).cloned().flatten();
-        Metadata {
-            metric: format!("\0{}", note_name(number)),
-            help: text.as_deref().unwrap_or("").to_string(),
-            ..Metadata::default()
-        }
+        Change::put(Key::String { number }, text.unwrap_or_default())
     }
 }
 
@@ -316,23 +315,22 @@ fn too_many(count_max: usize) -> String {
     format!("more than {count_max} different strings (influx.max-strings)")
 }
 
-fn note_name(number: u32) -> String {
-    format!("{START}{number:08x}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::OpenedStore;
     use std::path::Path;
     use store::StoreConfig;
     use vfs::{SimVfs, Vfs};
 
+    fn open(disk: &Arc<SimVfs>) -> OpenedStore {
+        OpenedStore::open(disk.clone(), Path::new("/data"), StoreConfig::standard()).expect("opens")
+    }
+
     #[test]
     fn a_sample_that_is_no_number_stands_for_no_text() {
-        let disk = Arc::new(SimVfs::new(1));
-        let store =
-            Store::open(disk, Path::new("/data"), StoreConfig::standard()).expect("a store");
-        let table = TextTable::read(&store, TextLimits { count_max: 9, size_max: 9 });
+        let opened = open(&Arc::new(SimVfs::new(1)));
+        let table = TextTable::read(&opened.schema, TextLimits { count_max: 9, size_max: 9 });
         let mut held = BTreeSet::new();
         for text in ["a", "b"] {
             table.hold(text, &mut held).expect("a number");
@@ -357,17 +355,15 @@ mod tests {
         let (dir, limits) = (Path::new("/data"), TextLimits { count_max: 9, size_max: 9 });
         for lost in ["remove", "flip", "older copy"] {
             let disk = Arc::new(SimVfs::new(1));
-            let open = || Store::open(disk.clone(), dir, StoreConfig::standard()).expect("a store");
-            let files = ["metadata", "metadata.copy"].map(|name| dir.join(name));
+            let files = ["schema/records", "schema/records.copy"].map(|name| dir.join(name));
             let mut used = Vec::new();
             for text in ["OPEN", "CLOSED"] {
-                let store = open();
-                let table = TextTable::read(&store, limits);
+                let opened = open(&disk);
+                let table = TextTable::read(&opened.schema, limits);
                 let mut held = BTreeSet::new();
                 used.push(table.hold(text, &mut held).expect("a number"));
-                table.make_durable(&store, &held).expect("durable");
-                store.flush().expect("a flush");
-                store.close().expect("closed");
+                table.make_durable(&held).expect("durable");
+                opened.close().expect("closed");
                 if text == "OPEN" {
                     let older = disk.read(&files[0]).expect("a dictionary");
                     vfs::write_atomic(disk.as_ref(), &dir.join("older"), &older).expect("written");
@@ -381,8 +377,8 @@ mod tests {
                     _ => vfs::write_atomic(disk.as_ref(), file, &older).expect("replaced"),
                 }
             }
-            let store = open();
-            let table = TextTable::read(&store, limits);
+            let opened = open(&disk);
+            let table = TextTable::read(&opened.schema, limits);
             let number = table.hold("AUTO", &mut BTreeSet::new()).expect("a number");
             assert!(used.iter().all(|used| *used < number), "{lost}: {number} of {used:?}");
             assert_eq!(table.text(f64::from(used[1])), None, "{lost}: the string is lost");
@@ -391,27 +387,23 @@ mod tests {
 
     #[test]
     fn number_without_room_is_refused_to_each_block_that_holds_it() {
-        let disk = Arc::new(SimVfs::new(1));
-        let store =
-            Store::open(disk, Path::new("/data"), StoreConfig::standard()).expect("a store");
-        let table = TextTable::read(&store, TextLimits { count_max: 9, size_max: 9 });
+        let opened = open(&Arc::new(SimVfs::new(1)));
+        let table = TextTable::read(&opened.schema, TextLimits { count_max: 9, size_max: 9 });
         let (mut first, mut second) = (BTreeSet::new(), BTreeSet::new());
         let number = table.hold("a", &mut first).expect("a number");
         assert_eq!(table.hold("a", &mut second), Ok(number), "both blocks have it");
         table.exclusive().pending.remove(&number);
         table.exclusive().take_back(number);
         for held in [&first, &second] {
-            assert!(table.make_durable(&store, held).is_err(), "their samples would name nothing");
+            assert!(table.make_durable(held).is_err(), "their samples would name nothing");
         }
         assert_eq!(table.text(f64::from(number)), None);
     }
 
     #[test]
     fn released_number_takes_no_entry_unless_another_block_holds_it() {
-        let disk = Arc::new(SimVfs::new(1));
-        let store =
-            Store::open(disk, Path::new("/data"), StoreConfig::standard()).expect("a store");
-        let table = TextTable::read(&store, TextLimits { count_max: 1, size_max: 9 });
+        let opened = open(&Arc::new(SimVfs::new(1)));
+        let table = TextTable::read(&opened.schema, TextLimits { count_max: 1, size_max: 9 });
         let (mut first, mut second) = (BTreeSet::new(), BTreeSet::new());
         let number = table.hold("a", &mut first).expect("a number");
         table.hold("a", &mut second).expect("the same number");
@@ -422,7 +414,7 @@ mod tests {
         assert_eq!(table.text(f64::from(number)), None);
         let mut held = BTreeSet::new();
         assert_eq!(table.hold("b", &mut held), Ok(number), "its number was never durable");
-        table.make_durable(&store, &held).expect("durable");
+        table.make_durable(&held).expect("durable");
         table.release(&held);
         assert_eq!(table.text(f64::from(number)).as_deref(), Some("b"), "it is durable");
     }

@@ -1,4 +1,4 @@
-//! Opens what stands on the data directory: samples, keys and tables on one log.
+//! Opens what stands on the data directory: samples, schema records, keys and tables on one log.
 //!
 //! ```text
 //! look (each reads its own files) ─► log: replay ─► finish ─► Opened
@@ -9,6 +9,7 @@ use anyhow::{Context as _, anyhow};
 use app::config::Config;
 use app::{ClosedParts, Opened};
 use cli::quantity::format_size;
+use influx_schema::records::{self, RecordsConfig, RecordsOpening};
 use kv::KvOpening;
 use kv::config::EarlierKeys;
 use net::data_dir;
@@ -128,6 +129,7 @@ fn open_directory(
     kv_config: Option<kv::KvConfig>,
 ) -> anyhow::Result<(Opened, Arc<Log>)> {
     let mut store = StoreOpening::look(vfs.clone(), directory, store_config)?;
+    let mut schema = RecordsOpening::look(vfs.clone(), directory, RecordsConfig::default())?;
     data_dir::restrict(directory);
     let mut closed = ClosedParts::default();
     let keys = kv_config.map(|config| KvOpening::look(vfs.clone(), directory, config));
@@ -140,6 +142,7 @@ fn open_directory(
     let log_config = store.log_config();
     let mut consumers = Consumers::default();
     store.declare(&mut consumers);
+    schema.declare(&mut consumers);
     if let Some(keys) = &mut keys {
         keys.declare(&mut consumers);
     }
@@ -148,7 +151,7 @@ fn open_directory(
     }
     let log = Log::open(vfs, &directory.join(WAL_DIR), log_config, consumers);
     let log = Arc::new(log.map_err(store::Error::from)?);
-    let store = store.finish(log.clone())?;
+    let (store, schema) = records::finish(store, schema, &log)?;
     let notes = keys.iter().flat_map(|keys| keys.notes().cloned().collect::<Vec<_>>());
     let notes = notes.chain(tables.iter().flat_map(TablesOpening::notes));
     notes.for_each(|note| tracing::warn!("{note}"));
@@ -160,7 +163,7 @@ fn open_directory(
         Some(opened) => tables_or_damage(opened, directory, &mut closed)?,
         None => None,
     };
-    Ok((Opened { store, kv, tables, closed }, log))
+    Ok((Opened { store, schema, kv, tables, closed }, log))
 }
 
 /// Keys that opened, or none and the reason. Only a newer format and fewer databases than are in use
@@ -263,6 +266,7 @@ mod tests {
         let close = |(opened, log): (Opened, Arc<Log>)| {
             opened.kv.iter().for_each(|kv| kv.close().expect("a good disk"));
             opened.tables.iter().for_each(|tables| tables.close().expect("a good disk"));
+            opened.schema.close().expect("a good disk");
             opened.store.close().expect("a good disk");
             log.close().expect("a good disk");
         };
@@ -287,7 +291,7 @@ mod tests {
             let kv_config = Some(kv::KvConfig::default());
             open_directory(vfs.clone(), Path::new(directory), config, kv_config).expect("it opens")
         };
-        let (Opened { store, kv, tables, .. }, log) = open("/data");
+        let (Opened { store, schema, kv, tables, .. }, log) = open("/data");
         let (kv, tables) = (kv.expect("it is on"), tables.expect("they are on"));
         let create = |table: &str| {
             let schema = tables::Schema::default();
@@ -295,6 +299,7 @@ mod tests {
         };
         tables.apply(create("first")).expect("a new one");
         let mut link = |to: &Path| {
+            schema.snapshot(to).expect("a good disk");
             tables.snapshot(to).expect("a good disk");
             Ok(())
         };
@@ -302,9 +307,10 @@ mod tests {
         tables.apply(create("second")).expect("a new one");
         kv.close().expect("a good disk");
         tables.close().expect("a good disk");
+        schema.close().expect("a good disk");
         store.close().expect("a good disk");
         log.close().expect("a good disk");
-        drop((store, kv, tables, log));
+        drop((store, schema, kv, tables, log));
         let names = |directory: &str| {
             let (opened, _log) = open(directory);
             let tables = opened.tables.expect("they are on").list();

@@ -145,7 +145,8 @@ impl Server {
                 tracing::warn!(left, ?patience, "connections still open after shutdown-timeout")
             }
         }
-        let (store, kv, tables) = (app.store.clone(), app.kv.clone(), app.tables.clone());
+        let (store, schema) = (app.store.clone(), app.schema.clone());
+        let (kv, tables) = (app.kv.clone(), app.tables.clone());
         tokio::task::spawn_blocking(move || {
             if let Some(kv) = &kv {
                 drop(kv.lock());
@@ -153,9 +154,11 @@ impl Server {
             drop(guard);
             let keys = kv.map_or(Ok(()), |kv| kv.close());
             let rows = tables.map_or(Ok(()), |tables| tables.close());
+            let records = schema.close();
             let samples = store.close();
             let logged = log.close();
             samples.context("closing the store")?;
+            records.context("closing the schema records")?;
             keys.context("closing the keys")?;
             rows.context("closing the tables")?;
             logged.context("closing the log")

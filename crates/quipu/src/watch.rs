@@ -126,6 +126,7 @@ fn look_once(app: &App, look: u64, before: Pressure) -> Pressure {
     {
         tracing::warn!("{}", refusals_line(&refusals));
     }
+    app.schema.report_damage();
     for damage in app.store.take_damage_news() {
         tracing::error!("{}", damage.sentence());
     }

@@ -42,7 +42,6 @@ pub use base::period::{PartitionLength, Period};
 pub use base::select_limits::SelectLimits;
 pub use index::CancelFlag;
 pub use log::exemplars::ExemplarSeries;
-pub use log::metadata::{NOTE_START, NOTE_WITHDRAWN};
 pub use offline::repair::losses::{LossLine, LostSeries};
 pub use offline::repair::{RepairPlan, plan_repair};
 pub use offline::verify::report::{Finding, VerifyReport};

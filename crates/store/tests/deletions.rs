@@ -3,11 +3,14 @@
 
 use crate::rows::Rows;
 use crate::stores;
-use model::{Exemplar, ExemplarRow, Labels, Matcher, Metadata, TimeRange};
+use model::{Exemplar, ExemplarRow, Labels, Matcher, TimeRange};
 use std::path::Path;
 use std::sync::Arc;
-use store::{DamagePlace, Durability, Error, NOTE_WITHDRAWN, SelectLimits, Store, StoreConfig};
+use store::{
+    DamagePlace, Durability, Error, SelectLimits, Store, StoreConfig, StoreOpening, WAL_DIR,
+};
 use vfs::{SimVfs, Vfs};
+use wal::{Consumers, Log};
 
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
@@ -16,21 +19,31 @@ const NOW: i64 = 1_583_020_800 * SECOND;
 const TIMES: [i64; 3] = [NOW - 60 * DAY, NOW - 20 * DAY, NOW];
 const DATA: &str = "/data";
 const FILE: &str = "/data/deletion";
+/// Stands for schema records: durable beside the store, by another consumer of the log.
+const RECORD: &str = "/data/record";
+const THERE: &[u8] = b"there";
+const GONE: &[u8] = b"gone";
 
 fn config() -> StoreConfig {
     StoreConfig { exemplars_max: 100, ..stores::config() }
 }
 
 fn try_open(disk: &SimVfs) -> Result<Arc<Store>, Error> {
-    Store::open(Arc::new(disk.clone()), Path::new(DATA), config())
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let mut opening = StoreOpening::look(Arc::clone(&vfs), Path::new(DATA), config())?;
+    let log_config = opening.log_config();
+    let mut consumers = Consumers::default();
+    opening.declare(&mut consumers);
+    let log = Log::open(vfs, &Path::new(DATA).join(WAL_DIR), log_config, consumers)?;
+    opening.finish_with(Arc::new(log), &mut |records| set_record(disk, records))
 }
 
 fn open(disk: &SimVfs) -> Arc<Store> {
     try_open(disk).unwrap()
 }
 
-fn note(unit: &str) -> Metadata {
-    Metadata { metric: "\0note".into(), unit: unit.into(), ..Metadata::default() }
+fn set_record(disk: &SimVfs, value: &[u8]) -> Result<(), Error> {
+    Ok(vfs::write_atomic(disk, Path::new(RECORD), value)?)
 }
 
 fn gone() -> Vec<Vec<Matcher>> {
@@ -62,7 +75,7 @@ fn filled(seed: u64) -> (SimVfs, Arc<Store>) {
     for time in TIMES {
         put(&store, &["gone", "kept"], time).unwrap();
     }
-    store.put_metadata(&[note("there")]).unwrap();
+    set_record(&disk, THERE).unwrap();
     store.flush().unwrap();
     for time in TIMES {
         put(&store, &["gone", "kept"], time + 1).unwrap();
@@ -70,10 +83,9 @@ fn filled(seed: u64) -> (SimVfs, Arc<Store>) {
     (disk, store)
 }
 
-fn delete(store: &Store) -> Result<u64, Error> {
-    let notes = [note(NOTE_WITHDRAWN)];
-    let mut put = || store.put_notes_of_deletion(&notes);
-    store.delete_with_notes(&gone(), TimeRange::ALL, &notes, &mut put)
+fn delete(disk: &SimVfs, store: &Store) -> Result<u64, Error> {
+    let mut apply = || set_record(disk, GONE);
+    store.delete_with_records(&gone(), TimeRange::ALL, GONE, &mut apply)
 }
 
 /// What there is of a host: times of samples, and of exemplars.
@@ -93,8 +105,8 @@ fn all_times() -> (Vec<i64>, Vec<i64>) {
     (times.collect(), TIMES.into_iter().chain([NOW + 1]).collect())
 }
 
-fn has_note(store: &Store) -> bool {
-    store.notes("note").iter().any(|note| note.unit != NOTE_WITHDRAWN)
+fn has_record(disk: &SimVfs) -> bool {
+    disk.read(Path::new(RECORD)).unwrap() == THERE
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -110,20 +122,21 @@ fn outcome(disk: &SimVfs, context: &str) -> Outcome {
     assert_eq!(found(&store, "kept"), all_times(), "{context}");
     assert!(!disk.exists(Path::new(FILE)).unwrap(), "{context}");
     let of_gone = found(&store, "gone");
-    let outcome = match has_note(&store) {
+    let outcome = match has_record(disk) {
         true => Outcome::NotBegun,
         false => Outcome::Done,
     };
     let expected = if outcome == Outcome::Done { Default::default() } else { all_times() };
-    assert_eq!(of_gone, expected, "{context}: half done, {outcome:?} by its note");
+    assert_eq!(of_gone, expected, "{context}: half done, {outcome:?} by its record");
     // What is made again is hit by no later start.
     if outcome == Outcome::Done {
         put(&store, &["gone"], NOW + 5).unwrap();
-        store.put_metadata(&[note("again")]).unwrap();
+        set_record(disk, THERE).unwrap();
         drop(store);
-        let store = open(&disk.crash());
+        let after = disk.crash();
+        let store = open(&after);
         assert_eq!(found(&store, "gone"), (vec![NOW + 5], vec![NOW + 5]), "{context}");
-        assert!(has_note(&store), "{context}");
+        assert!(has_record(&after), "{context}");
         store.close().unwrap();
         drop(store);
         let report = store::verify(Arc::new(disk.crash()), Path::new(DATA), &mut |_| ()).unwrap();
@@ -136,7 +149,7 @@ fn outcome(disk: &SimVfs, context: &str) -> Outcome {
 fn a_death_at_every_write_leaves_no_half_of_a_deletion() {
     let (disk, store) = filled(0);
     let first = disk.operations();
-    delete(&store).unwrap();
+    delete(&disk, &store).unwrap();
     let last = disk.operations();
     drop(store);
     assert_eq!(outcome(&disk.crash(), "no death"), Outcome::Done);
@@ -144,7 +157,7 @@ fn a_death_at_every_write_leaves_no_half_of_a_deletion() {
     for death in first..last {
         let (disk, store) = filled(death);
         disk.fail_after(death);
-        let acknowledged = delete(&store).is_ok();
+        let acknowledged = delete(&disk, &store).is_ok();
         drop(store);
         for (ending, after) in [("power", disk.crash()), ("kill", disk.kill())] {
             let context = format!("death {} of {}, {ending}", death - first, last - first);
@@ -165,13 +178,13 @@ fn a_death_at_every_write_leaves_no_half_of_a_deletion() {
 fn unfinished() -> Vec<SimVfs> {
     let (disk, store) = filled(0);
     let first = disk.operations();
-    delete(&store).unwrap();
+    delete(&disk, &store).unwrap();
     let deaths = first..disk.operations();
     drop(store);
     let killed = deaths.map(|death| {
         let (disk, store) = filled(death);
         disk.fail_after(death);
-        let _ = delete(&store);
+        let _ = delete(&disk, &store);
         drop(store);
         disk.kill()
     });
@@ -200,15 +213,14 @@ fn a_death_at_every_write_of_the_start_that_finishes_a_deletion_harms_nothing() 
 #[test]
 fn samples_that_come_while_a_deletion_runs_outlive_its_end_by_a_start() {
     let (disk, store) = filled(1);
-    let notes = [note(NOTE_WITHDRAWN)];
     let mut put_and_die = || {
         for time in TIMES {
             put(&store, &["gone"], time + 5)?;
         }
         disk.fail_after(0);
-        store.put_notes_of_deletion(&notes)
+        set_record(&disk, GONE)
     };
-    let done = store.delete_with_notes(&gone(), TimeRange::ALL, &notes, &mut put_and_die);
+    let done = store.delete_with_records(&gone(), TimeRange::ALL, GONE, &mut put_and_die);
     assert!(done.is_err(), "{done:?}");
     let refused = put(&store, &["gone"], NOW + 6);
     assert!(matches!(refused, Err(Error::ReadOnly { .. })), "{refused:?}");
@@ -218,7 +230,7 @@ fn samples_that_come_while_a_deletion_runs_outlive_its_end_by_a_start() {
         let times = TIMES.map(|time| time + 5).to_vec();
         assert_eq!(found(&store, "gone"), (times.clone(), times));
         assert_eq!(found(&store, "kept"), all_times());
-        assert!(!has_note(&store));
+        assert!(!has_record(&after));
     }
 }
 
@@ -226,12 +238,11 @@ fn samples_that_come_while_a_deletion_runs_outlive_its_end_by_a_start() {
 fn a_file_that_comes_back_deletes_nothing_that_was_made_since() {
     let (disk, store) = filled(2);
     let mut bytes = Vec::new();
-    let notes = [note(NOTE_WITHDRAWN)];
-    let mut put_notes = || {
+    let mut apply = || {
         bytes = disk.read(Path::new(FILE)).unwrap();
-        store.put_notes_of_deletion(&notes)
+        set_record(&disk, GONE)
     };
-    store.delete_with_notes(&gone(), TimeRange::ALL, &notes, &mut put_notes).unwrap();
+    store.delete_with_records(&gone(), TimeRange::ALL, GONE, &mut apply).unwrap();
     for time in TIMES {
         put(&store, &["gone"], time + 5).unwrap();
     }
@@ -287,7 +298,7 @@ fn a_deletion_that_finds_no_room_is_finished_by_the_next_start() {
         // What it flushes first is no part of it.
         store.flush().unwrap();
         disk.take_room(room);
-        let done = delete(&store);
+        let done = delete(&disk, &store);
         let reason = store.read_only_reason();
         drop(store);
         disk.give_room();

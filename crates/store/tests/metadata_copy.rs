@@ -20,15 +20,13 @@ type Entries = Vec<(String, String)>;
 /// Does something to a file.
 type Damage<'a> = Box<dyn Fn(&SimVfs, &Path) + 'a>;
 
-/// A note of a protocol, as those of retention policies are.
-fn note(name: &str, help: &str) -> Metadata {
-    Metadata { metric: format!("\0test{name}"), help: help.into(), ..Metadata::default() }
+fn help(metric: &str, help: &str) -> Metadata {
+    Metadata { metric: metric.into(), help: help.into(), ..Metadata::default() }
 }
 
 fn entries(store: &Store) -> Entries {
-    let notes = store.notes("test").into_iter().map(|note| (note.metric[5..].into(), note.help));
     let metrics = store.metadata(None, usize::MAX).into_iter();
-    notes.chain(metrics.map(|entry| (entry.metric, entry.help))).collect()
+    metrics.map(|entry| (entry.metric, entry.help)).collect()
 }
 
 /// Entries of a copy of the disk, so that nothing changes.
@@ -42,12 +40,11 @@ fn written() -> (SimVfs, SimVfs) {
     let disk = SimVfs::new(1);
     disk.set_now(TURN);
     let store = stores::open(&disk, stores::config());
-    store.put_metadata(&[note("default", "autogen"), note("other", "x")]).unwrap();
+    store.put_metadata(&[help("default", "autogen"), help("other", "x")]).unwrap();
     damaged::append(&store, 0..3, TURN);
     store.flush().unwrap();
     let older = settled(&disk);
-    let help = Metadata { metric: "m".into(), help: "h".into(), ..Metadata::default() };
-    store.put_metadata(&[note("default", "p"), help]).unwrap();
+    store.put_metadata(&[help("default", "p"), help("m", "h")]).unwrap();
     damaged::append(&store, 0..3, TURN + SECOND);
     store.close().unwrap();
     drop(store);
@@ -177,7 +174,7 @@ fn damage_to_both_files_names_what_is_lost() {
 /// Writes and flushes on a disk that dies after some operations, or on one that does not die.
 fn live(disk: &SimVfs, last: &str) -> Result<(), store::Error> {
     let store = Store::open(Arc::new(disk.clone()), Path::new(DATA), stores::config())?;
-    store.put_metadata(&[note("default", last), note(last, "")])?;
+    store.put_metadata(&[help("default", last), help(last, "")])?;
     store.close()
 }
 
@@ -193,7 +190,7 @@ fn crash_at_each_step_of_a_write_loses_no_entry() {
         let disk = settled(&disk);
         // Acknowledged, and in the log alone.
         let store = stores::open(&disk, stores::config());
-        store.put_metadata(&[note("default", "last")]).unwrap();
+        store.put_metadata(&[help("default", "last")]).unwrap();
         drop(store);
         let truth = entries_on(&disk);
         for death in 0.. {
@@ -282,29 +279,6 @@ fn stores_of_earlier_versions_open_and_get_a_copy() {
     drop(store);
     remove(&disk, Path::new(MAIN));
     assert_eq!(entries_on(&settled(&disk)), truth);
-}
-
-#[test]
-fn reserving_string_numbers_never_writes_an_empty_table() {
-    let disk = SimVfs::new(1);
-    disk.set_now(TURN);
-    let store = stores::open(&disk, stores::config());
-    store.put_metadata(&[note("default", "p")]).unwrap();
-    store.reserve_string_numbers(1).unwrap();
-    let has_entry = |path: &str| {
-        disk.read(Path::new(path)).unwrap().windows(11).any(|bytes| bytes == b"testdefault")
-    };
-    assert!(has_entry(MAIN) && has_entry(COPY));
-    store.flush().unwrap();
-    // A file that somebody removes is not replaced by an empty one.
-    for path in [MAIN, COPY] {
-        remove(&disk, Path::new(path));
-        store.reserve_string_numbers(store.reserved_string_number().unwrap() + 1).unwrap();
-        drop(stores::open(&disk.kill(), stores::config()));
-        assert_eq!(entries_on(&settled(&disk)), [("default".to_string(), "p".to_string())]);
-        store.flush().unwrap();
-        assert!(is_twice(&disk), "the next flush writes both");
-    }
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub const EXEMPLARS: &str = "exemplars";
 pub const KEYS: &str = "keys";
 /// The consumer of changes of tables.
 pub const TABLES: &str = "tables";
+/// The consumer of the schema of InfluxDB data.
+pub const SCHEMA: &str = "schema";
 
 /// Rows of samples of one partition.
 pub const KIND_ROWS: u8 = 1;
@@ -36,14 +38,17 @@ pub const KIND_EXEMPLARS: u8 = 3;
 pub const KIND_KEYS: u8 = 4;
 /// Changes of tables.
 pub const KIND_TABLES: u8 = 5;
+/// Changes of schema records.
+pub const KIND_SCHEMA: u8 = 6;
 
 /// All kinds, by increasing number.
-pub const KINDS: [RecordKind; 5] = [
+pub const KINDS: [RecordKind; 6] = [
     RecordKind { kind: KIND_ROWS, consumer: SERIES, content: "rows of samples of one partition" },
     RecordKind { kind: KIND_METADATA, consumer: METADATA, content: "descriptions of metrics" },
     RecordKind { kind: KIND_EXEMPLARS, consumer: EXEMPLARS, content: "exemplars" },
     RecordKind { kind: KIND_KEYS, consumer: KEYS, content: "changes of a keyspace" },
     RecordKind { kind: KIND_TABLES, consumer: TABLES, content: "changes of tables" },
+    RecordKind { kind: KIND_SCHEMA, consumer: SCHEMA, content: "changes of schema records" },
 ];
 
 // No number is there twice, and none is the log's own.

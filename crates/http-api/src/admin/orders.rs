@@ -35,13 +35,17 @@ pub fn snapshot(app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
     Ok(Answer::success(json!({ "name": name })))
 }
 
-/// Makes a snapshot of samples, keys and tables.
+/// Makes a snapshot of samples, schema records, keys and tables.
 fn create_snapshot(app: &App, ending: Option<u32>) -> Result<String, Failure> {
     if let Some(reason) = app.closed.reasons().next() {
         let message = format!("no snapshot is made: it would lack what is closed: {reason}");
         return Err(Failure::new(Kind::Damaged, message));
     }
     let name = app.store.create_snapshot_with(ending, &mut |directory| {
+        app.schema.snapshot(directory).map_err(|error| match error {
+            store::Error::Io(error) => error,
+            other => of_others("link schema records to", directory, other),
+        })?;
         if let Some(kv) = &app.kv {
             kv.snapshot(directory).map_err(|error| match error {
                 kv::Error::Vfs(error) => error,

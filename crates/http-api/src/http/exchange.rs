@@ -321,7 +321,7 @@ mod tests {
     use federation::Legacy;
     use hyper::Method;
     use hyper::header::HeaderMap;
-    use store::Store;
+    use influx_schema::records::OpenedStore;
     use vfs::{RealVfs, Vfs};
 
     fn panicking(_app: &Arc<App>, _request: &Request) -> Result<Answer, Failure> {
@@ -343,9 +343,11 @@ mod tests {
     fn http(directory: &std::path::Path) -> Arc<Http> {
         let vfs: Arc<dyn Vfs> = Arc::new(RealVfs::new());
         let config = Config::new(Settings::from_pairs(&[]).expect("settings")).expect("config");
-        let store = Store::open(vfs.clone(), directory, config.store.clone()).expect("a store");
+        let opened = OpenedStore::open(vfs.clone(), directory, config.store.clone());
+        let OpenedStore { store, schema, .. } = opened.expect("a store");
         let address = config.http_address();
-        let opened = Opened { store, kv: None, tables: None, closed: ClosedParts::default() };
+        let closed = ClosedParts::default();
+        let opened = Opened { store, schema, kv: None, tables: None, closed };
         let legacy = Arc::new(Legacy::new(&config.legacy).expect("none"));
         let app = Arc::new(App::new(config, opened, legacy, vfs, address));
         Arc::new(Http::new(app, ROUTES))

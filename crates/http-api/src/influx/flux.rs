@@ -13,6 +13,7 @@ use crate::http::request::Request;
 use crate::http::request::{selection, unpack};
 use app::App;
 use flux::{Dialect, Error, ErrorKind, Limits, Query};
+use influx_schema::records::RECORDS_PATH;
 use net::failure::{Failure, Kind};
 use serde_json::Value;
 use std::io::Write;
@@ -40,6 +41,8 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let Asked { text, dialect, json, now } = asked?;
     let partial = Partial::of_mute_format(app, request)?;
     // It has the strings, and the types of fields.
+    partial.note_side_file(app, RECORDS_PATH);
+    // Where an earlier version has lost it.
     partial.note_side_file(app, "metadata");
     let limits = selection::limits(app, request)?;
     let deadline = limits.deadline;

@@ -147,16 +147,16 @@ impl Lines {
             let Block { bytes, ends, start, outcome, .. } = &mut *block;
             let mut decoded = decode_pieces(bytes, ends, *start, &options, &hasher, &keys)?;
             let rest = decoded.rest;
-            let (table, store) = (&self.app.measurements, &self.app.store);
+            let table = &self.app.measurements;
             let batch = &decoded.batch;
             let (places, kinds): (Vec<_>, Vec<_>) =
                 kinds_by_shape(bytes, batch).into_iter().unzip();
             let has_valid_row = |kind: usize| has_valid_row(batch, places[kind]);
-            let learned = table.learn(store, "", kinds, &has_valid_row);
+            let learned = table.learn("", kinds, &has_valid_row);
             let learned = learned.map_err(Failure::of_write)?;
             strings.settle(&self.app, &mut decoded, outcome)?;
             outcome.append(&self.app, decoded, durability)?;
-            table.confirm(store, "", &learned).map_err(Failure::of_write)?;
+            table.confirm("", &learned).map_err(Failure::of_write)?;
             match rest {
                 Some(next) => *start = next,
                 None => return Ok(()),

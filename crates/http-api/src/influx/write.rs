@@ -211,11 +211,11 @@ fn store_lines(
         let (places, lines): (Vec<_>, Vec<_>) =
             kinds.map(|(place, line)| (place, line.with_escapes(escapes))).unzip();
         let has_valid_row = |kind: usize| has_valid_row(batch, places[kind]);
-        let learned = app.measurements.learn(&app.store, table, lines, &has_valid_row);
+        let learned = app.measurements.learn(table, lines, &has_valid_row);
         let learned = learned.map_err(Failure::of_write)?;
         strings.settle(app, &mut decoded, &mut outcome)?;
         outcome.append(app, decoded, durability)?;
-        app.measurements.confirm(&app.store, table, &learned).map_err(Failure::of_write)?;
+        app.measurements.confirm(table, &learned).map_err(Failure::of_write)?;
     }
     Ok(outcome)
 }

@@ -10,6 +10,7 @@ use crate::http::answer::PIECE_SIZE;
 use crate::http::partial::Partial;
 use crate::influx::query::table_name;
 use app::App;
+use influx_schema::records::RECORDS_PATH;
 use model::{Labels, METRIC_NAME, MatchOp, Matcher, TimeRange};
 use net::failure::Failure;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -50,6 +51,8 @@ impl Strings {
     ) -> Result<Option<Strings>, Failure> {
         if app.store.has(Need::Strings) {
             // It has the strings, and says which fields have some.
+            partial.note_side_file(app, RECORDS_PATH);
+            // Where an earlier version has lost it.
             partial.note_side_file(app, "metadata");
         }
         let mut fields: HashMap<String, HashMap<String, Field>> = HashMap::new();
@@ -214,7 +217,7 @@ pub fn note_fields(app: &App, body: &[u8], extra: &ExtraLabels) -> Result<Rename
     }
     for ((database, measurement), fields) in found {
         let typed = TypedFields { measurement, fields: fields.into_iter().collect() };
-        app.measurements.note(&app.store, &database, &[typed]).map_err(Failure::of_write)?;
+        app.measurements.note(&database, &[typed]).map_err(Failure::of_write)?;
     }
     Ok(renamed)
 }

@@ -5,6 +5,8 @@ use clap::{ArgMatches, Command};
 use cli::arguments::{option, switch};
 use cli::quantity::{count_of, format_size};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use influx_schema::records;
+use influx_schema::records::repair::SchemaRepair;
 use kv::repair::KvRepair;
 use redis_server::saved_files;
 use serde_json::{Value, json};
@@ -85,6 +87,7 @@ fn is_of_others(error: &anyhow::Error) -> bool {
 struct Others {
     keys: Option<KvRepair>,
     tables: Option<TablesRepair>,
+    schema: Option<SchemaRepair>,
     /// Records of keys in the log that are lost with a part of them.
     lost_records: Vec<String>,
 }
@@ -93,6 +96,7 @@ impl Others {
     fn plan(vfs: &dyn Vfs, directory: &Path) -> anyhow::Result<Others> {
         let log = directory.join(store::WAL_DIR);
         let tables = tables::repair::plan(vfs, directory, &log)?;
+        let schema = records::repair::plan(vfs, directory, &log)?;
         let left_out = kv::verify::verify(vfs, directory)?.map(|keys| keys.left_out);
         let lost = |(file, what): (PathBuf, String)| format!("{}: {what}", file.display());
         let lost_records = left_out.unwrap_or_default().into_iter().map(lost).collect();
@@ -104,22 +108,24 @@ impl Others {
             None => kv::repair::plan(vfs, directory)?,
             lost => lost,
         };
-        Ok(Others { keys, tables, lost_records })
+        Ok(Others { keys, tables, schema, lost_records })
     }
 
     fn is_empty(&self) -> bool {
-        self.keys.is_none() && self.tables.is_none()
+        self.keys.is_none() && self.tables.is_none() && self.schema.is_none()
     }
 
     fn steps(&self) -> impl Iterator<Item = &String> {
         let of_tables = self.tables.iter().flat_map(|tables| tables.steps());
-        self.keys.iter().flat_map(|keys| keys.steps()).chain(of_tables)
+        let of_schema = self.schema.iter().flat_map(|schema| schema.steps());
+        self.keys.iter().flat_map(|keys| keys.steps()).chain(of_tables).chain(of_schema)
     }
 
     fn losses(&self) -> impl Iterator<Item = &String> {
         let of_tables = self.tables.iter().flat_map(|tables| tables.losses());
         let of_keys = self.keys.iter().flat_map(|keys| keys.losses());
-        of_keys.chain(of_tables).chain(&self.lost_records)
+        let of_schema = self.schema.iter().flat_map(|schema| schema.losses());
+        of_keys.chain(of_tables).chain(of_schema).chain(&self.lost_records)
     }
 
     /// Does it. Returns the folders with what was moved aside.
@@ -131,6 +137,9 @@ impl Others {
         }
         if let Some(tables) = &self.tables {
             folders.push(tables.apply(vfs)?);
+        }
+        if let Some(schema) = &self.schema {
+            folders.push(schema.apply(vfs)?);
         }
         Ok(folders)
     }
@@ -186,11 +195,13 @@ fn verify(directory: &Path, snapshots: Snapshots) -> Result<VerifyReport, store:
         with_bar(|on_progress| store::verify_with(vfs.clone(), directory, snapshots, on_progress))?;
     add_keys(vfs.as_ref(), directory, &mut report);
     add_tables(vfs.as_ref(), directory, &mut report);
+    add_schema(vfs.as_ref(), directory, &mut report);
     if snapshots == Snapshots::Check {
         let root = directory.join(store::SNAPSHOTS_DIR);
         for name in vfs.list(&root).unwrap_or_default() {
             add_keys(vfs.as_ref(), &root.join(&name), &mut report);
             add_tables(vfs.as_ref(), &root.join(&name), &mut report);
+            add_schema(vfs.as_ref(), &root.join(&name), &mut report);
         }
     }
     Ok(report)
@@ -233,6 +244,24 @@ fn add_tables(vfs: &dyn Vfs, directory: &Path, report: &mut VerifyReport) {
             let what = "no checkpoint of the tables names it; the next start removes it";
             let note = |file| Finding { file, what: what.to_owned() };
             report.notes.extend(tables.leftovers.into_iter().map(note));
+        }
+        Err(error) => {
+            let finding = Finding { file: directory.to_path_buf(), what: error.to_string() };
+            report.problems.push(finding);
+        }
+    }
+}
+
+/// Adds what a check of the schema records beside a store finds.
+fn add_schema(vfs: &dyn Vfs, directory: &Path, report: &mut VerifyReport) {
+    match records::verify::verify(vfs, directory, &directory.join(store::WAL_DIR)) {
+        Ok(None) => {}
+        Ok(Some(schema)) => {
+            report.files += schema.files;
+            report.bytes += schema.bytes;
+            let finding = |(file, what)| Finding { file, what };
+            report.problems.extend(schema.problems.into_iter().map(finding));
+            report.notes.extend(schema.notes.into_iter().map(finding));
         }
         Err(error) => {
             let finding = Finding { file: directory.to_path_buf(), what: error.to_string() };

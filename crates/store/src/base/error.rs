@@ -276,7 +276,7 @@ impl Error {
     }
 
     /// Whether a file that is there cannot be read, as where a sector is lost.
-    pub(crate) fn is_unreadable(&self) -> bool {
+    pub fn is_unreadable(&self) -> bool {
         matches!(self, Error::Io(error) if error.operation == "read" && !error.is_passing())
     }
 

@@ -1,7 +1,9 @@
 //! What metrics are, by name; in the log until the next flush, then in a small file and its copy
 //! ([`crate::log::metadata_files`]).
 //!
-//! Beside them stand notes of doors, under names that no metric has: they begin with a zero byte.
+//! Earlier versions kept the schema of InfluxDB data here, under names that begin with a zero byte. It is
+//! read and kept apart until its consumer has converted it ([`MetadataTable::drop_legacy_schema`]); new
+//! entries have no such names.
 
 use crate::Result;
 use crate::base::locks::lock;
@@ -15,21 +17,17 @@ use std::sync::Mutex;
 use vfs::Vfs;
 use wal::{Lsn, Wal};
 
-/// Metrics remembered; beyond it new ones are not. As many notes besides.
+/// Metrics remembered; beyond it new ones are not.
 pub const METRICS_MAX: usize = 1 << 20;
 /// Maximum size of the texts of metrics, in bytes. Beyond it the store keeps no new
 /// metrics and no longer texts of known ones. A million metrics have some 100 bytes each.
 pub const METRICS_SIZE_MAX: usize = 128 << 20;
-/// Maximum size of the texts of notes, in bytes.
-const NOTES_SIZE_MAX: usize = 256 << 20;
 /// Metrics in one record of the log: with the longest texts it is far from a record's limit.
 pub const RECORD_METRICS_MAX: usize = 64;
 const _: () = assert!(RECORD_METRICS_MAX * METADATA_SIZE_MAX <= wal::RECORD_SIZE_MAX);
 
-/// What the names of notes begin with.
-pub const NOTE_START: char = '\0';
-/// The unit of a note that says that there is none any more; it goes with the next flush.
-pub const NOTE_WITHDRAWN: &str = "gone";
+/// Start of the names of legacy schema entries.
+const LEGACY_START: char = '\0';
 
 /// The table of all metrics.
 #[derive(Default)]
@@ -42,11 +40,10 @@ pub struct MetadataTable {
 #[derive(Default)]
 struct Table {
     by_metric: BTreeMap<String, Metadata>,
-    /// How many of them are notes.
-    notes: usize,
-    /// Bytes of the texts of metrics, and of notes.
-    metrics_size: usize,
-    notes_size: usize,
+    /// Bytes of their texts.
+    size: usize,
+    /// Schema of InfluxDB data, as an earlier version wrote it.
+    legacy_schema: BTreeMap<String, Metadata>,
     /// The first log segment with entries that the files lack.
     dirty_from: Option<u64>,
     /// The same of those that are being written to the files.
@@ -64,7 +61,7 @@ impl MetadataTable {
         if let Some(contents) = &stored.contents {
             *lock(&table.generation) = contents.generation;
             let mut state = lock(&table.state);
-            state.put(&contents.entries);
+            state.read(&contents.entries);
             state.needs_rewrite = !stored.is_twice;
         }
         table
@@ -89,23 +86,8 @@ impl MetadataTable {
             // What came meanwhile is in later segments.
             state.dirty_from = writing_from.or(state.dirty_from);
             state.needs_rewrite |= needed_rewrite;
-        } else if state.dirty_from.is_none() {
-            state.forget_withdrawn();
         }
         written
-    }
-
-    /// Writes the files if neither is there. The log has the entries until the next flush.
-    ///
-    /// # Errors
-    /// On I/O errors.
-    pub fn ensure_files(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
-        let mut generation = lock(&self.generation);
-        if 0 < count_files(vfs, dir)? {
-            return Ok(());
-        }
-        let entries = lock(&self.state).entries_to_write();
-        write_files(&mut generation, entries, vfs, dir)
     }
 
     /// Writes both files, whatever they hold.
@@ -141,7 +123,7 @@ impl MetadataTable {
     pub fn replay(&self, segment: u64, payload: &[u8]) -> std::result::Result<(), codec::Error> {
         let entries = decode_metadata(payload)?;
         let mut state = lock(&self.state);
-        if state.put(&entries) {
+        if state.read(&entries) {
             state.dirty_from.get_or_insert(segment);
         }
         Ok(())
@@ -178,13 +160,9 @@ impl MetadataTable {
     /// What is known of `metric`, or of all metrics by name, at most `limit`.
     pub fn get(&self, metric: Option<&str>, limit: usize) -> Vec<Metadata> {
         let state = lock(&self.state);
-        let is_metric = |entry: &&Metadata| !entry.metric.starts_with(NOTE_START);
         match metric {
-            Some(metric) => {
-                let found = state.by_metric.get(metric).filter(is_metric);
-                found.cloned().into_iter().take(limit).collect()
-            }
-            None => state.by_metric.values().filter(is_metric).take(limit).cloned().collect(),
+            Some(metric) => state.by_metric.get(metric).cloned().into_iter().take(limit).collect(),
+            None => state.by_metric.values().take(limit).cloned().collect(),
         }
     }
 
@@ -192,45 +170,66 @@ impl MetadataTable {
     pub fn get_after(&self, name: &str, limit: usize) -> Vec<Metadata> {
         let state = lock(&self.state);
         let after = (Bound::Excluded(name), Bound::Unbounded);
-        let is_metric = |entry: &&Metadata| !entry.metric.starts_with(NOTE_START);
         let entries = state.by_metric.range::<str, _>(after).map(|(_, entry)| entry);
-        entries.filter(is_metric).take(limit).cloned().collect()
+        entries.take(limit).cloned().collect()
     }
 
-    /// Whether there is a note of that name, behind the zero byte.
-    pub fn has_note(&self, name: &str) -> bool {
-        lock(&self.state).by_metric.contains_key(&format!("{NOTE_START}{name}"))
+    /// Schema of InfluxDB data, as an earlier version wrote it.
+    pub fn legacy_schema(&self) -> Vec<Metadata> {
+        lock(&self.state).legacy_schema.values().cloned().collect()
     }
 
-    /// The notes whose names begin so, behind the zero byte.
-    pub fn notes(&self, start: &str) -> Vec<Metadata> {
-        let state = lock(&self.state);
-        let start = format!("{NOTE_START}{start}");
-        let all = state.by_metric.range(start.clone()..);
-        all.take_while(|(name, _)| name.starts_with(&start)).map(|(_, note)| note.clone()).collect()
+    /// Adds legacy schema entries that an unfinished deletion of an earlier version changes. They go
+    /// through the log, which may hold older ones of the same names.
+    ///
+    /// # Errors
+    /// When the log fails or has no room.
+    pub fn append_legacy_schema(&self, wal: &Wal, entries: &[Metadata]) -> Result<()> {
+        let mut state = lock(&self.state);
+        let segment = wal.stats().segment;
+        state.last = Some(wal.append(KIND_METADATA, &encode_metadata(entries))?);
+        state.dirty_from.get_or_insert(segment);
+        state.read(entries);
+        Ok(())
+    }
+
+    /// Leaves the legacy schema out from now on, in the files, too; whether there is any. Its consumer
+    /// has all of it.
+    pub fn drop_legacy_schema(&self) -> bool {
+        let mut state = lock(&self.state);
+        let is_there = !std::mem::take(&mut state.legacy_schema).is_empty();
+        state.needs_rewrite |= is_there;
+        is_there
     }
 }
 
 impl Table {
-    /// Entries of the files: all but notes that were withdrawn.
+    /// Entries of the files.
     fn entries_to_write(&self) -> Vec<Metadata> {
-        self.by_metric.values().filter(|entry| !is_withdrawn(entry)).cloned().collect()
+        self.legacy_schema.values().chain(self.by_metric.values()).cloned().collect()
     }
 
     /// Whether an entry says something that is not known, and there is room for it.
     fn is_news(&self, entry: &Metadata) -> bool {
         let known = self.by_metric.get(&entry.metric);
-        known != Some(entry) && !entry.metric.is_empty() && self.has_room(entry, known)
+        let is_metric = !entry.metric.is_empty() && !is_legacy_schema(entry);
+        is_metric && known != Some(entry) && self.has_room(entry, known)
     }
 
     fn has_room(&self, entry: &Metadata, known: Option<&Metadata>) -> bool {
-        let (count, size, size_max) = match is_note(entry) {
-            true => (self.notes, self.notes_size, NOTES_SIZE_MAX),
-            false => (self.by_metric.len() - self.notes, self.metrics_size, METRICS_SIZE_MAX),
-        };
         let (more, less) = (size_of(entry), known.map_or(0, size_of));
-        let fits = more <= less || size + more - less <= size_max;
-        fits && (known.is_some() || count < METRICS_MAX)
+        let fits = more <= less || self.size + more - less <= METRICS_SIZE_MAX;
+        fits && (known.is_some() || self.by_metric.len() < METRICS_MAX)
+    }
+
+    /// Adds or replaces entries of a file or a log record; whether any of them is news.
+    fn read(&mut self, entries: &[Metadata]) -> bool {
+        let mut has_news = self.put(entries);
+        for entry in entries.iter().filter(|entry| is_legacy_schema(entry)) {
+            let before = self.legacy_schema.insert(entry.metric.clone(), entry.clone());
+            has_news |= before.as_ref() != Some(entry);
+        }
+        has_news
     }
 
     /// Adds or replaces entries; whether any of them is news.
@@ -247,17 +246,7 @@ impl Table {
 
     fn insert(&mut self, entry: &Metadata) {
         let before = self.by_metric.insert(entry.metric.clone(), entry.clone());
-        self.notes += usize::from(before.is_none() && is_note(entry));
-        let size = if is_note(entry) { &mut self.notes_size } else { &mut self.metrics_size };
-        *size = *size + size_of(entry) - before.as_ref().map_or(0, size_of);
-    }
-
-    /// Leaves out what the files, which have just been written, leave out. What the log may still have
-    /// of it comes again when the log is read, and then goes the same way.
-    fn forget_withdrawn(&mut self) {
-        self.by_metric.retain(|_, entry| !is_withdrawn(entry));
-        let notes = || self.by_metric.values().filter(|entry| is_note(entry));
-        (self.notes, self.notes_size) = (notes().count(), notes().map(size_of).sum());
+        self.size = self.size + size_of(entry) - before.as_ref().map_or(0, size_of);
     }
 }
 
@@ -266,12 +255,8 @@ fn size_of(entry: &Metadata) -> usize {
     2 * entry.metric.len() + entry.help.len() + entry.unit.len()
 }
 
-fn is_note(entry: &Metadata) -> bool {
-    entry.metric.starts_with(NOTE_START)
-}
-
-fn is_withdrawn(entry: &Metadata) -> bool {
-    is_note(entry) && entry.unit == NOTE_WITHDRAWN
+fn is_legacy_schema(entry: &Metadata) -> bool {
+    entry.metric.starts_with(LEGACY_START)
 }
 
 /// Number of the files that are there.
@@ -299,14 +284,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_full_of_metrics_has_room_for_notes() {
+    fn number_of_metrics_is_bounded() {
         let mut table = Table::default();
         let entry = |metric: String| Metadata { metric, ..Metadata::default() };
         let metrics: Vec<Metadata> = (0..METRICS_MAX).map(|n| entry(format!("m{n}"))).collect();
         assert!(table.put(&metrics));
         assert!(!table.put(&[entry("one too many".to_string())]));
-        assert!(table.put(&[entry(format!("{NOTE_START}note"))]));
-        assert_eq!(table.by_metric.len(), METRICS_MAX + 1);
+        assert_eq!(table.by_metric.len(), METRICS_MAX);
+        assert!(table.read(&[entry("\0legacy".to_string())]), "the legacy schema is not bounded");
+    }
+
+    #[test]
+    fn legacy_schema_is_read_apart_and_kept_until_it_is_dropped() {
+        let table = MetadataTable::default();
+        let entry = |metric: &str| Metadata { metric: metric.to_string(), ..Metadata::default() };
+        let all = ["\0influx\0d", "cpu"].map(entry);
+        assert!(lock(&table.state).read(&all));
+        assert_eq!(table.get(None, 9), all[1..]);
+        assert_eq!(table.get_after("", 9), all[1..]);
+        assert_eq!(table.legacy_schema(), all[..1]);
+        assert_eq!(lock(&table.state).entries_to_write(), all);
+        assert!(!lock(&table.state).put(&[entry("\0sent by a client")]));
+        assert!(table.drop_legacy_schema() && table.needs_rewrite());
+        assert!(!table.drop_legacy_schema());
+        assert_eq!(lock(&table.state).entries_to_write(), all[1..]);
     }
 
     #[test]
@@ -322,20 +323,14 @@ mod tests {
         assert!(!table.put(&[entry("m0".to_string(), &long.repeat(2))]), "no room to grow");
         assert!(table.put(&[entry("m0".to_string(), "short")]));
         assert!(table.put(&[entry("another".to_string(), &long)]), "the room of the first");
-        assert!(table.put(&[entry(format!("{NOTE_START}note"), "")]));
-        let counted = |table: &Table, notes: bool| -> usize {
-            table.by_metric.values().filter(|e| is_note(e) == notes).map(size_of).sum()
-        };
-        table.forget_withdrawn();
-        assert_eq!(table.metrics_size, counted(&table, false));
-        assert_eq!(table.notes_size, counted(&table, true));
+        assert_eq!(table.size, table.by_metric.values().map(size_of).sum());
     }
 
     #[test]
     fn pages_of_metrics_follow_each_other() {
         let table = MetadataTable::default();
         let entry = |metric: &str| Metadata { metric: metric.to_string(), ..Metadata::default() };
-        lock(&table.state).put(&["a", "b", "c", "\0note"].map(entry));
+        lock(&table.state).put(&["a", "b", "c"].map(entry));
         let names = |after: &str, limit: usize| -> Vec<String> {
             table.get_after(after, limit).into_iter().map(|entry| entry.metric).collect()
         };

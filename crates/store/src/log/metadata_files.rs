@@ -23,9 +23,10 @@ use vfs::Vfs;
 /// Both, in the order in which a write replaces them.
 pub const NAMES: [&str; 2] = [METADATA_FILE, METADATA_COPY];
 /// What is lost when neither file can be read.
-pub const LOST: &str = "types, help and units of metrics, until they are sent again; strings of \
-                        line protocol; InfluxDB's databases and retention policies with their \
-                        defaults, and which fields its measurements have";
+pub const LOST: &str = "types, help and units of metrics, until they are sent again; of a store \
+                        that no version with schema records has opened also strings of line \
+                        protocol, InfluxDB's databases and retention policies with their defaults, \
+                        and which fields its measurements have";
 const MAGIC: &[u8; 8] = b"QPMETAD2";
 const MAGIC_BARE: &[u8; 8] = b"QPMETAD1";
 /// Largest generation: counting on never overflows.

@@ -1,6 +1,6 @@
 //! High-water mark of the numbers of the string dictionary, kept apart from the dictionary.
 //!
-//! Samples of string fields are numbers of the dictionary in `metadata`. A number that was given to
+//! Samples of string fields are numbers of the dictionary in the schema records. A number that was given to
 //! a second string would turn stored strings into others, so a dictionary that is lost, damaged or
 //! replaced by an older copy must not start again from 1. Numbers are therefore reserved in this
 //! file before a sample has them, and every start continues above the reserved ones.
@@ -14,7 +14,6 @@ use crate::base::directory::side_file::SideFile;
 use crate::base::file_names::STRINGS_FILE;
 use crate::base::ground::Ground;
 use crate::base::locks::lock;
-use crate::log::metadata::MetadataTable;
 use codec::{Reader, put_varint};
 use std::path::Path;
 use std::sync::Mutex;
@@ -52,15 +51,13 @@ impl StringNumbers {
     ///
     /// # Errors
     /// On I/O errors; no sample may then have the number.
-    pub fn reserve(&self, number: u32, ground: &Ground, metadata: &MetadataTable) -> Result<()> {
+    pub fn reserve(&self, number: u32, ground: &Ground) -> Result<()> {
         let Ground { vfs, dir, root, .. } = ground;
         let mut in_file = lock(&self.in_file);
         let in_root = root.string_number();
         if in_file.is_some_and(|end| number <= end) && number <= in_root {
             return Ok(());
         }
-        // A missing dictionary is a loss as soon as one of the files has a number.
-        metadata.ensure_files(vfs.as_ref(), dir)?;
         let reserved = in_file.unwrap_or(0).max(in_root);
         let end = if number <= reserved { reserved } else { number.saturating_add(RESERVE) };
         root.raise_string_number(vfs.as_ref(), dir, end)?;

@@ -1,7 +1,7 @@
 //! The file of a deletion that takes several writes: it is there until the last of them is durable.
 //!
 //! ```text
-//! delete ─► file ─► manifests ─► notes ─► exemplars ─► no file
+//! delete ─► file ─► manifests ─► records ─► exemplars ─► no file
 //!                └──────────── a crash here ─────────┴─► the next start makes the writes that are missing
 //! ```
 //!
@@ -27,6 +27,9 @@ use vfs::Vfs;
 
 /// Name of the file in the data directory.
 pub const FILE_NAME: &str = "deletion";
+/// Of a deletion with schema records.
+const MAGIC_WITH_RECORDS: &[u8; 8] = b"QPDELET3";
+/// Of one without: all programs that read the store know it. Earlier versions changed metadata with it.
 const MAGIC: &[u8; 8] = b"QPDELET2";
 /// Bound of counts, against counts that lie.
 const COUNT_MAX: usize = 1 << 24;
@@ -40,8 +43,10 @@ pub(crate) struct UnfinishedDeletion {
     pub partitions: Vec<PartitionDeletion>,
     /// Deleted exemplars.
     pub exemplars: Option<ExemplarDeletion>,
-    /// Metadata that changes with it.
-    pub notes: Vec<Metadata>,
+    /// Legacy schema entries that change with it, in version 2 of the file.
+    pub legacy_schema: Vec<Metadata>,
+    /// Changes of schema records, as their consumer encodes them.
+    pub records: Vec<u8>,
 }
 
 /// What is deleted in one partition.
@@ -85,9 +90,15 @@ impl UnfinishedDeletion {
     /// # Errors
     /// [`crate::Error::Corrupt`], [`crate::Error::UnknownVersion`], and I/O errors.
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<Option<UnfinishedDeletion>> {
-        let file = file(dir);
-        let Some(body) = file.read(vfs)? else { return Ok(None) };
-        decode(&body).map(Some).map_err(|error| file.undecodable(&error))
+        let path = dir.join(FILE_NAME);
+        if !vfs.exists(&path)? {
+            return Ok(None);
+        }
+        let bytes = vfs.read(&path)?;
+        let has_metadata = bytes.starts_with(MAGIC);
+        let file = SideFile { path, magic: if has_metadata { MAGIC } else { MAGIC_WITH_RECORDS } };
+        let body = file.body_of(bytes)?;
+        decode(&body, has_metadata).map(Some).map_err(|error| file.undecodable(&error))
     }
 
     /// Writes the file: from now on the deletion will be finished.
@@ -95,7 +106,8 @@ impl UnfinishedDeletion {
     /// # Errors
     /// On I/O errors; unless they leave the disk in doubt there is no file then.
     pub fn write(&self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
-        file(dir).write(vfs, &self.encode())
+        let magic = if self.records.is_empty() { MAGIC } else { MAGIC_WITH_RECORDS };
+        SideFile { path: dir.join(FILE_NAME), magic }.write(vfs, &self.encode())
     }
 
     /// Removes the file, after the last write of the deletion.
@@ -103,7 +115,7 @@ impl UnfinishedDeletion {
     /// # Errors
     /// On I/O errors; the file is there or not then.
     pub fn remove(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
-        vfs.remove(&file(dir).path)?;
+        vfs.remove(&dir.join(FILE_NAME))?;
         Ok(vfs.sync_dir(dir)?)
     }
 
@@ -130,12 +142,18 @@ impl UnfinishedDeletion {
             series.iter().for_each(|labels| put_labels(&mut body, labels));
             put_varint(&mut body, *log_end);
         }
-        body.extend_from_slice(&encode_metadata(&self.notes));
+        match self.records.is_empty() {
+            true => body.extend_from_slice(&encode_metadata(&self.legacy_schema)),
+            false => body.extend_from_slice(&self.records),
+        }
         body
     }
 }
 
-fn decode(body: &[u8]) -> std::result::Result<UnfinishedDeletion, codec::Error> {
+fn decode(
+    body: &[u8],
+    has_metadata: bool,
+) -> std::result::Result<UnfinishedDeletion, codec::Error> {
     let mut reader = Reader::new(body);
     let range = TimeRange::new(reader.i64_zigzag()?, reader.i64_zigzag()?);
     let count = reader.varint_size(COUNT_MAX)?;
@@ -150,9 +168,14 @@ fn decode(body: &[u8]) -> std::result::Result<UnfinishedDeletion, codec::Error> 
         }
     };
     let start = reader.offset();
-    let notes = decode_metadata(&body[start..]);
-    let notes = notes.map_err(|error| codec::Error { offset: start + error.offset, ..error })?;
-    Ok(UnfinishedDeletion { range, partitions, exemplars, notes })
+    let rest = &body[start..];
+    let (legacy_schema, records) = match has_metadata {
+        true => (decode_metadata(rest), Vec::new()),
+        false => (Ok(Vec::new()), rest.to_vec()),
+    };
+    let legacy_schema =
+        legacy_schema.map_err(|error| codec::Error { offset: start + error.offset, ..error })?;
+    Ok(UnfinishedDeletion { range, partitions, exemplars, legacy_schema, records })
 }
 
 fn read_partition(reader: &mut Reader<'_>) -> std::result::Result<PartitionDeletion, codec::Error> {
@@ -166,10 +189,6 @@ fn read_partition(reader: &mut Reader<'_>) -> std::result::Result<PartitionDelet
     let series = RoaringBitmap::deserialize_from(reader.slice(size)?);
     let series = series.map_err(|_| reader.corrupt("bad bitmap"))?;
     Ok(PartitionDeletion { period, content, sequence, series })
-}
-
-fn file(dir: &Path) -> SideFile {
-    SideFile { path: dir.join(FILE_NAME), magic: MAGIC }
 }
 
 #[cfg(test)]
@@ -191,12 +210,17 @@ mod tests {
                 series,
             }],
             exemplars: Some(ExemplarDeletion { log_end: 7, series: vec![Arc::new(labels)] }),
-            notes: vec![Metadata {
+            legacy_schema: vec![Metadata {
                 metric: "\0n".into(),
                 unit: "gone".into(),
                 ..Metadata::default()
             }],
+            records: Vec::new(),
         }
+    }
+
+    fn example_with_records() -> UnfinishedDeletion {
+        UnfinishedDeletion { legacy_schema: Vec::new(), records: b"records".to_vec(), ..example() }
     }
 
     #[test]
@@ -205,7 +229,8 @@ mod tests {
         let dir = Path::new("/data");
         disk.create_dir_all(dir).unwrap();
         assert_eq!(UnfinishedDeletion::read(&disk, dir).unwrap(), None);
-        for deletion in [example(), UnfinishedDeletion { exemplars: None, ..example() }] {
+        let without = UnfinishedDeletion { exemplars: None, ..example() };
+        for deletion in [example(), without, example_with_records()] {
             deletion.write(&disk, dir).unwrap();
             assert_eq!(UnfinishedDeletion::read(&disk, dir).unwrap(), Some(deletion));
         }
@@ -218,6 +243,11 @@ mod tests {
             assert!(UnfinishedDeletion::read(&disk, dir).is_err(), "byte {offset}");
             disk.flip_bit(&path, offset, 4).unwrap();
         }
+        example_with_records().write(&disk, dir).unwrap();
+        let bytes = disk.read(&path).unwrap();
+        let before = GOLDEN.strip_prefix(MAGIC).unwrap().strip_suffix(b"\x00\x02\x00n\x00\x04gone");
+        let golden = [&MAGIC_WITH_RECORDS[..], before.unwrap(), b"records"].concat();
+        assert_eq!(bytes[..bytes.len() - 4], golden[..], "version 3, for ever");
         UnfinishedDeletion::remove(&disk, dir).unwrap();
         assert_eq!(UnfinishedDeletion::read(&disk, dir).unwrap(), None);
     }
@@ -231,15 +261,16 @@ mod tests {
     #[test]
     fn bytes_that_are_no_deletion_are_refused() {
         let body = example().encode();
-        let notes = body.len() - encode_metadata(&example().notes).len();
-        for cut in (0..body.len()).filter(|cut| *cut != notes) {
-            assert!(decode(&body[..cut]).is_err(), "cut at {cut}");
+        let legacy = body.len() - encode_metadata(&example().legacy_schema).len();
+        for cut in (0..body.len()).filter(|cut| *cut != legacy) {
+            assert!(decode(&body[..cut], true).is_err(), "cut at {cut}");
         }
         // A bit may make another deletion, which the checksum of the file tells; none may panic.
         for bit in 0..8 * body.len() {
             let mut changed = body.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
-            let _ = decode(&changed);
+            let _ = decode(&changed, true);
+            let _ = decode(&changed, false);
         }
     }
 }

@@ -11,6 +11,7 @@
 use crate::background::flush::Flusher;
 use crate::base::ground::Ground;
 use crate::log::exemplars::ExemplarQueue;
+use crate::log::metadata::{MetadataTable, RECORD_METRICS_MAX};
 use crate::log::store_log::StoreLog;
 use crate::partition::changes::ChangeClock;
 use crate::partition::histograms::names::LABEL;
@@ -30,12 +31,12 @@ use model::{Labels, LabelsBuilder, Matcher, Metadata, TimeRange};
 use roaring::RoaringBitmap;
 use std::sync::{Arc, MutexGuard};
 
-/// Metadata that changes together with what a deletion deletes.
-pub(crate) struct NoteChange<'a> {
-    /// The entries.
-    pub notes: &'a [Metadata],
-    /// Puts them; durable on return.
-    pub put: &'a mut dyn FnMut() -> Result<()>,
+/// Schema records that change together with what a deletion deletes.
+pub(crate) struct RecordChange<'a> {
+    /// The changes, as their consumer encodes them.
+    pub encoded: &'a [u8],
+    /// Makes them durable.
+    pub apply: &'a mut dyn FnMut() -> Result<()>,
 }
 
 /// Matched blocks whose labels are read under one lock.
@@ -50,6 +51,7 @@ pub(crate) struct Deleter {
     /// Tells readers what changed.
     changes: Arc<ChangeClock>,
     exemplars: Arc<ExemplarQueue>,
+    metadata: Arc<MetadataTable>,
 }
 
 /// A tombstone that is about to be written. The manifest stays as it was read until then.
@@ -68,16 +70,17 @@ impl Deleter {
             flusher,
             changes: shared.changes.clone(),
             exemplars: shared.exemplars.clone(),
+            metadata: shared.metadata.clone(),
         }
     }
 
-    /// Deletes the samples in `range` of the series that match, and changes notes with them; returns
+    /// Deletes the samples in `range` of the series that match, and changes records with them; returns
     /// how many series matched. Durable on return. Flushes wait meanwhile, so `limits` say when to
     /// give up.
     ///
     /// # Errors
     /// [`Error::Invalid`] without any matcher or for a bad regular expression, [`Error::Damaged`]
-    /// when a partition could not be reached (all others were, and the notes stay),
+    /// when a partition could not be reached (all others were, and the records stay),
     /// [`Error::DeadlineExceeded`] and [`Error::Cancelled`], after which nothing is deleted, otherwise
     /// I/O errors.
     pub fn delete(
@@ -85,7 +88,7 @@ impl Deleter {
         sets: &[Vec<Matcher>],
         range: TimeRange,
         limits: &SelectLimits,
-        notes: Option<NoteChange<'_>>,
+        records: Option<RecordChange<'_>>,
     ) -> Result<u64> {
         if sets.is_empty() || sets.iter().any(Vec::is_empty) {
             return Err(Error::Invalid("a deletion needs at least one matcher".into()));
@@ -97,7 +100,7 @@ impl Deleter {
         self.flush(&partitions).map_err(|error| self.ground.health.latch_if_failed(error))?;
         // Of a partition that cannot be read nothing is deleted, which must be said.
         let whole = self.partitions.check_whole(&range);
-        let notes = notes.filter(|_| whole.is_ok());
+        let records = records.filter(|_| whole.is_ok());
         let mut matched = HashSet::new();
         let mut steps = Vec::new();
         for partition in &partitions {
@@ -105,7 +108,7 @@ impl Deleter {
             steps.extend(self.plan(partition, &sets, limits, &mut matched)?);
         }
         let exemplars = self.exemplars.series_in(&sets, &range, limits)?;
-        self.carry_out(range, steps, &exemplars, notes)?;
+        self.carry_out(range, steps, &exemplars, records)?;
         self.hide_emptied(&partitions, range, EmptiedSeries::new(&self.ground, &sets, limits))?;
         let shortened = self.flusher.shorten_log();
         shortened.map_err(|error| self.ground.health.latch_if_failed(error))?;
@@ -195,17 +198,17 @@ impl Deleter {
         range: TimeRange,
         steps: Vec<Step<'_>>,
         exemplars: &[Arc<Labels>],
-        notes: Option<NoteChange<'_>>,
+        records: Option<RecordChange<'_>>,
     ) -> Result<()> {
         let Ground { vfs, dir, health, .. } = &*self.ground;
         let writes =
-            steps.len() + usize::from(!exemplars.is_empty()) + usize::from(notes.is_some());
+            steps.len() + usize::from(!exemplars.is_empty()) + usize::from(records.is_some());
         let is_one_write = writes <= 1;
         if !is_one_write {
-            let written = self.write_file(range, &steps, exemplars, notes.as_ref());
+            let written = self.write_file(range, &steps, exemplars, records.as_ref());
             written.map_err(|error| health.latch_if_failed(error))?;
         }
-        let done = self.apply(range, steps, exemplars, notes).and_then(|()| match is_one_write {
+        let done = self.apply(range, steps, exemplars, records).and_then(|()| match is_one_write {
             true => Ok(()),
             false => UnfinishedDeletion::remove(vfs.as_ref(), dir),
         });
@@ -227,7 +230,7 @@ impl Deleter {
         range: TimeRange,
         steps: &[Step<'_>],
         series: &[Arc<Labels>],
-        notes: Option<&NoteChange<'_>>,
+        records: Option<&RecordChange<'_>>,
     ) -> Result<()> {
         let Ground { vfs, dir, .. } = &*self.ground;
         let exemplars = match series.is_empty() {
@@ -239,8 +242,9 @@ impl Deleter {
             }
         };
         let partitions = steps.iter().map(|step| step.deletion.clone()).collect();
-        let notes = notes.map_or_else(Vec::new, |change| change.notes.to_vec());
-        let deletion = UnfinishedDeletion { range, partitions, exemplars, notes };
+        let records = records.map_or_else(Vec::new, |change| change.encoded.to_vec());
+        let legacy_schema = Vec::new();
+        let deletion = UnfinishedDeletion { range, partitions, exemplars, legacy_schema, records };
         deletion.write(vfs.as_ref(), dir)
     }
 
@@ -249,13 +253,13 @@ impl Deleter {
         range: TimeRange,
         steps: Vec<Step<'_>>,
         exemplars: &[Arc<Labels>],
-        notes: Option<NoteChange<'_>>,
+        records: Option<RecordChange<'_>>,
     ) -> Result<()> {
         for step in steps {
             self.write_tombstone(step.partition, range, &step.deletion)?;
         }
         self.exemplars.delete(exemplars, &range);
-        notes.map_or(Ok(()), |change| (change.put)())?;
+        records.map_or(Ok(()), |change| (change.apply)())?;
         match exemplars.is_empty() {
             true => Ok(()),
             false => self.write_exemplars().map(drop),
@@ -288,17 +292,20 @@ impl Deleter {
     /// read-only; the samples are hidden all the same.
     ///
     /// # Errors
-    /// On I/O errors, and those of `put_notes`.
+    /// On I/O errors, and those of `apply_records`.
     pub fn finish(
         &self,
         deletion: &UnfinishedDeletion,
-        put_notes: &dyn Fn(&[Metadata]) -> Result<()>,
+        apply_records: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         let _one = self.flusher.lock();
         let Ground { vfs, dir, .. } = &*self.ground;
         let written = self.finish_partitions(deletion);
         let finished = written.and_then(|()| {
-            put_notes(&deletion.notes)?;
+            self.put_legacy_schema(&deletion.legacy_schema)?;
+            if !deletion.records.is_empty() {
+                apply_records(&deletion.records)?;
+            }
             self.write_exemplars()?;
             UnfinishedDeletion::remove(vfs.as_ref(), dir)
         });
@@ -312,6 +319,22 @@ impl Deleter {
         match self.partitions.name_manifests() {
             Err(error) if is_for_want_of_room(&error) => Ok(()),
             named => named,
+        }
+    }
+
+    /// Makes the entries durable that a deletion of an earlier version changes.
+    fn put_legacy_schema(&self, entries: &[Metadata]) -> Result<()> {
+        for some in entries.chunks(RECORD_METRICS_MAX) {
+            while let Err(error) = self.metadata.append_legacy_schema(&self.log.wal, some) {
+                match error {
+                    Error::Wal(wal::Error::Busy { .. }) => self.log.wait_for_all()?,
+                    error => return Err(self.ground.health.latch_if_failed(error)),
+                }
+            }
+        }
+        match entries.is_empty() {
+            true => Ok(()),
+            false => self.log.wait_for_all(),
         }
     }
 

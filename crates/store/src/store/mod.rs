@@ -61,7 +61,7 @@ use crate::read::cardinality::{self, CardinalityRequest, NewSeries};
 use crate::read::missing::Missing;
 use crate::read::questions::Questions;
 use crate::read::reader::Reader;
-use crate::store::delete::{Deleter, NoteChange};
+use crate::store::delete::{Deleter, RecordChange};
 use crate::store::recover::Recovered;
 use crate::store::snapshot::Snapshots;
 use crate::store::stats::StoreStats;
@@ -290,13 +290,13 @@ impl Store {
     }
 
     /// Makes it durable that samples may have numbers of strings up to `number`: no later start may
-    /// give them to other strings, whatever happens to the dictionary.
+    /// give them to other strings, whatever happens to the dictionary. The dictionary has its file
+    /// already, so that its loss is noticed.
     ///
     /// # Errors
     /// On I/O errors; no sample may then have the number.
     pub fn reserve_string_numbers(&self, number: u32) -> Result<()> {
-        let Shared { ground, metadata, .. } = &self.shared;
-        self.string_numbers.reserve(number, ground, metadata)
+        self.string_numbers.reserve(number, &self.shared.ground)
     }
 
     /// Last number of a string that samples may have; `None` if that is not recorded.
@@ -344,39 +344,30 @@ impl Store {
         self.deleter.delete(sets, range, limits, None)
     }
 
-    /// As [`Store::delete`], with notes that change at the same time: after a crash both are done, or
-    /// none. `put_notes` puts the notes, by [`Store::put_notes_of_deletion`]; some may have changed
-    /// since they were given to this.
+    /// As [`Store::delete`], with schema records that change at the same time: after a crash both are
+    /// done, or none. `apply` makes the changes durable that `records` encodes; some may have changed
+    /// since they were encoded.
     ///
     /// # Errors
-    /// As [`Store::delete`], and those of `put_notes`, after which the store is read-only until it is
-    /// opened again. With [`crate::Error::Damaged`] the notes stay.
-    pub fn delete_with_notes(
+    /// As [`Store::delete`], and those of `apply`, after which the store is read-only until it is opened
+    /// again. With [`crate::Error::Damaged`] the records stay.
+    pub fn delete_with_records(
         &self,
         sets: &[Vec<Matcher>],
         range: TimeRange,
-        notes: &[Metadata],
-        put_notes: &mut dyn FnMut() -> Result<()>,
+        records: &[u8],
+        apply: &mut dyn FnMut() -> Result<()>,
     ) -> Result<u64> {
-        self.deleter.delete(
-            sets,
-            range,
-            &SelectLimits::UNLIMITED,
-            Some(NoteChange { notes, put: put_notes }),
-        )
+        let change = Some(RecordChange { encoded: records, apply });
+        self.deleter.delete(sets, range, &SelectLimits::UNLIMITED, change)
     }
 
-    /// As [`Store::put_metadata`], also while the disk is nearly full or the log is: what is deleted
-    /// makes room.
-    ///
-    /// # Errors
-    /// When the log fails.
-    pub fn put_notes_of_deletion(&self, notes: &[Metadata]) -> Result<()> {
-        self.appender.put_notes_of_deletion(notes)
-    }
-
-    pub(crate) fn finish_deletion(&self, deletion: &UnfinishedDeletion) -> Result<()> {
-        self.deleter.finish(deletion, &|notes| self.appender.put_notes_of_deletion(notes))
+    pub(crate) fn finish_deletion(
+        &self,
+        deletion: &UnfinishedDeletion,
+        apply_records: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.deleter.finish(deletion, apply_records)
     }
 }
 
@@ -434,11 +425,6 @@ impl Store {
         self.shared.metadata.get_after(name, limit)
     }
 
-    /// Whether a note is kept. It is not part of the name that it begins with a zero byte.
-    pub fn has_note(&self, name: &str) -> bool {
-        self.shared.metadata.has_note(name)
-    }
-
     /// From now on metrics whose names end so are found only by who asks for them by name, or for
     /// all ([`Questions::showing_all`]). The ending is plain text, one of a few; those that were said
     /// before hold, too.
@@ -446,10 +432,26 @@ impl Store {
         self.reader.hide_names(ending);
     }
 
-    /// The notes whose names begin so: entries of [`Store::put_metadata`] under names that begin with
-    /// a zero byte, which are no metrics. It is not part of `start`.
-    pub fn notes(&self, start: &str) -> Vec<Metadata> {
-        self.shared.metadata.notes(start)
+    /// Schema of InfluxDB data that an earlier version kept among the metadata, under names that begin
+    /// with a zero byte; with what an unfinished deletion has changed in it.
+    pub fn legacy_schema(&self) -> Vec<Metadata> {
+        self.shared.metadata.legacy_schema()
+    }
+
+    /// Removes the legacy schema from the metadata, once another consumer has all of it durably. On a full
+    /// disk the next flush does.
+    ///
+    /// # Errors
+    /// On I/O errors.
+    pub fn drop_legacy_schema(&self) -> Result<()> {
+        let Shared { ground, metadata, .. } = &self.shared;
+        if !metadata.drop_legacy_schema() {
+            return Ok(());
+        }
+        match metadata.write(ground.vfs.as_ref(), &ground.dir) {
+            Err(crate::Error::Io(error)) if error.is_disk_full() => Ok(()),
+            written => written,
+        }
     }
 
     /// Counts the series registered in the last hours, up to a day of them and since start; of two
@@ -622,6 +624,14 @@ impl Store {
         self.shared.ground.vfs.now()
     }
 
+    /// Fails as [`Store::append`] does while nothing may be written, for another consumer of the log.
+    ///
+    /// # Errors
+    /// [`crate::Error::ReadOnly`] and [`crate::Error::HeadFull`].
+    pub fn check_writable(&self) -> Result<()> {
+        self.appender.check_writable()
+    }
+
     /// Why writes are refused, if they are.
     pub fn read_only_reason(&self) -> Option<String> {
         let of_log = || self.shared.log.shared().wal().refusal();
@@ -663,6 +673,11 @@ impl Store {
     /// What is known to be missing or rotten.
     pub fn damage(&self) -> Vec<Damage> {
         self.shared.ground.damage.list()
+    }
+
+    /// Lists damage that another consumer of the log has found in its files.
+    pub fn note_damage(&self, damage: Damage) {
+        self.shared.ground.damage.note(damage, self.now());
     }
 
     /// The damage that is new since the last call, to be told people.

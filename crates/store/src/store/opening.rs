@@ -23,7 +23,7 @@ use crate::log::store_log::LogOwner;
 use crate::store::Store;
 use crate::store::data_directory::inspect_directory;
 use crate::store::recover::{Found, Recovery};
-use crate::{Result, StoreConfig};
+use crate::{Error, Result, StoreConfig};
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use vfs::Vfs;
@@ -49,7 +49,7 @@ impl Store {
         let mut consumers = Consumers::default();
         opening.declare(&mut consumers);
         let log = Log::open(vfs, &dir.join(WAL_DIR), log_config, consumers)?;
-        opening.finish_as(Arc::new(log), LogOwner::Store)
+        opening.finish_as(Arc::new(log), LogOwner::Store, &mut refuse_records)
     }
 }
 
@@ -115,10 +115,28 @@ impl StoreOpening {
     /// # Errors
     /// On I/O errors; the log must be dropped then.
     pub fn finish(self, log: Arc<Log>) -> Result<Arc<Store>> {
-        self.finish_as(log, LogOwner::Program)
+        self.finish_as(log, LogOwner::Program, &mut refuse_records)
     }
 
-    fn finish_as(self, log: Arc<Log>, owner: LogOwner) -> Result<Arc<Store>> {
+    /// As [`StoreOpening::finish`], with the consumer of schema records, which are open already:
+    /// `apply_records` makes the changes durable that a deletion encoded which a crash has interrupted.
+    ///
+    /// # Errors
+    /// As [`StoreOpening::finish`], and those of `apply_records`.
+    pub fn finish_with(
+        self,
+        log: Arc<Log>,
+        apply_records: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Arc<Store>> {
+        self.finish_as(log, LogOwner::Program, apply_records)
+    }
+
+    fn finish_as(
+        self,
+        log: Arc<Log>,
+        owner: LogOwner,
+        apply_records: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Arc<Store>> {
         let StoreOpening { ground, found } = self;
         let mut recovered = Recovery { ground: &ground }.recover(found, log.wal())?;
         let (lock, clock) = (ground.lock.clone(), recovered.clock);
@@ -126,11 +144,17 @@ impl StoreOpening {
         let store = Store::assemble(ground, recovered, log, owner)?;
         attach(&store, &lock);
         if let Some(deletion) = &deletion {
-            store.finish_deletion(deletion)?;
+            store.finish_deletion(deletion, apply_records)?;
         }
         store.start(clock)?;
         Ok(store)
     }
+}
+
+/// Refuses to open a store whose unfinished deletion changes schema records, without their consumer.
+fn refuse_records(_: &[u8]) -> Result<()> {
+    let what = "a deletion that was interrupted changes schema records: open them with the store";
+    Err(Error::Invalid(what.to_string()))
 }
 
 /// What one of the store's consumers needs of the log.

@@ -28,7 +28,7 @@ use crate::log::log_record::{KIND_EXEMPLARS, KIND_METADATA, KIND_ROWS, RowsRecor
 use crate::log::metadata::MetadataTable;
 use crate::log::metadata_files::{self, StoredMetadata};
 use crate::log::string_numbers;
-use crate::offline::verify::side::lost_file;
+use crate::offline::verify::side::{is_converted, lost_file};
 use crate::partition::damaged::DamagedPartition;
 use crate::partition::disk::manifest::Manifest;
 use crate::partition::disk::strays;
@@ -237,7 +237,9 @@ impl Recovery<'_> {
         let reserved = self.side_file(STRINGS_FILE, &read, bad)?.flatten();
         let is_loss = |one: &Damage| one.file == METADATA_FILE && one.samples != Some(0);
         let is_noted = || self.ground.damage.list().iter().any(is_loss);
-        if (reserved.is_some() || 0 < string_number) && stored.contents.is_none() && !is_noted() {
+        // That of a converted store is another consumer's, who notes its loss.
+        let is_used = reserved.is_some() || 0 < string_number;
+        if is_used && stored.contents.is_none() && !is_noted() && !is_converted(vfs.as_ref(), dir) {
             self.note(metadata_files::lost_dictionary());
         }
         Ok(())

@@ -78,6 +78,9 @@ impl Snapshots {
         let partial = root.join(format!("{name}{PARTIAL_SUFFIX}"));
         let made = self.link_all(&partial).and_then(|()| {
             also(&partial)?;
+            // The last file says what the store has come to need (`needs`): it is at least as new as
+            // all others.
+            self.link_files(&partial, &[partition_length::FILE_NAME])?;
             self.ground.vfs.rename(&partial, &root.join(&name))?;
             Ok(self.ground.vfs.sync_dir(&root)?)
         });
@@ -109,18 +112,20 @@ impl Snapshots {
             }
         }
         self.link_log(partial)?;
-        // The last file says what the store has come to need (`needs`): it is at least as new as
-        // all others.
         let names = [
-            // Before the dictionary, which exists whenever this file does.
+            // Before the dictionary, which other consumers link: it is there whenever this file is.
             STRINGS_FILE,
             // A write replaces the copy last, so that in a snapshot it is never ahead.
             METADATA_COPY,
             METADATA_FILE,
             EXEMPLARS_FILE,
             DROPPED_FILE,
-            partition_length::FILE_NAME,
         ];
+        self.link_files(partial, &names)
+    }
+
+    /// Links files of the data directory that are there.
+    fn link_files(&self, partial: &Path, names: &[&str]) -> Result<()> {
         for name in names {
             let file = self.ground.dir.join(name);
             if self.ground.vfs.exists(&file)? {

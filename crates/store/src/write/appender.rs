@@ -13,7 +13,7 @@ use crate::base::ground::Ground;
 use crate::base::locks::lock;
 use crate::base::period::{PartitionLength, Period};
 use crate::log::exemplars::ExemplarQueue;
-use crate::log::metadata::{MetadataTable, RECORD_METRICS_MAX};
+use crate::log::metadata::MetadataTable;
 use crate::log::store_log::StoreLog;
 use crate::partition::Partition;
 use crate::partition::changes::ChangeClock;
@@ -172,21 +172,6 @@ impl Appender {
             Some(lsn) => self.log.wait_durable(lsn),
             None => Ok(()),
         }
-    }
-
-    /// As [`Appender::put_metadata`], for a deletion that has begun: a disk that is nearly full does
-    /// not stop it, and a busy log is waited for.
-    pub fn put_notes_of_deletion(&self, notes: &[Metadata]) -> Result<()> {
-        self.ground.health.check_disk_is_trusted()?;
-        for some in notes.chunks(RECORD_METRICS_MAX) {
-            while let Err(error) = self.metadata.append(&self.log.wal, some) {
-                match error {
-                    Error::Wal(wal::Error::Busy { .. }) => self.log.wait_for_all()?,
-                    error => return Err(self.ground.health.latch_if_failed(error)),
-                }
-            }
-        }
-        self.log.wait_for_all()
     }
 
     /// Begins a request, with buffers that have grown already if there are some.

@@ -7,11 +7,12 @@ use super::policies::{answered, is_valid_name, policy_of};
 pub use super::source::{NAMELESS_DATABASE, StoreSource, database_matcher, table_name};
 use crate::http::request::Request;
 use crate::http::site;
-use influx_schema::retention_policies::note_of_policies;
+use influx_schema::records::{Change, encode_changes};
+use influx_schema::retention_policies::change_of_policies;
 use influx_schema::schema::DATABASES_MAX;
 use influxql::ast::{Policy, Statement};
 use influxql::{Answer, Deletion, EvalError, Evaluator, Place, Source as _};
-use model::{Matcher, Metadata, TimeRange};
+use model::{Matcher, TimeRange};
 use net::failure::{Failure, Kind};
 use std::collections::BTreeMap;
 
@@ -120,7 +121,7 @@ impl Changes<'_, '_> {
             return answered(Err(failure));
         }
         let is_noted = !app.config.insert.database_label.is_empty() && name != NAMELESS_DATABASE;
-        if is_noted && !app.measurements.create(&app.store, name).map_err(Failure::of_write)? {
+        if is_noted && !app.measurements.create(name).map_err(Failure::of_write)? {
             let message = format!("there are {DATABASES_MAX} databases, the limit");
             return Ok(Answer::failed(message));
         }
@@ -150,38 +151,39 @@ impl Changes<'_, '_> {
         let forgotten: Vec<(&str, Option<&str>)> =
             stored.iter().map(|stored| (stored.as_str(), None)).collect();
         let is_noted = app.policies.noted(name).is_some();
-        let notes: Vec<Metadata> =
-            is_noted.then(|| note_of_policies(name, None)).into_iter().collect();
+        let changes: Vec<Change> =
+            is_noted.then(|| change_of_policies(name, None)).into_iter().collect();
         let noted = || app.policies.set_noted(name, None);
-        let series = self.delete_and_forget(&sets, &forgotten, &notes, noted)?;
+        let series = self.delete_and_forget(&sets, &forgotten, &changes, noted)?;
         tracing::info!(database = name, series, "dropped a database on request");
         Ok(Answer::default())
     }
 
     /// Deletes samples of all time, forgets measurements (or whole databases, by the names under
-    /// which they are stored) and puts `notes`: after a crash all of it is done, or nothing. `noted` is
-    /// called when the notes are there.
+    /// which they are stored) and makes `changes` of schema records: after a crash all of it is done, or
+    /// nothing. `noted` is called when the records are durable.
     pub(super) fn delete_and_forget(
         &self,
         sets: &[Vec<Matcher>],
         forgotten: &[(&str, Option<&str>)],
-        notes: &[Metadata],
+        changes: &[Change],
         noted: impl FnOnce(),
     ) -> Result<u64, Failure> {
         let app = self.source.app;
         let gone = forgotten.iter().flat_map(|(database, measurement)| {
-            app.measurements.notes_of_forgetting(database, *measurement)
+            app.measurements.changes_of_forgetting(database, *measurement)
         });
-        // Of two with one name the last counts.
-        let all = gone.chain(notes.iter().cloned()).map(|note| (note.metric.clone(), note));
-        let all: BTreeMap<String, Metadata> = all.collect();
-        let all: Vec<Metadata> = all.into_values().collect();
-        let series = app.store.delete_with_notes(sets, EVER, &all, &mut || {
-            for (database, measurement) in forgotten {
-                app.measurements.forget(&app.store, database, *measurement)?;
-            }
-            app.store.put_notes_of_deletion(notes)
-        })?;
+        // Of two with one key the last counts.
+        let all = gone.chain(changes.iter().cloned()).map(|change| (change.key.clone(), change));
+        let all: BTreeMap<String, Change> = all.collect();
+        let all: Vec<Change> = all.into_values().collect();
+        let series =
+            app.store.delete_with_records(sets, EVER, &encode_changes(&all), &mut || {
+                for (database, measurement) in forgotten {
+                    app.measurements.forget(database, *measurement)?;
+                }
+                app.schema.apply_deletion(changes)
+            })?;
         noted();
         // Lines that were stored between the two are noted nowhere.
         app.store.delete(sets, EVER)?;

@@ -22,6 +22,7 @@ use crate::http::request::selection;
 use app::App;
 use form::Form;
 use hyper::Method;
+use influx_schema::records::RECORDS_PATH;
 use influxql::ast::Statement;
 use influxql::{Allowance, Answer as Rows, Evaluator, Limits, Parameters};
 use net::failure::Failure;
@@ -186,6 +187,8 @@ pub(super) fn run(
 ) -> Result<Vec<Rows>, Failure> {
     let limits = bounds.limits.clone();
     // It has the strings, and the types of fields.
+    partial.note_side_file(app, RECORDS_PATH);
+    // Where an earlier version has lost it.
     partial.note_side_file(app, "metadata");
     let source = StoreSource { app, questions: partial.noting(app).showing_all(), limits };
     let evaluator = Evaluator::new(&source, database, request.now, bounds.rows).with_policy(policy);

@@ -3,8 +3,10 @@
 use super::super::policies::name_of_policy;
 use super::changes::Changes;
 pub use super::source::{NAMELESS_DATABASE, database_matcher};
-use influx_schema::retention_policies::{DatabasePolicies, POLICIES_MAX, Policy, note_of_policies};
-use influx_schema::schema::note_of_database;
+use influx_schema::retention_policies::{
+    DatabasePolicies, POLICIES_MAX, Policy, change_of_policies,
+};
+use influx_schema::schema::record_of_database;
 use influxql::ast::Policy as Asked;
 use influxql::{AUTOGEN, Answer, EvalError, Source as _, shard_duration};
 use net::failure::{Failure, Kind};
@@ -94,7 +96,7 @@ impl Changes<'_, '_> {
         }
         let duration = policy.duration;
         let policies = DatabasePolicies::new(policy);
-        app.policies.put(&app.store, database, policies).map_err(Failure::of_write)?;
+        app.policies.put(database, policies).map_err(Failure::of_write)?;
         Ok(warned(duration))
     }
 
@@ -118,7 +120,7 @@ impl Changes<'_, '_> {
         }
         let duration = policy.duration;
         policies.all.push(policy);
-        app.policies.put(&app.store, database, policies).map_err(Failure::of_write)?;
+        app.policies.put(database, policies).map_err(Failure::of_write)?;
         Ok(warned(duration))
     }
 
@@ -191,7 +193,7 @@ impl Changes<'_, '_> {
         if asked.is_default {
             policies.default = name.to_string();
         }
-        app.policies.put(&app.store, database, policies).map_err(Failure::of_write)?;
+        app.policies.put(database, policies).map_err(Failure::of_write)?;
         Ok(warned(asked.duration.unwrap_or(0)))
     }
 
@@ -214,19 +216,19 @@ impl Changes<'_, '_> {
         }
         policies.all.retain(|policy| policy.name != name);
         // The database stays, though nothing may be left that tells of it.
-        let mut notes = vec![note_of_policies(database, Some(&policies))];
-        notes.extend(note_of_database(database));
+        let mut changes = vec![change_of_policies(database, Some(&policies))];
+        changes.extend(record_of_database(database));
         let noted = || {
-            app.measurements.add_noted(database);
+            app.measurements.add_created(database);
             app.policies.set_noted(database, Some(policies));
         };
         match database_matcher(app, &stored) {
             Some(matcher) => {
                 let (sets, forgotten) = ([vec![matcher]], [(stored.as_str(), None)]);
-                self.delete_and_forget(&sets, &forgotten, &notes, noted)?;
+                self.delete_and_forget(&sets, &forgotten, &changes, noted)?;
             }
             None => {
-                app.store.put_metadata(&notes).map_err(Failure::of_write)?;
+                app.schema.put(&changes).map_err(Failure::of_write)?;
                 noted();
             }
         }

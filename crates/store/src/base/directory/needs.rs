@@ -18,18 +18,21 @@ use vfs::Vfs;
 pub enum Need {
     /// Metrics that end in `:low53` have the low bits of another's samples.
     Integers,
-    /// Samples of metrics that end in `:text` are numbers of a dictionary among the notes.
+    /// The schema of InfluxDB data is in schema records, and no longer in the table of metadata.
+    Schema,
+    /// Samples of metrics that end in `:text` are numbers of a dictionary.
     Strings,
 }
 
 impl Need {
     /// All there are.
-    pub const ALL: [Need; 2] = [Need::Integers, Need::Strings];
+    pub const ALL: [Need; 3] = [Need::Integers, Need::Schema, Need::Strings];
 
     /// What it is called on disk, for ever: small letters and dashes.
     pub fn word(self) -> &'static str {
         match self {
             Need::Integers => "integers",
+            Need::Schema => "schema",
             Need::Strings => "strings",
         }
     }

@@ -167,8 +167,10 @@ mod tests {
         check_bytes(&disk, dir, BTreeSet::new(), b"QPPLENG1year7s\x82\xbb");
         let strings = BTreeSet::from([Need::Strings]);
         check_bytes(&disk, dir, strings, b"QPPLENG2year stringsi\xc2\xd8%");
-        let both = BTreeSet::from(Need::ALL);
+        let both = BTreeSet::from([Need::Integers, Need::Strings]);
         check_bytes(&disk, dir, both, b"QPPLENG2year integers strings\xb9\xee/\x81");
+        let all = BTreeSet::from(Need::ALL);
+        check_bytes(&disk, dir, all, b"QPPLENG2year integers schema strings\x8br\x88]");
     }
 
     /// The file has these bytes, for ever, and rot of any is noticed.

@@ -36,7 +36,7 @@ const MAGIC: &[u8; 8] = b"QPROOTM3";
 /// Version without a log and a number of strings.
 const MAGIC_WITHOUT_LOG: &[u8; 8] = b"QPROOTM2";
 /// Files outside of partitions whose loss changes answers.
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     partition_length::FILE_NAME,
     METADATA_FILE,
     STRINGS_FILE,
@@ -44,6 +44,7 @@ const FILES: [&str; 7] = [
     DROPPED_FILE,
     "keys/MANIFEST",
     "tables/MANIFEST",
+    "schema/records",
 ];
 /// Bounds of lists, against counts that lie.
 const COUNT_MAX: usize = 250_000;

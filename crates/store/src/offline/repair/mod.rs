@@ -38,7 +38,7 @@ use crate::offline::verify::files::size_of_store;
 use crate::offline::verify::files::{self, Stray};
 use crate::offline::verify::judge::Judge;
 use crate::offline::verify::partition_index::PartitionIndex;
-use crate::offline::verify::side::{SIDE_FILES, lost_file};
+use crate::offline::verify::side::{SIDE_FILES, is_converted, lost_file};
 use crate::offline::verify::{OnProgress, Progress, Snapshots, check_is_store, is_of};
 use crate::partition::dropped::DroppedPartitions;
 use crate::{Error, Result};
@@ -237,7 +237,9 @@ impl Planner<'_, '_> {
         for fault in stored.faults.iter().filter(|fault| fault.is_there) {
             self.move_aside(dir.join(fault.file), &fault.what);
         }
-        if string_numbers::is_used(self.vfs.as_ref(), &dir) {
+        if string_numbers::is_used(self.vfs.as_ref(), &dir)
+            && !is_converted(self.vfs.as_ref(), &dir)
+        {
             let says = format!("write {}, empty, in place of the lost one", path.display());
             self.step(says, Act::WriteMetadata { dir, damaged: Vec::new() });
         }

@@ -52,7 +52,7 @@ fn by_name(name: &str) -> Option<Stray> {
 /// A name in the data directory.
 pub fn in_store(name: &str) -> Stray {
     // Of other consumers of the log, who look after theirs.
-    const OTHERS: [&str; 2] = [wal::kinds::KEYS, wal::kinds::TABLES];
+    const OTHERS: [&str; 3] = [wal::kinds::KEYS, wal::kinds::TABLES, wal::kinds::SCHEMA];
     const KNOWN: [&str; 4] = [PARTITIONS_DIR, SNAPSHOTS_DIR, WAL_DIR, vfs::LOCK_FILE];
     if OTHERS.contains(&name)
         || KNOWN.contains(&name)

@@ -5,6 +5,7 @@ use super::Walk;
 use crate::Result;
 use crate::base::damage::{self, Damage, DamageList, DamagePlace};
 use crate::base::directory::identity;
+use crate::base::directory::needs::{Need, Needs};
 use crate::base::directory::partition_length;
 use crate::base::directory::root_manifest::{self, Contents};
 use crate::base::file_names::{
@@ -102,6 +103,11 @@ pub const SIDE_FILES: &[SideFile] = &[
     },
 ];
 
+/// Whether the dictionary of strings is in schema records, whose consumer checks them.
+pub fn is_converted(vfs: &dyn Vfs, dir: &Path) -> bool {
+    Needs::read(vfs, dir).is_ok_and(|needs| needs.has(Need::Schema))
+}
+
 /// The damage of a file that is missing.
 pub fn lost_file(name: &str) -> Damage {
     let side = SIDE_FILES.iter().find(|side| side.path == name);
@@ -161,7 +167,8 @@ impl Walk<'_, '_> {
             // Reported with all that is missing.
             return;
         }
-        if string_numbers::is_used(self.vfs.as_ref(), dir) {
+        if string_numbers::is_used(self.vfs.as_ref(), dir) && !is_converted(self.vfs.as_ref(), dir)
+        {
             let lost = metadata_files::lost_dictionary();
             self.report.problem(&dir.join(lost.file), lost.what);
         }
