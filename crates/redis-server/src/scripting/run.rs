@@ -67,7 +67,7 @@ impl Drop for Away<'_> {
 ///
 /// # Errors
 /// When it fails, in words for the client.
-pub fn run(context: &mut Context<'_>, vm: &Vm, job: &Job<'_>) -> Result<(), CommandError> {
+pub fn run(context: &mut Context<'_, '_>, vm: &Vm, job: &Job<'_>) -> Result<(), CommandError> {
     let redis = context.redis;
     let busy = &redis.scripting.busy;
     let db = context.session.db;
