@@ -16,8 +16,8 @@ use crate::scripting::Scripting;
 use app::App;
 use kv::Kv;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
@@ -56,9 +56,6 @@ pub struct Redis {
     /// Damage to a file of credentials, in words. Every client is refused then.
     pub credentials_fault: OnceLock<String>,
     hub: HubMutex,
-    /// The hub while a script runs.
-    lent_hub: HubMutex,
-    is_hub_lent: AtomicBool,
 }
 
 impl Redis {
@@ -86,8 +83,6 @@ impl Redis {
             durable: Durable::default(),
             flights: Arc::default(),
             replication: Arc::default(),
-            lent_hub: HubMutex::new(Hub::default()),
-            is_hub_lent: AtomicBool::new(false),
             idle_timeout_ms: AtomicU64::new(idle_ms),
             app,
             kv,
@@ -112,31 +107,10 @@ impl Redis {
         (0..5).map(|_| format!("{:08x}", self.app.vfs.random() as u32)).collect()
     }
 
-    /// What connections share. Locked after the keys.
+    /// Locks what connections share, after the keys. `hub/guard.rs` has the order of locks.
+    #[inline]
     pub fn hub(&self) -> HubGuard<'_> {
-        loop {
-            if !self.is_hub_lent.load(Acquire) {
-                return self.hub.lock();
-            }
-            let lent = self.lent_hub.lock();
-            if self.is_hub_lent.load(Acquire) {
-                return lent;
-            }
-        }
-    }
-
-    /// A script begins: what connections share is not with its thread alone any more.
-    pub fn lend_hub(&self, hub: &mut Hub) {
-        let mut lent = self.lent_hub.lock();
-        std::mem::swap(hub, &mut *lent);
-        self.is_hub_lent.store(true, Release);
-    }
-
-    /// The script has ended.
-    pub fn return_hub(&self, hub: &mut Hub) {
-        let mut lent = self.lent_hub.lock();
-        std::mem::swap(hub, &mut *lent);
-        self.is_hub_lent.store(false, Release);
+        self.hub.lock()
     }
 
     /// Whether who says nothing is the default user.

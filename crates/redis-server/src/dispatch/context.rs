@@ -15,7 +15,7 @@ pub struct Context<'a, 'h> {
     pub session: &'a mut Session,
     /// All keys.
     pub keys: &'a mut Keyspace,
-    /// What connections share.
+    /// Clients and what they share. A script releases its lock.
     pub hub: &'a mut HubGuard<'h>,
     /// Its name and what follows.
     pub args: &'a [&'a [u8]],
