@@ -8,7 +8,7 @@
 //! ```
 //!
 //! All connections are served by one thread, which executes what a client has sent as one batch:
-//! one read, one hold of the lock, one write. Locks: keys, then hub, then outboxes.
+//! one read, one hold of the lock, one write. `hub/guard.rs` has the order of locks.
 
 #![allow(clippy::disallowed_methods, reason = "settings, keys and /proc are not the store's files")]
 

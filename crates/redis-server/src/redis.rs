@@ -4,7 +4,7 @@ use crate::acl::User;
 use crate::clients::client::{Client, Outbox};
 use crate::clients::client_state::State;
 use crate::clients::session::Session;
-use crate::hub::Hub;
+use crate::hub::{Hub, HubGuard, HubMutex};
 use crate::memory::client_memory::{CLIENTS_SHARE, ClientMemory};
 use crate::memory::room::Room;
 use crate::out;
@@ -16,9 +16,9 @@ use crate::scripting::Scripting;
 use app::App;
 use kv::Kv;
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 /// The door.
@@ -55,10 +55,7 @@ pub struct Redis {
     this: Weak<Redis>,
     /// Damage to a file of credentials, in words. Every client is refused then.
     pub credentials_fault: OnceLock<String>,
-    hub: Mutex<Hub>,
-    /// The hub while a script runs.
-    lent_hub: Mutex<Hub>,
-    is_hub_lent: AtomicBool,
+    hub: HubMutex,
 }
 
 impl Redis {
@@ -81,13 +78,11 @@ impl Redis {
             this: this.clone(),
             started_ms: kv.now_ms(),
             credentials_fault: OnceLock::new(),
-            hub: Mutex::new(Hub::new(replication_id, client_memory.clone())),
+            hub: HubMutex::new(Hub::new(replication_id, client_memory.clone())),
             scripting: Scripting::default(),
             durable: Durable::default(),
             flights: Arc::default(),
             replication: Arc::default(),
-            lent_hub: Mutex::new(Hub::default()),
-            is_hub_lent: AtomicBool::new(false),
             idle_timeout_ms: AtomicU64::new(idle_ms),
             app,
             kv,
@@ -112,31 +107,10 @@ impl Redis {
         (0..5).map(|_| format!("{:08x}", self.app.vfs.random() as u32)).collect()
     }
 
-    /// What connections share. Locked after the keys.
-    pub fn hub(&self) -> MutexGuard<'_, Hub> {
-        loop {
-            if !self.is_hub_lent.load(Acquire) {
-                return self.hub.lock().unwrap_or_else(PoisonError::into_inner);
-            }
-            let lent = self.lent_hub.lock().unwrap_or_else(PoisonError::into_inner);
-            if self.is_hub_lent.load(Acquire) {
-                return lent;
-            }
-        }
-    }
-
-    /// A script begins: what connections share is not with its thread alone any more.
-    pub fn lend_hub(&self, hub: &mut Hub) {
-        let mut lent = self.lent_hub.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(hub, &mut *lent);
-        self.is_hub_lent.store(true, Release);
-    }
-
-    /// The script has ended.
-    pub fn return_hub(&self, hub: &mut Hub) {
-        let mut lent = self.lent_hub.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(hub, &mut *lent);
-        self.is_hub_lent.store(false, Release);
+    /// Locks what connections share, after the keys. `hub/guard.rs` has the order of locks.
+    #[inline]
+    pub fn hub(&self) -> HubGuard<'_> {
+        self.hub.lock()
     }
 
     /// Whether who says nothing is the default user.

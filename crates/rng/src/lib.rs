@@ -1,5 +1,6 @@
 //! SplitMix64: random numbers from a seed, always the same. Used by tests, the fuzzer, the simulated
-//! disk, generators of benchmark data, and commands on keys that pick at random.
+//! disk, generators of benchmark data, commands on keys that pick at random, and `math.random` of
+//! scripts.
 //!
 //! A test that draws prints its seed, and `SEED=n` in the environment replays it. Nothing here may
 //! keep a secret: whoever sees one number knows all that follow.

@@ -49,7 +49,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("acl|whoami", 2, USUAL, Group::Server, "6.0.0", "Who the client is.", who_am_i),
 ];
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -81,27 +81,27 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     )
 }
 
-fn who_am_i(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn who_am_i(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let name = context.session.user.name.clone();
     context.session.out.bulk(&name);
     Ok(Flow::Next)
 }
 
-fn users(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn users(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let out = &mut context.session.out;
     out.array(context.hub.acl.users.len());
     context.hub.acl.users.keys().for_each(|name| out.bulk(name));
     Ok(Flow::Next)
 }
 
-fn list(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn list(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let out = &mut context.session.out;
     out.array(context.hub.acl.users.len());
     context.hub.acl.users.values().for_each(|user| out.bulk(&user.line()));
     Ok(Flow::Next)
 }
 
-fn cat(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn cat(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let names: Vec<&str> = match &context.args[2..] {
         [] => categories::NAMES.to_vec(),
         [name] => {
@@ -121,7 +121,7 @@ fn cat(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn gen_pass(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn gen_pass(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let bits = match &context.args[2..] {
         [] => PASSWORD_BITS,
         [text] => {
@@ -148,7 +148,7 @@ pub fn has_all_channels(settings: &Settings) -> bool {
     settings.text("acl-pubsub-default") == "allchannels"
 }
 
-fn set_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn set_user(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let name = context.args[2];
     if name.iter().any(|byte| byte.is_ascii_whitespace() || *byte == 0) {
         return Err(CommandError::new("ERR Usernames can't contain spaces or null characters"));
@@ -171,7 +171,7 @@ fn set_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 /// Closes connections that listen to what their user may not listen to any more. Returns whether
 /// this one does.
-fn close_revoked(context: &mut Context<'_>, name: &[u8]) -> bool {
+fn close_revoked(context: &mut Context<'_, '_>, name: &[u8]) -> bool {
     let Some(user) = context.hub.acl.user(name).cloned() else { return false };
     let hub = &*context.hub;
     let mut revoked: Vec<u64> = Vec::new();
@@ -196,7 +196,7 @@ fn close_revoked(context: &mut Context<'_>, name: &[u8]) -> bool {
     revoked.contains(&context.session.id)
 }
 
-fn del_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn del_user(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let names = &context.args[2..];
     if names.contains(&b"default".as_slice()) {
         return Err(CommandError::new("ERR The 'default' user cannot be removed"));
@@ -225,7 +225,7 @@ fn close_user(hub: &mut Hub, keys: &mut Keyspace, name: &[u8], own: u64) -> bool
 
 // ---- the file ----
 
-fn load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn load(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let before: BTreeMap<Vec<u8>, Arc<User>> = context.hub.acl.users.clone();
     let loaded = context
         .redis
@@ -247,7 +247,7 @@ fn load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(if closes_self { Flow::Close } else { Flow::Next })
 }
 
-fn save(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn save(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let lines = context.hub.acl.users.values().map(|user| user.line());
     let mut text = lines.collect::<Vec<_>>().join(&b'\n');
     text.push(b'\n');
@@ -283,7 +283,7 @@ impl Redis {
 
 // ---- asking ----
 
-fn get_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn get_user(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let Some(user) = context.hub.acl.user(context.args[2]).cloned() else {
         context.session.out.null();
         return Ok(Flow::Next);
@@ -318,7 +318,7 @@ fn get_user(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn dry_run(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn dry_run(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (name, args) = (context.args[2], &context.args[3..]);
     let Some(user) = context.hub.acl.user(name).cloned() else {
         let name = String::from_utf8_lossy(name);
@@ -352,7 +352,7 @@ fn dry_run(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn log(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn log(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let count = match &context.args[2..] {
         [] => SHOWN,
         [word] if word.eq_ignore_ascii_case(b"reset") => {

@@ -44,6 +44,6 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("readwrite", 1, LOADING | STALE | FAST, Group::Cluster, "3.0.0", "Refused: cluster mode is off.", disabled),
 ];
 
-fn disabled(_: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn disabled(_: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     Err(CommandError::new("ERR This instance has cluster support disabled"))
 }

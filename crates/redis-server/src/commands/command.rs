@@ -27,7 +27,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("command|list", -2, FLAGS, Group::Server, "7.0.0", "The names of commands.", list),
 ];
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -54,19 +54,19 @@ fn first_ones() -> impl Iterator<Item = &'static Entry> {
     registry().all().iter().filter(|entry| entry.parent.is_none())
 }
 
-fn count(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn count(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.session.out.len(first_ones().count());
     Ok(Flow::Next)
 }
 
-fn all(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn all(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let out = &mut context.session.out;
     out.array(first_ones().count());
     first_ones().for_each(|entry| describe(out, entry));
     Ok(Flow::Next)
 }
 
-fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn info(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let names = &context.args[2..];
     if names.is_empty() {
         return all(context);
@@ -243,7 +243,7 @@ fn describe_spec(out: &mut Out, spec: &Spec) {
     }
 }
 
-fn list(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn list(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let fits: Box<dyn Fn(&Entry) -> bool> = match &context.args[2..] {
         [] => Box::new(|_| true),
         [word, kind, value] if word.eq_ignore_ascii_case(b"filterby") => {
@@ -270,7 +270,7 @@ fn list(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn docs(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn docs(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let named: Vec<&Entry> = match &context.args[2..] {
         [] => first_ones().collect(),
         names => names.iter().filter_map(|name| registry().named(name)).collect(),
@@ -326,7 +326,7 @@ pub fn group_name(group: Group) -> &'static str {
 type KeyPlaces<'a> = (&'static Info, &'a [&'a [u8]], Vec<usize>);
 
 /// The places of keys in the command that stands among the arguments from the third on.
-fn places<'a>(context: &'a Context<'_>) -> Result<KeyPlaces<'a>, CommandError> {
+fn places<'a>(context: &'a Context<'_, '_>) -> Result<KeyPlaces<'a>, CommandError> {
     let args = &context.args[2..];
     let known = Known::find(args).ok_or(CommandError::new("ERR Invalid command specified"))?;
     let info = known.info();
@@ -349,7 +349,7 @@ fn places<'a>(context: &'a Context<'_>) -> Result<KeyPlaces<'a>, CommandError> {
 const ALLOWED_WITHOUT_KEYS: &[&str] =
     &["eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro"];
 
-fn get_keys(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn get_keys(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (_, args, places) = places(context)?;
     let keys: Vec<Vec<u8>> = places.iter().map(|place| args[*place].to_vec()).collect();
     let out = &mut context.session.out;
@@ -358,7 +358,7 @@ fn get_keys(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn get_keys_and_flags(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn get_keys_and_flags(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (info, args, places) = places(context)?;
     let accesses = access::of_places(info, args, &places);
     let keys: Vec<(Vec<u8>, u32)> = places

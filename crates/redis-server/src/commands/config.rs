@@ -32,7 +32,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("config|set", -4, FLAGS, Group::Server, "2.0.0", "Sets parameters, all or none.", set),
 ];
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -48,7 +48,7 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     )
 }
 
-fn get(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn get(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let found = context.hub.settings.fitting(&context.args[2..]);
     let out = &mut context.session.out;
     out.map(found.len());
@@ -65,7 +65,7 @@ fn failed(name: &str, reason: &str) -> CommandError {
     ))
 }
 
-fn set(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn set(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let pairs = &context.args[2..];
     if !pairs.len().is_multiple_of(2) {
         return Err(SYNTAX);
@@ -291,14 +291,14 @@ fn durability_of(name: &str) -> KvDurability {
     }
 }
 
-fn reset_stat(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn reset_stat(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let keys = context.keys.stats;
     context.hub.stats.reset(keys);
     context.session.out.ok();
     Ok(Flow::Next)
 }
 
-fn rewrite(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn rewrite(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let mut settings = context.hub.settings.clone();
     let password = settings.text("requirepass").to_owned();
     if !password.is_empty() && hash_of(&password).is_none() {

@@ -29,7 +29,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("select", 2, LOADING | STALE | FAST, Group::Connection, "1.0.0", "Chooses the database.", select),
 ];
 
-fn ping(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn ping(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let is_listening = 0 < context.session.subscription_count();
     let out = &mut context.session.out;
     match context.args {
@@ -50,17 +50,17 @@ fn ping(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn echo(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn echo(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.session.out.bulk(context.args[1]);
     Ok(Flow::Next)
 }
 
-fn quit(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn quit(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.session.out.ok();
     Ok(Flow::Close)
 }
 
-fn select(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn select(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let number = i32::try_from(int_arg(context.args[1])?).map_err(|_| kv::error::BEYOND_32_BITS)?;
     let number = u8::try_from(number).ok();
     let number = number.filter(|db| usize::from(*db) < context.keys.database_count());
@@ -87,18 +87,18 @@ pub struct Login<'a> {
 }
 
 impl<'a> Login<'a> {
-    fn of(context: &'a mut Context<'_>) -> Login<'a> {
+    fn of(context: &'a mut Context<'_, '_>) -> Login<'a> {
         let now_ms = context.keys.now_ms();
         let Context { redis, session, hub, args, .. } = context;
         Login { redis, session, hub, args, now_ms }
     }
 }
 
-fn auth(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn auth(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     say_who(&mut Login::of(context))
 }
 
-fn hello(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn hello(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     greet(&mut Login::of(context))
 }
 
@@ -246,7 +246,7 @@ pub fn greet(context: &mut Login<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn reset(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.hub.remove_marks(context.session.id, context.keys);
     let session = &mut *context.session;
     session.db = 0;

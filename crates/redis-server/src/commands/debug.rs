@@ -24,7 +24,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("debug", -2, ADMIN | NO_SCRIPT | LOADING | STALE, Group::Server, "1.0.0", "What test suites ask for.", debug),
 ];
 
-fn debug(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn debug(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let is_local = context.session.peer.is_none_or(|peer| peer.ip().is_loopback());
     let is_allowed = match context.redis.app.config.redis_debug.as_str() {
         "yes" => true,
@@ -97,12 +97,12 @@ const SUBCOMMANDS: &[Subcommand] = &[
     subcommand("set-skip-checksum-validation", 2..=ANY, done),
 ];
 
-fn done(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn done(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.session.out.ok();
     Ok(Flow::Next)
 }
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let names: Vec<String> = SUBCOMMANDS.iter().map(|one| one.name.to_ascii_uppercase()).collect();
     let lines: Vec<&str> =
         names.iter().map(String::as_str).filter(|name| *name != "HELP").collect();
@@ -110,49 +110,49 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// Panics, as a fault of the server would. Redis ends then; here the client's connection does.
-fn panic(_: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn panic(_: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     panic!("DEBUG PANIC");
 }
 
-fn set_active_expire(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn set_active_expire(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.keys.expires_by_itself = int_arg(context.args[2])? != 0;
     done(context)
 }
 
-fn set_disable_deny_scripts(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn set_disable_deny_scripts(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.hub.lets_scripts_debug = context.args[2] == b"1";
     done(context)
 }
 
-fn reload(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn reload(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     match context.mode {
         Mode::Client => save(context),
         _ => Err(CommandError::new("ERR DEBUG RELOAD is not allowed in transactions and scripts")),
     }
 }
 
-fn error(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn error(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     Err(CommandError::new(String::from_utf8_lossy(context.args[2]).into_owned()))
 }
 
-fn log(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn log(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     tracing::info!("DEBUG LOG: {}", String::from_utf8_lossy(context.args[2]));
     done(context)
 }
 
-fn change_replication_id(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn change_replication_id(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let parts = (0..5).map(|_| format!("{:08x}", context.keys.random() & 0xffff_ffff));
     context.hub.replication_id = parts.collect();
     done(context)
 }
 
-fn no_statistics(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn no_statistics(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.session.out.verbatim("txt", b"");
     Ok(Flow::Next)
 }
 
 /// Keeps everybody waiting, as its users want it.
-fn sleep(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn sleep(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let seconds = float_arg(context.args[2])?;
     if !(0.0..=SLEEP_MAX_S).contains(&seconds) {
         return Err(CommandError::new("ERR DEBUG SLEEP takes 0 to 60 seconds"));
@@ -164,7 +164,7 @@ fn sleep(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     done(context)
 }
 
-fn object(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn object(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let slot = context.keys.slot(context.session.db, context.args[2])?.ok_or(NO_KEY)?;
     let mut encoded = Vec::new();
     slot.value.encode(&mut encoded);
@@ -178,7 +178,7 @@ fn object(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn sds_len(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn sds_len(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let key = context.args[2];
     let slot = context.keys.slot(context.session.db, key)?.ok_or(NO_KEY)?;
     let string = Str::of(&slot.value).ok_or(CommandError::new("ERR Not an sds encoded string."))?;
@@ -189,7 +189,7 @@ fn sds_len(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn string_match(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn string_match(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let size = usize::try_from(int_arg(context.args[2])?).map_err(|_| SYNTAX)?;
     if 1 << 20 < size {
         return Err(CommandError::new("ERR DEBUG STRINGMATCH-LEN takes 1048576 bytes at most"));
@@ -200,7 +200,7 @@ fn string_match(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// Makes keys `PREFIX:0`, `PREFIX:1`, ... unless they are there.
-fn populate(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn populate(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let count = int_arg(context.args[2])?;
     if !(0..=POPULATE_MAX).contains(&count) {
         return Err(kv::error::OUT_OF_RANGE);
@@ -237,7 +237,7 @@ fn populate(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 #[allow(clippy::approx_constant, reason = "the number that clients expect of this order")]
-fn protocol(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn protocol(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let out = &mut context.session.out;
     match context.args[2].to_ascii_lowercase().as_slice() {
         b"string" => out.text("Hello World"),
@@ -303,7 +303,7 @@ fn hex(bytes: [u8; 20]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn digest(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn digest(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let mut all = [0; 20];
     for db in 0..context.keys.database_count() {
         let db = u8::try_from(db).unwrap_or(u8::MAX);
@@ -319,7 +319,7 @@ fn digest(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn digest_values(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn digest_values(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let names = &context.args[2..];
     context.session.out.array(names.len());
     for key in names {

@@ -25,7 +25,7 @@ pub enum Flow {
 pub type DoorCommand = Line<Run>;
 
 /// Does a command: writes the answer, or returns the error that is answered.
-pub type Run = fn(&mut Context<'_>) -> Result<Flow, CommandError>;
+pub type Run = fn(&mut Context<'_, '_>) -> Result<Flow, CommandError>;
 
 /// A line of a table of commands without keys.
 pub const fn command(
@@ -41,7 +41,7 @@ pub const fn command(
 }
 
 /// What a command does that has subcommands, when it is said alone.
-pub fn container(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn container(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     Err(CommandError::arity(context.info.name))
 }
 
@@ -55,7 +55,7 @@ pub fn misused_subcommand(of: &str, name: &[u8]) -> CommandError {
 }
 
 /// Answers the lines of a family's help, with what all have in common.
-pub fn help(context: &mut Context<'_>, lines: &[&str]) -> Result<Flow, CommandError> {
+pub fn help(context: &mut Context<'_, '_>, lines: &[&str]) -> Result<Flow, CommandError> {
     let name = context.info.first_name().to_ascii_uppercase();
     let out = &mut context.session.out;
     out.array(lines.len() + 3);

@@ -19,7 +19,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("info", -1, LOADING | STALE, Group::Server, "1.0.0", "What the server knows of itself.", info),
 ];
 
-type Section = fn(&Context<'_>, &mut String);
+type Section = fn(&Context<'_, '_>, &mut String);
 
 /// Sections in the order in which they are shown, and whether they are without being asked for.
 const SECTIONS: &[(&str, bool, Section)] = &[
@@ -40,7 +40,7 @@ const SECTIONS: &[(&str, bool, Section)] = &[
     ("Compression", false, compression),
 ];
 
-fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn info(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let wanted: Vec<String> = context.args[1..]
         .iter()
         .map(|arg| String::from_utf8_lossy(arg).to_ascii_lowercase())
@@ -69,7 +69,7 @@ macro_rules! lines {
     };
 }
 
-fn server(context: &Context<'_>, text: &mut String) {
+fn server(context: &Context<'_, '_>, text: &mut String) {
     let redis = context.redis;
     let now_ms = context.keys.now_ms();
     let uptime_s = (now_ms - redis.started_ms).max(0) / 1000;
@@ -104,7 +104,7 @@ fn server(context: &Context<'_>, text: &mut String) {
     );
 }
 
-fn clients(context: &Context<'_>, text: &mut String) {
+fn clients(context: &Context<'_, '_>, text: &mut String) {
     let hub = &*context.hub;
     let output = hub.clients.values().map(|client| client.outbox.len()).max().unwrap_or(0);
     let input = hub.clients.values().map(|client| client.state.query_size.load(Relaxed)).max();
@@ -156,7 +156,7 @@ pub struct MemoryUse {
 
 impl MemoryUse {
     /// What is used now.
-    pub fn now(context: &Context<'_>) -> MemoryUse {
+    pub fn now(context: &Context<'_, '_>) -> MemoryUse {
         let hub = &*context.hub;
         let clients: usize = hub
             .clients
@@ -187,7 +187,7 @@ fn machine_memory() -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-fn memory(context: &Context<'_>, text: &mut String) {
+fn memory(context: &Context<'_, '_>, text: &mut String) {
     let of = MemoryUse::now(context);
     let peak = context.hub.stats.memory_peak.max(of.used);
     let max = u64::try_from(context.hub.settings.number("maxmemory")).unwrap_or(0);
@@ -254,7 +254,7 @@ fn memory(context: &Context<'_>, text: &mut String) {
     );
 }
 
-fn persistence(context: &Context<'_>, text: &mut String) {
+fn persistence(context: &Context<'_, '_>, text: &mut String) {
     let redis = context.redis;
     let status = if redis.kv.failure().is_some() { "err" } else { "ok" };
     let logged = redis.kv.logged_size();
@@ -299,7 +299,7 @@ fn persistence(context: &Context<'_>, text: &mut String) {
     );
 }
 
-fn stats(context: &Context<'_>, text: &mut String) {
+fn stats(context: &Context<'_, '_>, text: &mut String) {
     let (hub, before) = (&*context.hub, &context.hub.stats.keys_before);
     let (stats, of_keys) = (&hub.stats, &context.keys.stats);
     let rates = stats.rates(context.keys.now_ms());
@@ -362,11 +362,11 @@ fn stats(context: &Context<'_>, text: &mut String) {
     );
 }
 
-fn replication(context: &Context<'_>, text: &mut String) {
+fn replication(context: &Context<'_, '_>, text: &mut String) {
     crate::replication::info(context, text);
 }
 
-fn cpu(_: &Context<'_>, text: &mut String) {
+fn cpu(_: &Context<'_, '_>, text: &mut String) {
     let seconds = process::figures().cpu_seconds;
     lines!(text,
         "used_cpu_sys": "0.000000",
@@ -378,9 +378,9 @@ fn cpu(_: &Context<'_>, text: &mut String) {
     );
 }
 
-fn modules(_: &Context<'_>, _: &mut String) {}
+fn modules(_: &Context<'_, '_>, _: &mut String) {}
 
-fn command_stats(context: &Context<'_>, text: &mut String) {
+fn command_stats(context: &Context<'_, '_>, text: &mut String) {
     for (entry, stats) in registry().all().iter().zip(&context.hub.stats.commands) {
         if stats.calls == 0 && stats.rejected == 0 {
             continue;
@@ -394,13 +394,13 @@ fn command_stats(context: &Context<'_>, text: &mut String) {
     }
 }
 
-fn error_stats(context: &Context<'_>, text: &mut String) {
+fn error_stats(context: &Context<'_, '_>, text: &mut String) {
     for (code, count) in &context.hub.stats.errors {
         let _ = write!(text, "errorstat_{code}:count={count}\r\n");
     }
 }
 
-fn latency_stats(context: &Context<'_>, text: &mut String) {
+fn latency_stats(context: &Context<'_, '_>, text: &mut String) {
     let shares = context.hub.settings.text("latency-tracking-info-percentiles").to_owned();
     for (entry, stats) in registry().all().iter().zip(&context.hub.stats.commands) {
         if stats.tracked == 0 {
@@ -417,11 +417,11 @@ fn latency_stats(context: &Context<'_>, text: &mut String) {
     }
 }
 
-fn cluster(_: &Context<'_>, text: &mut String) {
+fn cluster(_: &Context<'_, '_>, text: &mut String) {
     lines!(text, "cluster_enabled": 0);
 }
 
-fn keyspace(context: &Context<'_>, text: &mut String) {
+fn keyspace(context: &Context<'_, '_>, text: &mut String) {
     for db in 0..context.keys.database_count() {
         let number = u8::try_from(db).unwrap_or(u8::MAX);
         let keys = context.keys.len(number);
@@ -432,7 +432,7 @@ fn keyspace(context: &Context<'_>, text: &mut String) {
     }
 }
 
-fn quipu(context: &Context<'_>, text: &mut String) {
+fn quipu(context: &Context<'_, '_>, text: &mut String) {
     let cold = context.keys.cold_stats();
     let stats = &context.keys.stats;
     let compression = context.redis.kv.compression();
@@ -459,7 +459,7 @@ fn quipu(context: &Context<'_>, text: &mut String) {
 /// Groups that are shown, those with most bytes.
 const GROUPS_MAX: usize = 1000;
 
-fn compression(context: &Context<'_>, text: &mut String) {
+fn compression(context: &Context<'_, '_>, text: &mut String) {
     let mut groups = context.redis.kv.compression_by_group();
     groups.sort_by_key(|(_, plain, _)| std::cmp::Reverse(*plain));
     for (number, (name, plain, coded)) in groups.iter().take(GROUPS_MAX).enumerate() {

@@ -23,7 +23,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("latency|reset", -2, FLAGS, Group::Server, "2.8.13", "Forgets events.", reset),
 ];
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -43,7 +43,7 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     )
 }
 
-fn latest(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn latest(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let events = &context.hub.latency.events;
     let out = &mut context.session.out;
     out.array(events.len());
@@ -58,7 +58,7 @@ fn latest(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn history(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn history(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let name = String::from_utf8_lossy(context.args[2]);
     let spikes = context.hub.latency.events.get(&*name);
     let times: Vec<(i64, u64)> =
@@ -78,7 +78,7 @@ const ROWS: u64 = 4;
 /// Events that are drawn.
 const COLUMNS: usize = 80;
 
-fn graph(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn graph(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let name = String::from_utf8_lossy(context.args[2]).into_owned();
     let Some(spikes) = context.hub.latency.events.get(name.as_str()) else {
         return Err(CommandError::new(format!("ERR No samples available for event '{name}'")));
@@ -104,7 +104,7 @@ fn graph(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn doctor(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn doctor(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let from_ms = context.hub.settings.hot.latency_from_ms;
     let mut text = String::new();
     if from_ms == 0 {
@@ -125,7 +125,7 @@ fn doctor(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn reset(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let events = &mut context.hub.latency.events;
     let before = events.len();
     match &context.args[2..] {
@@ -151,7 +151,7 @@ fn named(names: &[&[u8]]) -> Vec<&'static Entry> {
         .collect()
 }
 
-fn histogram(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn histogram(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let stats = &context.hub.stats.commands;
     let shown: Vec<_> = named(&context.args[2..])
         .into_iter()

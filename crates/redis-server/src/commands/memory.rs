@@ -25,7 +25,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command_on_keys("memory|usage", -3, READONLY, SECOND, Group::Server, "4.0.0", "The memory of a key and its value.", usage),
 ];
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -43,7 +43,7 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     )
 }
 
-fn usage(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn usage(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     for option in context.args[3..].chunks(2) {
         match option {
             // All are counted: how many to look at makes no difference.
@@ -59,20 +59,20 @@ fn usage(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn purge(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn purge(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     give_back(Freed::All);
     context.session.out.ok();
     Ok(Flow::Next)
 }
 
-fn malloc_stats(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn malloc_stats(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let of = MemoryUse::now(context);
     let text = format!("in use {} bytes, in RAM {} bytes\n", of.used, of.resident);
     context.session.out.verbatim("txt", text.as_bytes());
     Ok(Flow::Next)
 }
 
-fn doctor(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn doctor(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let of = MemoryUse::now(context);
     let max = context.keys.config().memory_max as u64;
     let text = match context.keys.memory_used() as u64 <= max + max / 8 {
@@ -90,7 +90,7 @@ fn doctor(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn stats(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn stats(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let of = MemoryUse::now(context);
     let keys: usize = (0..context.keys.database_count())
         .map(|db| context.keys.len(u8::try_from(db).unwrap_or(u8::MAX)))

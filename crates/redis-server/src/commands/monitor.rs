@@ -11,7 +11,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("monitor", 1, ADMIN | NO_SCRIPT | LOADING | STALE, Group::Server, "1.0.0", "Shows every command that is executed.", monitor),
 ];
 
-fn monitor(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn monitor(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     if context.mode != kv::Mode::Client {
         return Err(CommandError::new("ERR MONITOR isn't allowed for DENY BLOCKING client"));
     }

@@ -21,7 +21,7 @@ pub const COMMANDS: &[DoorCommand] = &[
 ];
 
 /// Has a checkpoint made before the next command of this client; answers `OK`.
-pub fn save(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn save(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (kv, saving) = (context.redis.kv.clone(), context.redis.saving.clone());
     let changes = context.keys.stats.changes;
     context.session.work = Some(Box::new(move |out| match saving.save(&kv, changes) {
@@ -39,7 +39,7 @@ fn begin(kv: Arc<Kv>, saving: Arc<Saving>, changes: u64) {
     });
 }
 
-fn bg_save(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn bg_save(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     match &context.args[1..] {
         [] => {}
         [word] if word.eq_ignore_ascii_case(b"schedule") => {}
@@ -54,20 +54,20 @@ fn bg_save(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn bg_rewrite(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn bg_rewrite(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     begin(redis.kv.clone(), redis.saving.clone(), context.keys.stats.changes);
     context.session.out.simple("Background append only file rewriting started");
     Ok(Flow::Next)
 }
 
-fn last_save(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn last_save(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let at_s = context.redis.saving.at_s.load(Relaxed);
     context.session.out.int(at_s);
     Ok(Flow::Next)
 }
 
-fn shutdown(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn shutdown(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let mut words: Vec<Vec<u8>> =
         context.args[1..].iter().map(|word| word.to_ascii_lowercase()).collect();
     words.sort();

@@ -36,7 +36,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("unsubscribe", -1, LISTEN, Group::PubSub, "2.0.0", "Listens no more to channels.", unsubscribe),
 ];
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -54,13 +54,13 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     )
 }
 
-fn publish(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn publish(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let count = context.hub.publish(context.args[1], context.args[2]);
     context.session.out.int(count);
     Ok(Flow::Next)
 }
 
-fn spublish(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn spublish(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let count = context.hub.publish_sharded(context.args[1], context.args[2]);
     context.session.out.int(count);
     Ok(Flow::Next)
@@ -137,7 +137,7 @@ fn take_from_patterns(map: &mut BTreeMap<Vec<u8>, HashSet<u64>>, name: &[u8], id
 }
 
 /// One line of an answer: what was done, to which channel, and how many are left.
-fn answer(context: &mut Context<'_>, kind: Kind, word: &str, channel: Option<&[u8]>) {
+fn answer(context: &mut Context<'_, '_>, kind: Kind, word: &str, channel: Option<&[u8]>) {
     let session = &mut *context.session;
     let count = match kind {
         Kind::Shard => session.shard_channels.len(),
@@ -150,7 +150,7 @@ fn answer(context: &mut Context<'_>, kind: Kind, word: &str, channel: Option<&[u
     session.out.len(count);
 }
 
-fn listen(context: &mut Context<'_>, kind: Kind) -> Result<Flow, CommandError> {
+fn listen(context: &mut Context<'_, '_>, kind: Kind) -> Result<Flow, CommandError> {
     if context.mode != Mode::Client
         && context.session.out.version() < 3
         && context.session.is_script
@@ -167,7 +167,7 @@ fn listen(context: &mut Context<'_>, kind: Kind) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn listen_no_more(context: &mut Context<'_>, kind: Kind) -> Result<Flow, CommandError> {
+fn listen_no_more(context: &mut Context<'_, '_>, kind: Kind) -> Result<Flow, CommandError> {
     let named: Vec<Vec<u8>> = match context.args.len() {
         1 => kind.of(context.session).iter().cloned().collect(),
         _ => context.args[1..].iter().map(|name| name.to_vec()).collect(),
@@ -183,27 +183,27 @@ fn listen_no_more(context: &mut Context<'_>, kind: Kind) -> Result<Flow, Command
     Ok(Flow::Next)
 }
 
-fn subscribe(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn subscribe(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     listen(context, Kind::Channel)
 }
 
-fn psubscribe(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn psubscribe(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     listen(context, Kind::Pattern)
 }
 
-fn ssubscribe(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn ssubscribe(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     listen(context, Kind::Shard)
 }
 
-fn unsubscribe(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn unsubscribe(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     listen_no_more(context, Kind::Channel)
 }
 
-fn punsubscribe(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn punsubscribe(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     listen_no_more(context, Kind::Pattern)
 }
 
-fn sunsubscribe(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn sunsubscribe(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     listen_no_more(context, Kind::Shard)
 }
 
@@ -211,7 +211,7 @@ fn sunsubscribe(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 type Channels = HashMap<Vec<u8>, HashSet<u64>>;
 
-fn list(context: &mut Context<'_>, of: fn(&Hub) -> &Channels) -> Result<Flow, CommandError> {
+fn list(context: &mut Context<'_, '_>, of: fn(&Hub) -> &Channels) -> Result<Flow, CommandError> {
     let pattern = match &context.args[2..] {
         [] => None,
         [pattern] => Some(*pattern),
@@ -227,7 +227,7 @@ fn list(context: &mut Context<'_>, of: fn(&Hub) -> &Channels) -> Result<Flow, Co
     Ok(Flow::Next)
 }
 
-fn count(context: &mut Context<'_>, of: fn(&Hub) -> &Channels) -> Result<Flow, CommandError> {
+fn count(context: &mut Context<'_, '_>, of: fn(&Hub) -> &Channels) -> Result<Flow, CommandError> {
     let names = &context.args[2..];
     let out = &mut context.session.out;
     // No map in version 3 either.
@@ -239,23 +239,23 @@ fn count(context: &mut Context<'_>, of: fn(&Hub) -> &Channels) -> Result<Flow, C
     Ok(Flow::Next)
 }
 
-fn channels(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn channels(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     list(context, |hub| &hub.channels)
 }
 
-fn shard_channels(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn shard_channels(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     list(context, |hub| &hub.shard_channels)
 }
 
-fn num_sub(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn num_sub(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     count(context, |hub| &hub.channels)
 }
 
-fn shard_num_sub(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn shard_num_sub(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     count(context, |hub| &hub.shard_channels)
 }
 
-fn num_pat(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn num_pat(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let count = context.hub.patterns.len();
     context.session.out.len(count);
     Ok(Flow::Next)

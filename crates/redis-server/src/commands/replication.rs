@@ -28,12 +28,12 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("waitaof", 4, NO_SCRIPT | BLOCKING, Group::Generic, "7.2.0", "Waits until what was written is on disk.", wait_aof),
 ];
 
-fn role(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn role(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     replication::role(context);
     Ok(Flow::Next)
 }
 
-fn replica_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn replica_of(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (host, port) = (context.args[1], context.args[2]);
     let is_nobody = host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one");
     let primary = match is_nobody {
@@ -87,7 +87,7 @@ fn is_host(text: &str) -> bool {
     !text.is_empty() && text.len() < 256 && text.chars().all(|letter| letter.is_ascii_graphic())
 }
 
-fn repl_conf(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn repl_conf(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let pairs = &context.args[1..];
     if !pairs.len().is_multiple_of(2) {
         return Err(kv::error::SYNTAX);
@@ -125,7 +125,7 @@ fn repl_conf(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn psync(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn psync(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let next = parse_i64(context.args[2]).ok_or(kv::error::NOT_INTEGER)?;
     let id = String::from_utf8_lossy(context.args[1]).into_owned();
     context.session.hello.wanted = Some((id, next));
@@ -134,13 +134,13 @@ fn psync(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     become_replica(context)
 }
 
-fn sync(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn sync(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     (context.session.hello.wanted, context.session.hello.is_old) = (None, true);
     become_replica(context)
 }
 
 /// From now on the connection is a replica's.
-fn become_replica(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn become_replica(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let link = &context.redis.replication.link;
     let is_up = link.state().stage == replication::link::Stage::Connected;
     if link.is_replica() && !is_up {
@@ -152,7 +152,7 @@ fn become_replica(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// Until when to wait; none is for ever.
-fn deadline(context: &Context<'_>, text: &[u8]) -> Result<Option<i64>, CommandError> {
+fn deadline(context: &Context<'_, '_>, text: &[u8]) -> Result<Option<i64>, CommandError> {
     let wrong = || CommandError::new("ERR timeout is not an integer or out of range");
     let time_ms = parse_i64(text).ok_or_else(wrong)?;
     if time_ms < 0 {
@@ -162,7 +162,7 @@ fn deadline(context: &Context<'_>, text: &[u8]) -> Result<Option<i64>, CommandEr
     Ok((time_ms != 0).then_some(at))
 }
 
-fn wait(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn wait(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     if redis.replication.link.is_replica() {
         return Err(CommandError::new(
@@ -194,7 +194,7 @@ fn wait(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// Waits for nothing but its time.
-fn wait_until(context: &mut Context<'_>, deadline_ms: Option<i64>, answer: &[u8]) -> Flow {
+fn wait_until(context: &mut Context<'_, '_>, deadline_ms: Option<i64>, answer: &[u8]) -> Flow {
     let wait = Wait { keys: Vec::new(), deadline_ms, otherwise: Otherwise::Null, again: None };
     let (db, id) = (context.session.db, context.session.id);
     let blocked = Blocked::new(wait, db, Vec::new(), answer.to_vec());
@@ -202,7 +202,7 @@ fn wait_until(context: &mut Context<'_>, deadline_ms: Option<i64>, answer: &[u8]
     Flow::Wait
 }
 
-fn wait_aof(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn wait_aof(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let local = parse_i64(context.args[1]).ok_or(kv::error::NOT_INTEGER)?;
     let replicas = parse_i64(context.args[2]).ok_or(kv::error::NOT_INTEGER)?;
     if !(0..=1).contains(&local) {

@@ -22,7 +22,7 @@ const fn row(
     keys: Keys,
     since: &'static str,
     summary: &'static str,
-    run: fn(&mut Context<'_>) -> Result<Flow, CommandError>,
+    run: fn(&mut Context<'_, '_>) -> Result<Flow, CommandError>,
 ) -> DoorCommand {
     kv::commands::command(name, arity, flags, keys, Group::Scripting, since, summary, run)
 }
@@ -63,7 +63,7 @@ pub const COMMANDS: &[DoorCommand] = &[
 ];
 
 /// How many of the arguments behind a script are keys, and whether that can be.
-fn key_count(context: &Context<'_>) -> Result<usize, CommandError> {
+fn key_count(context: &Context<'_, '_>) -> Result<usize, CommandError> {
     let count = int_arg(context.args[2])?;
     let Ok(count) = usize::try_from(count) else {
         return Err(CommandError::new("ERR Number of keys can't be negative"));
@@ -74,12 +74,12 @@ fn key_count(context: &Context<'_>) -> Result<usize, CommandError> {
     Ok(count)
 }
 
-fn eval(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn eval(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let digest = sha1_hex(context.args[1]);
     run_script(context, &digest, true)
 }
 
-fn evalsha(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn evalsha(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     if context.args[1].len() != DIGEST_SIZE {
         return Err(NO_SUCH_SCRIPT);
     }
@@ -94,7 +94,7 @@ const NO_SUCH_SCRIPT: CommandError =
     CommandError(std::borrow::Cow::Borrowed("NOSCRIPT No matching script. Please use EVAL."));
 
 fn run_script(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     digest: &str,
     has_text: bool,
 ) -> Result<Flow, CommandError> {
@@ -124,7 +124,11 @@ fn run_script(
 }
 
 /// Whether what a script says of itself allows it to run now.
-fn may_run(context: &Context<'_>, flags: Flags, is_read_only: bool) -> Result<(), CommandError> {
+fn may_run(
+    context: &Context<'_, '_>,
+    flags: Flags,
+    is_read_only: bool,
+) -> Result<(), CommandError> {
     if flags.is_silent || flags.no_writes {
         return Ok(());
     }
@@ -144,7 +148,7 @@ fn may_run(context: &Context<'_>, flags: Flags, is_read_only: bool) -> Result<()
     }
 }
 
-fn script(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn script(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let args = context.args;
     let name = args[1].to_ascii_lowercase();
     let redis = context.redis;
@@ -240,7 +244,7 @@ const SCRIPT_HELP: &[&str] = &[
     "    Prints this help.",
 ];
 
-fn help(context: &mut Context<'_>, lines: &[&str]) {
+fn help(context: &mut Context<'_, '_>, lines: &[&str]) {
     context.session.out.array(lines.len());
     lines.iter().for_each(|line| context.session.out.simple(line));
 }
@@ -277,7 +281,7 @@ pub fn function_stats(scripting: &Scripting, out: &mut Out) {
 
 // ---- functions ----
 
-fn fcall(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn fcall(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     let args = context.args;
     let is_read_only = context.info.name.ends_with("_ro");
@@ -310,7 +314,7 @@ fn fcall(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn function_load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_load(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     let (mut replaces, mut at) = (false, 2);
     while at + 1 < context.args.len() {
@@ -333,7 +337,7 @@ fn function_load(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 /// Answers once the libraries are on disk, as they are now. Others are served meanwhile.
 fn answer_when_kept(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     engine: MutexGuard<'_, Engine>,
     answer: impl FnOnce(&mut Out) + Send + 'static,
 ) -> Flow {
@@ -352,7 +356,7 @@ fn answer_when_kept(
     Flow::Work
 }
 
-fn function_delete(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_delete(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     redis.scripting.check_libraries()?;
     let mut engine = redis.scripting.engine();
@@ -363,7 +367,7 @@ fn function_delete(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(answer_when_kept(context, engine, |out| out.ok()))
 }
 
-fn function_flush(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_flush(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     if 3 < context.args.len() {
         return Err(misused_subcommand("function", context.args[1]));
     }
@@ -377,13 +381,13 @@ fn function_flush(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(answer_when_kept(context, engine, |out| out.ok()))
 }
 
-fn function_dump(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_dump(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let dump = context.redis.scripting.engine().dump();
     context.session.out.bulk(&dump);
     Ok(Flow::Next)
 }
 
-fn function_restore(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_restore(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let redis = context.redis;
     let policy = context.args.get(3).map(|word| word.to_ascii_lowercase());
     let (conflict, flushes) = match (policy.as_deref(), context.args.len()) {
@@ -407,7 +411,7 @@ fn function_restore(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(answer_when_kept(context, engine, |out| out.ok()))
 }
 
-fn function_list(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_list(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (mut pattern, mut with_code, mut at) = (None, false, 2);
     while let Some(word) = context.args.get(at) {
         match word.to_ascii_lowercase().as_slice() {
@@ -463,18 +467,18 @@ fn write_library(out: &mut Out, library: &Library, with_code: bool) {
     }
 }
 
-fn function_kill(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_kill(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     refused(context.redis.scripting.busy.kill(true), true)?;
     context.session.out.ok();
     Ok(Flow::Next)
 }
 
-fn function_stats_of(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_stats_of(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     function_stats(&context.redis.scripting, &mut context.session.out);
     Ok(Flow::Next)
 }
 
-fn function_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn function_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(context, FUNCTION_HELP);
     Ok(Flow::Next)
 }

@@ -17,7 +17,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("time", 1, LOADING | STALE | FAST, Group::Server, "2.6.0", "The time, in seconds and microseconds.", time),
 ];
 
-fn time(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn time(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let micros = context.redis.app.vfs.now() / 1000;
     context.session.out.array(2);
     context.session.out.bulk_int(micros / 1_000_000);
@@ -25,7 +25,7 @@ fn time(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -39,15 +39,15 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     )
 }
 
-fn modules(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn modules(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.session.out.array(0);
     Ok(Flow::Next)
 }
 
-fn no_modules(_: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn no_modules(_: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     Err(CommandError::new("ERR MODULE command not allowed. Quipu has no modules"))
 }
 
-fn no_such_module(_: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn no_such_module(_: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     Err(CommandError::new("ERR Error unloading module: no such module with that name"))
 }

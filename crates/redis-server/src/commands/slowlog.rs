@@ -21,7 +21,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("slowlog|reset", 2, ADMIN | LOADING | STALE, Group::Server, "2.2.12", "Forgets them.", reset),
 ];
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -36,7 +36,7 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     )
 }
 
-fn get(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn get(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let count = match &context.args[2..] {
         [] => SHOWN,
         [text] => {
@@ -63,13 +63,13 @@ fn get(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn len(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn len(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let len = context.hub.slow.commands.len();
     context.session.out.len(len);
     Ok(Flow::Next)
 }
 
-fn reset(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn reset(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.hub.slow.commands.clear();
     context.session.out.ok();
     Ok(Flow::Next)

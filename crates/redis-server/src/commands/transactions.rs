@@ -20,7 +20,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command_on_keys("watch", -2, NO_SCRIPT | LOADING | STALE | FAST | ALLOW_BUSY, ALL_KEYS, Group::Transactions, "2.2.0", "Lets EXEC do nothing if a key has changed.", watch),
 ];
 
-fn multi(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn multi(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     if context.session.transaction.is_some() {
         return Err(CommandError::new("ERR MULTI calls can not be nested"));
     }
@@ -30,7 +30,7 @@ fn multi(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn discard(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn discard(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     if context.session.transaction.take().is_none() {
         return Err(CommandError::new("ERR DISCARD without MULTI"));
     }
@@ -40,7 +40,7 @@ fn discard(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn watch_nothing(context: &mut Context<'_>) {
+fn watch_nothing(context: &mut Context<'_, '_>) {
     forget_watched(context.session, context.keys, context.hub);
 }
 
@@ -59,13 +59,13 @@ pub fn abort(session: &mut Session, keys: &mut Keyspace, hub: &mut Hub) {
     forget_watched(session, keys, hub);
 }
 
-fn unwatch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn unwatch(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     watch_nothing(context);
     context.session.out.ok();
     Ok(Flow::Next)
 }
 
-fn watch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn watch(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     if context.session.transaction.is_some() {
         return Err(CommandError::new("ERR WATCH inside MULTI is not allowed"));
     }
@@ -84,7 +84,7 @@ fn watch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn exec(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn exec(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let transaction = context.session.transaction.take();
     let transaction = transaction.ok_or(CommandError::new("ERR EXEC without MULTI"))?;
     context.session.state.queued.store(-1, Ordering::Relaxed);

@@ -21,7 +21,7 @@ use crate::clients::session::{ReplyMode, Session};
 use crate::commands::Flow;
 use crate::connection::ahead::{AHEAD_MAX, Ahead, Behind};
 use crate::connection::input::Input;
-use crate::hub::Hub;
+use crate::hub::{Hub, HubGuard};
 use crate::memory::client_memory::Charge;
 use crate::memory::room::RoomWait;
 use crate::out::Out;
@@ -500,7 +500,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<'_, S> {
         hub.stats.read(now_ms);
     }
 
-    fn execute_all(&mut self, keys: &mut Keyspace, hub: &mut Hub) -> Next {
+    fn execute_all(&mut self, keys: &mut Keyspace, hub: &mut HubGuard<'_>) -> Next {
         let mut at = 0;
         // Keys go cold only while nobody holds them.
         let has_cold = keys.has_cold();

@@ -12,7 +12,7 @@ use crate::acl::Entry as Refused;
 use crate::acl::selector::Refusal;
 use crate::clients::session::{Needs, ReplyMode, Session};
 use crate::commands::{self, Flow, describe, transactions};
-use crate::hub::{Blocked, Hub};
+use crate::hub::{Blocked, Hub, HubGuard};
 use crate::out::Out;
 use crate::redis::Redis;
 use crate::registry::misses::note_misses;
@@ -38,7 +38,7 @@ impl Redis {
         &self,
         session: &mut Session,
         keys: &mut Keyspace,
-        hub: &mut Hub,
+        hub: &mut HubGuard<'_>,
         args: &[&[u8]],
     ) -> Flow {
         let before = session.out.0.bytes().len();
@@ -272,7 +272,7 @@ impl Redis {
         &self,
         session: &mut Session,
         keys: &mut Keyspace,
-        hub: &mut Hub,
+        hub: &mut HubGuard<'_>,
         known: Known,
         args: &[&[u8]],
     ) -> Flow {
@@ -318,7 +318,7 @@ impl Redis {
         &self,
         session: &mut Session,
         keys: &mut Keyspace,
-        hub: &mut Hub,
+        hub: &mut HubGuard<'_>,
         known: Known,
         args: &[&[u8]],
         mode: Mode,
@@ -344,6 +344,7 @@ impl Redis {
         let mut context = Context { redis: self, session, keys, hub, args, info, mode };
         let mut flow = run_place(&mut context, known.0.place);
         let Context { session, keys, hub, .. } = context;
+        let hub: &mut Hub = hub;
         if flow == Flow::Wait {
             if !hub.monitors.is_empty() {
                 show_monitors(session, keys, hub, info, args);
@@ -429,7 +430,7 @@ impl Redis {
 }
 
 /// Runs a command where it belongs.
-fn run_place(context: &mut Context<'_>, place: Place) -> Flow {
+fn run_place(context: &mut Context<'_, '_>, place: Place) -> Flow {
     if spares_series(context) {
         return Flow::Next;
     }

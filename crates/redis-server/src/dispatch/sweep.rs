@@ -17,7 +17,7 @@ const AT_ONCE_MAX: usize = 20_000;
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Leaves the command to the session's work, if it is `KEYS` and there are many.
-pub fn takes_over(context: &mut Context<'_>) -> bool {
+pub fn takes_over(context: &mut Context<'_, '_>) -> bool {
     let db = context.session.db;
     let is_long = context.info.name == "keys"
         && context.mode == Mode::Client

@@ -1,6 +1,9 @@
 //! Who is there, who listens to which channel, who waits for which key, who watches which.
 
+mod guard;
 mod invalidation;
+
+pub use guard::{HubGuard, HubMutex};
 
 use crate::acl::Acl;
 use crate::clients::client::{Class, Client};

@@ -61,7 +61,7 @@ fn parse(args: &[&[u8]]) -> Result<Request, CommandError> {
 ///
 /// # Errors
 /// When it is said wrong, or cannot be.
-pub fn failover(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn failover(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let request = parse(context.args)?;
     if request.is_end {
         return end(context);
@@ -71,7 +71,7 @@ pub fn failover(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn end(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn end(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let failover = &context.redis.replication.failover;
     match failover.progress() {
         Progress::None => return Err(CommandError::new("ERR No failover in progress.")),
@@ -100,7 +100,7 @@ fn end(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn begin(context: &mut Context<'_>, request: Request) -> Result<(), CommandError> {
+fn begin(context: &mut Context<'_, '_>, request: Request) -> Result<(), CommandError> {
     let redis = context.redis;
     let error = |words: &'static str| Err(CommandError::new(words));
     if redis.replication.failover.progress() != Progress::None {

@@ -50,7 +50,7 @@ pub fn key_places(args: &[&[u8]]) -> Vec<usize> {
 ///
 /// # Errors
 /// When it is said wrong.
-pub fn migrate(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn migrate(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let job = parse(context.args, context.session.db)?;
     let mut is_there = false;
     for key in &job.keys {

@@ -4,7 +4,7 @@ use crate::acl::User;
 use crate::clients::session::Session;
 use crate::commands::Flow;
 use crate::dispatch::Context;
-use crate::hub::Hub;
+use crate::hub::HubGuard;
 use crate::redis::Redis;
 use kv::keyspace::Emptying;
 use kv::number::parse_i64;
@@ -35,7 +35,7 @@ impl Redis {
         &self,
         session: &mut Session,
         keys: &mut Keyspace,
-        hub: &mut Hub,
+        hub: &mut HubGuard<'_>,
         args: &[&[u8]],
     ) -> Flow {
         let exact = without_limit(args);
@@ -53,7 +53,7 @@ impl Redis {
         &self,
         session: &mut Session,
         keys: &mut Keyspace,
-        hub: &mut Hub,
+        hub: &mut HubGuard<'_>,
         args: &[&[u8]],
     ) -> Flow {
         let flow = self.execute(session, keys, hub, args);
@@ -115,7 +115,7 @@ fn without_limit<'a>(args: &[&'a [u8]]) -> Option<Vec<&'a [u8]>> {
 
 /// Does a command of the primary that would change time series of this server so that they stay.
 /// Returns whether it did. Transactions and scripts get here with each of their commands in turn.
-pub fn spares_series(context: &mut Context<'_>) -> bool {
+pub fn spares_series(context: &mut Context<'_, '_>) -> bool {
     if !context.session.is_primary || !context.keys.lists_series() {
         return false;
     }
@@ -139,7 +139,7 @@ fn empty(keys: &mut Keyspace, mut at: Emptying) {
 }
 
 /// Whether a command would change a key that is a time series here.
-fn harms_series(context: &mut Context<'_>) -> bool {
+fn harms_series(context: &mut Context<'_, '_>) -> bool {
     let args = context.args;
     let is_series_db = |text: &[u8]| parse_i64(text) == Some(i64::from(SERIES_DB));
     if context.info.name == "swapdb" {

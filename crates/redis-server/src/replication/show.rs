@@ -7,7 +7,7 @@ use kv::Reply as _;
 use std::fmt::Write as _;
 
 /// The lines of `INFO replication`.
-pub fn info(context: &Context<'_>, text: &mut String) {
+pub fn info(context: &Context<'_, '_>, text: &mut String) {
     let link = &context.redis.replication.link;
     let state = link.state().clone();
     let now_ms = context.keys.now_ms();
@@ -93,7 +93,7 @@ fn line(text: &mut String, name: &str, value: impl std::fmt::Display) {
 }
 
 /// Answers `ROLE`.
-pub fn role(context: &mut Context<'_>) {
+pub fn role(context: &mut Context<'_, '_>) {
     let state = context.redis.replication.link.state().clone();
     let feed = context.redis.replication.feed();
     let out = &mut context.session.out;

@@ -4,6 +4,7 @@ use super::busy::Busy;
 use super::run::Job;
 use crate::clients::session::{Needs, Session};
 use crate::dispatch::OUT_OF_MEMORY;
+use crate::hub::Hub;
 use crate::out::{Out, answer_size_max};
 use crate::redis::Redis;
 use crate::registry::Known;
@@ -122,9 +123,10 @@ impl<'a> Host<'a> {
             args.push(words.get(start..*end).unwrap_or_default());
             start = *end;
         }
-        let checked = self.check(&args);
-        let checked = checked.and_then(|known| self.allow(known, &args).map(|()| known));
-        let known = checked.inspect_err(|text| self.note_rejected(&args, text))?;
+        let mut hub = self.redis.hub();
+        let checked = self.check(&hub, &args);
+        let checked = checked.and_then(|known| self.allow(&mut hub, known, &args).map(|()| known));
+        let known = checked.inspect_err(|text| self.note_rejected(&mut hub, &args, text))?;
         if known.info().is(WRITE) {
             self.busy.note_write();
         }
@@ -132,7 +134,6 @@ impl<'a> Host<'a> {
         self.session.is_script = true;
         self.out.0.set_version(self.version.load(Ordering::Relaxed));
         std::mem::swap(&mut self.session.out, &mut self.out);
-        let mut hub = self.redis.hub();
         self.redis.run(self.session, self.keys, &mut hub, known, &args, Mode::Inside);
         if known.info().is(READONLY) && 0 < hub.tracked.clients {
             // Its client is told of all that it declared: what it answers may be made of any.
@@ -146,8 +147,7 @@ impl<'a> Host<'a> {
     }
 
     /// Counts a command that was not let run.
-    fn note_rejected(&mut self, args: &[&[u8]], text: &[u8]) {
-        let mut hub = self.redis.hub();
+    fn note_rejected(&mut self, hub: &mut Hub, args: &[&[u8]], text: &[u8]) {
         hub.stats.error(text);
         if let Some(known) = Known::find(args) {
             hub.stats.commands[known.0.number].rejected += 1;
@@ -194,7 +194,7 @@ impl<'a> Host<'a> {
     }
 
     /// Whether a script may run a command.
-    fn check(&self, args: &[&[u8]]) -> Result<Known, Vec<u8>> {
+    fn check(&self, hub: &Hub, args: &[&[u8]]) -> Result<Known, Vec<u8>> {
         let error = |words: &str| Err(format!("ERR {words}").into_bytes());
         let Some(known) = Known::find(args) else {
             return error("Unknown Redis command called from script");
@@ -203,7 +203,7 @@ impl<'a> Host<'a> {
         if !info.takes(args.len()) {
             return error("Wrong number of args calling Redis command from script");
         }
-        if info.is(NO_SCRIPT) && !self.may_debug(args) {
+        if info.is(NO_SCRIPT) && !may_debug(hub, args) {
             return error("This Redis command is not allowed from script");
         }
         if ["xread", "xreadgroup"].contains(&info.name) && waits(args) {
@@ -214,12 +214,10 @@ impl<'a> Host<'a> {
             return error("Write commands are not allowed from read-only scripts.");
         }
         if self.redis.replication.link.is_replica() && !self.session.is_primary {
-            let hub = self.redis.hub();
             let checked = self.redis.check_on_replica(&hub.settings, Needs::of(info));
             checked.map_err(|error| error.0.into_owned().into_bytes())?;
         }
         if info.is(WRITE) && !self.session.is_primary {
-            let hub = self.redis.hub();
             let checked = self.redis.check_replicas(&hub.settings, self.keys.now_ms());
             checked.map_err(|error| error.0.into_owned().into_bytes())?;
         }
@@ -236,16 +234,9 @@ impl<'a> Host<'a> {
         Ok(known)
     }
 
-    /// Whether it is `DEBUG`, and somebody has said that scripts may.
-    fn may_debug(&self, args: &[&[u8]]) -> bool {
-        let is_debug = args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"debug"));
-        is_debug && self.redis.hub().lets_scripts_debug
-    }
-
     /// Whether the user for whom the script runs may say a command; a refusal is logged.
-    fn allow(&mut self, known: Known, args: &[&[u8]]) -> Result<(), Vec<u8>> {
-        let mut hub = self.redis.hub();
-        let allowed = self.redis.allow(self.session, self.keys, &mut hub, known, args, "lua");
+    fn allow(&mut self, hub: &mut Hub, known: Known, args: &[&[u8]]) -> Result<(), Vec<u8>> {
+        let allowed = self.redis.allow(self.session, self.keys, hub, known, args, "lua");
         allowed.map_err(|refused| {
             if refused.0.starts_with("ERR ") {
                 return refused.0.into_owned().into_bytes();
@@ -293,6 +284,12 @@ impl<'a> Host<'a> {
             _ => Err(Raised::error("Invalid command passed to redis.acl_check_cmd()")),
         }
     }
+}
+
+/// Whether it is `DEBUG`, and `DEBUG SET-DISABLE-DENY-SCRIPTS` has allowed that to scripts.
+fn may_debug(hub: &Hub, args: &[&[u8]]) -> bool {
+    let is_debug = args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"debug"));
+    is_debug && hub.lets_scripts_debug
 }
 
 /// Whether a reader of streams says that it would wait.

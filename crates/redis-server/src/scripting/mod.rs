@@ -5,9 +5,9 @@
 //!                                                               │              │ Known, Call::run
 //!                                                             busy ◄──── hook, every so many steps
 //! ```
-//! A script runs with the keys locked, in the thread that serves its client. What its commands change
-//! gathers among the keyspace's effects and is logged as one record, as all of a batch is.
-//! Locks: keys, then the engine, then the hub.
+//! A script runs with keys and engine locked, in the thread that serves its client, and locks the hub
+//! for each of its commands (`hub/guard.rs`). What its commands change gathers among the keyspace's
+//! effects and is logged as one record, as all of a batch is.
 
 mod busy;
 mod cache;
@@ -99,7 +99,7 @@ pub fn is_read_only(body: &[u8]) -> bool {
 }
 
 impl Scripting {
-    /// The engine. Locked after the keys.
+    /// Locks the engine, after the keys. `hub/guard.rs` has the order of locks.
     pub fn engine(&self) -> MutexGuard<'_, Engine> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -4,9 +4,7 @@ use super::busy::{Busy, Running};
 use super::host::Host;
 use super::vm::Vm;
 use crate::dispatch::Context;
-use crate::hub::Hub;
 use crate::out::Out;
-use crate::redis::Redis;
 use crate::scripting::lua::convert::answer;
 use crate::scripting::lua::raised::text_of;
 use kv::{CommandError, Reply as _};
@@ -38,27 +36,21 @@ pub struct Job<'a> {
 /// Bytes that an argument takes in the interpreter besides its own.
 const ITEM_SIZE: usize = 64;
 
-/// What connections share is away while a script runs, so that others may have it when the script
-/// takes long; back at the end, however that comes.
-struct Away<'a> {
-    redis: &'a Redis,
-    hub: &'a mut Hub,
-}
+/// A script that others see as the running one, until this is dropped.
+struct RunningScript<'a>(&'a Busy);
 
-impl<'a> Away<'a> {
-    fn new(redis: &'a Redis, hub: &'a mut Hub) -> Away<'a> {
-        redis.lend_hub(hub);
-        Away { redis, hub }
+impl<'a> RunningScript<'a> {
+    fn begin(busy: &'a Busy, running: Running) -> RunningScript<'a> {
+        busy.begin(running);
+        RunningScript(busy)
     }
 }
 
-impl Drop for Away<'_> {
+impl Drop for RunningScript<'_> {
     fn drop(&mut self) {
-        self.redis.return_hub(self.hub);
-        let busy = &self.redis.scripting.busy;
-        busy.end();
+        self.0.end();
         if std::thread::panicking() {
-            busy.calm_down();
+            self.0.calm_down();
         }
     }
 }
@@ -67,30 +59,31 @@ impl Drop for Away<'_> {
 ///
 /// # Errors
 /// When it fails, in words for the client.
-pub fn run(context: &mut Context<'_>, vm: &Vm, job: &Job<'_>) -> Result<(), CommandError> {
+pub fn run(context: &mut Context<'_, '_>, vm: &Vm, job: &Job<'_>) -> Result<(), CommandError> {
     let redis = context.redis;
     let busy = &redis.scripting.busy;
     let db = context.session.db;
     busy.set_threshold(context.hub.settings.hot.busy_after_ms);
-    busy.begin(Running {
+    let refuses_growth = context.hub.settings.hot.refuses_growth && !job.allows_growth;
+    let running = Running {
         name: job.name.to_owned(),
         command: context.args.iter().map(|arg| arg.to_vec()).collect(),
         is_function: job.is_function,
         is_load: false,
         started: Instant::now(),
-    });
-    let refuses_growth = context.hub.settings.hot.refuses_growth && !job.allows_growth;
+    };
+    let running = RunningScript::begin(busy, running);
     context.session.counted_error.clear();
     vm.version.store(2, Ordering::Relaxed);
     let mut out = Out::new(context.session.out.version());
-    let away = Away::new(redis, context.hub);
     let (session, keys) = (&mut *context.session, &mut *context.keys);
     let host = RefCell::new(Host::new(redis, session, keys, &vm.version, job, refuses_growth));
-    let ended = call(vm, busy, job, &host, &mut out);
+    // Other connections use the hub between the commands of the script.
+    let ended = context.hub.unlock_while(|| call(vm, busy, job, &host, &mut out));
     if let Some(panic) = host.into_inner().take_panic() {
         resume_unwind(panic);
     }
-    drop(away);
+    drop(running);
     vm.lua.gc_restart();
     let rested = vm.rest();
     if busy.is_killed() {

@@ -367,14 +367,9 @@ fn native(lua: &Lua, busy: &Arc<Busy>, seed: u64) -> mlua::Result<Table> {
 }
 
 fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
-    // SplitMix64; 53 bits make a float in [0, 1).
-    let mut mixed = dice
-        .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
-        .wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
-    let part = (mixed >> 11) as f64 / (1_u64 << 53) as f64;
+    let counter = dice.fetch_add(rng::GOLDEN, Ordering::Relaxed).wrapping_add(rng::GOLDEN);
+    // 53 bits make a float in [0, 1).
+    let part = (rng::mix(counter) >> 11) as f64 / (1_u64 << 53) as f64;
     let bound = |at| crate::scripting::lua::arguments::integer(lua, args, at, "random");
     let (low, high) = match args.len() {
         0 => return Ok(part),
@@ -388,4 +383,23 @@ fn random(lua: &Lua, dice: &AtomicU64, args: &MultiValue) -> mlua::Result<f64> {
     }
     let span = high.wrapping_sub(low) as u64 as f64 + 1.0;
     Ok((part * span).floor() + low as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The seeds that scripts set give the numbers that every implementation of SplitMix64 gives.
+    #[test]
+    fn random_numbers_of_a_seed_stay_the_same() {
+        let vm = Vm::new(&Arc::default(), 1_234_567, false).expect("an interpreter");
+        let text = b"local first = math.random() math.randomseed(1234567) \
+                     return {first, math.random(), math.random(10), math.random(5, 6)}";
+        let script = vm.compile(text, "@user_script").expect("a script");
+        let (is_ok, numbers): (bool, Vec<f64>) = vm.run.call(script).expect("numbers");
+        // Of 6457827717110365317, 3203168211198807973 and 9817491932198370423.
+        let first = (6_457_827_717_110_365_317_u64 >> 11) as f64 / (1_u64 << 53) as f64;
+        assert!(is_ok);
+        assert_eq!(numbers, [first, first, 2.0, 6.0]);
+    }
 }

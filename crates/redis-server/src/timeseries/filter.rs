@@ -112,7 +112,10 @@ pub fn matchers(filters: &[Filter]) -> Vec<Matcher> {
 /// # Errors
 /// When the store or a key cannot be read, no filter demands a value, or the client may not read one
 /// of them.
-pub fn find_all(context: &mut Context<'_>, filters: &[Filter]) -> Result<Vec<Found>, CommandError> {
+pub fn find_all(
+    context: &mut Context<'_, '_>,
+    filters: &[Filter],
+) -> Result<Vec<Found>, CommandError> {
     demand(filters)?;
     let found = find_any(context, filters)?;
     match found.iter().all(|one| context.may_read(&one.key)) {
@@ -126,7 +129,7 @@ pub fn find_all(context: &mut Context<'_>, filters: &[Filter]) -> Result<Vec<Fou
 /// # Errors
 /// When the store or a key cannot be read.
 pub fn find_readable(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     filters: &[Filter],
 ) -> Result<Vec<Found>, CommandError> {
     let mut found = find_any(context, filters)?;
@@ -145,7 +148,7 @@ pub fn demand(filters: &[Filter]) -> Result<(), CommandError> {
     }
 }
 
-fn find_any(context: &mut Context<'_>, filters: &[Filter]) -> Result<Vec<Found>, CommandError> {
+fn find_any(context: &mut Context<'_, '_>, filters: &[Filter]) -> Result<Vec<Found>, CommandError> {
     check_database(context)?;
     news::settle(context)?;
     let mut all: BTreeMap<Vec<u8>, Found> = BTreeMap::new();
@@ -166,7 +169,7 @@ fn find_any(context: &mut Context<'_>, filters: &[Filter]) -> Result<Vec<Found>,
 }
 
 /// The series of this door of that key.
-fn record_of(context: &mut Context<'_>, key: &[u8]) -> Result<Option<Found>, CommandError> {
+fn record_of(context: &mut Context<'_, '_>, key: &[u8]) -> Result<Option<Found>, CommandError> {
     match context.keys.value(SERIES_DB, key)? {
         Some(kv::Value::Series(_)) => {
             let record = record_in(context.keys, key)?;

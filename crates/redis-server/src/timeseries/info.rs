@@ -16,7 +16,7 @@ const SAMPLE_SIZE: usize = 2;
 const PLAIN_SAMPLE_SIZE: usize = 16;
 
 /// `TS.INFO key [DEBUG]`
-pub fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn info(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let is_debug = match context.args.get(2..).unwrap_or_default() {
         [] => false,
         [word] if word.eq_ignore_ascii_case(b"DEBUG") => true,

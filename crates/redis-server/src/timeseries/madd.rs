@@ -42,7 +42,7 @@ struct Waiting<'a> {
 }
 
 /// `TS.MADD key time value ..`
-pub fn madd(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn madd(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let args = &context.args[1..];
     if !args.len().is_multiple_of(3) {
         return Err(CommandError::arity(context.info.name));
@@ -67,7 +67,7 @@ impl<'a> Batch<'a> {
     /// Adds a sample, or has it wait for the others.
     fn add(
         &mut self,
-        context: &mut Context<'a>,
+        context: &mut Context<'a, '_>,
         key: &'a [u8],
         time: &[u8],
         value: &[u8],
@@ -93,7 +93,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Adds all that wait.
-    fn flush(&mut self, context: &mut Context<'_>) {
+    fn flush(&mut self, context: &mut Context<'_, '_>) {
         if self.waiting.is_empty() {
             return;
         }
@@ -113,14 +113,18 @@ impl<'a> Batch<'a> {
     }
 }
 
-fn add_alone(context: &mut Context<'_>, key: &[u8], sample: Sample) -> Result<i64, CommandError> {
+fn add_alone(
+    context: &mut Context<'_, '_>,
+    key: &[u8],
+    sample: Sample,
+) -> Result<i64, CommandError> {
     let ms = write::add_sample(context, key, sample, None)?;
     context.keys.event(EVENT_MODULE, "ts.add", SERIES_DB, key);
     Ok(ms)
 }
 
 /// Notes what a record must know of a sample that was later than all others of its series.
-fn note_added(context: &mut Context<'_>, one: &Waiting<'_>) -> Result<(), CommandError> {
+fn note_added(context: &mut Context<'_, '_>, one: &Waiting<'_>) -> Result<(), CommandError> {
     context.session.has_written_samples = true;
     let series = record_in(context.keys, one.key)?.ok_or(NO_KEY)?;
     series.newest = Newest::At(one.sample.ms, one.sample.value);

@@ -15,19 +15,19 @@ use kv::{CommandError, Reply};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// `TS.MRANGE from to .. FILTER ..`
-pub fn mrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn mrange(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     many(context, false)
 }
 
 /// `TS.MREVRANGE from to .. FILTER ..`
-pub fn mrevrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn mrevrange(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     many(context, true)
 }
 
 /// A series and its rows.
 type Answered = (Found, Rows);
 
-fn many(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, CommandError> {
+fn many(context: &mut Context<'_, '_>, is_reverse: bool) -> Result<Flow, CommandError> {
     let query = Query::parse(context, 1, is_reverse)?;
     query.multi.check()?;
     let found = find_all(context, &query.multi.filters)?;
@@ -57,7 +57,7 @@ fn many(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, CommandErro
 /// The samples of the range of all series, and from when on they are shown: one look at the store for
 /// all that have no past.
 fn read_all(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     query: &Query,
     found: Vec<Found>,
 ) -> Result<Vec<(Found, i64, Vec<Sample>)>, CommandError> {
@@ -203,7 +203,7 @@ fn put_groups(out: &mut dyn Reply, query: &Query, answered: Vec<Answered>) {
 }
 
 /// `TS.MGET [LATEST] [WITHLABELS | SELECTED_LABELS ..] FILTER ..`
-pub fn mget(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn mget(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let query = Query::parse_without_range(context)?;
     query.multi.check()?;
     if query.multi.group.is_some() {
@@ -233,7 +233,7 @@ pub fn mget(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 /// The newest samples of the series of other doors.
 fn foreign_newest(
-    context: &Context<'_>,
+    context: &Context<'_, '_>,
     filters: &[Filter],
     found: &[Found],
 ) -> Result<std::collections::HashMap<u128, Sample>, CommandError> {
@@ -245,7 +245,7 @@ fn foreign_newest(
 }
 
 /// `TS.QUERYINDEX filter ..`
-pub fn queryindex(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn queryindex(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let filters = context.args[1..].iter().map(|text| Filter::parse(text));
     let filters: Vec<Filter> = filters.collect::<Result<_, _>>()?;
     demand(&filters)?;
@@ -260,7 +260,7 @@ pub fn queryindex(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// `TS.QUERYLABELS LABELS | VALUES label [FILTER filter ..]`
-pub fn querylabels(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn querylabels(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let unknown = || error("TS.QUERYLABELS wants LABELS, or VALUES and a label");
     let (label, rest) = match &context.args[1..] {
         [word, rest @ ..] if word.eq_ignore_ascii_case(b"LABELS") => (None, rest),
@@ -293,16 +293,16 @@ pub fn querylabels(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 // ---- keys that are named ----
 
 /// `TS.NRANGE numkeys key .. from to ..`
-pub fn nrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn nrange(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     of_keys(context, false)
 }
 
 /// `TS.NREVRANGE numkeys key .. from to ..`
-pub fn nrevrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn nrevrange(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     of_keys(context, true)
 }
 
-fn of_keys(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, CommandError> {
+fn of_keys(context: &mut Context<'_, '_>, is_reverse: bool) -> Result<Flow, CommandError> {
     let args = context.args;
     let count = parse_i64(args[1]).and_then(|count| usize::try_from(count).ok());
     let count = count.filter(|count| 0 < *count);

@@ -15,7 +15,7 @@ use model::{Labels, TimeRange};
 ///
 /// # Errors
 /// When the store fails; what was not done is lost, and is in the log of the program.
-pub fn settle(context: &mut Context<'_>) -> Result<(), CommandError> {
+pub fn settle(context: &mut Context<'_, '_>) -> Result<(), CommandError> {
     if !context.keys.has_series_events() {
         return Ok(());
     }
@@ -91,7 +91,7 @@ fn cut_rules(keys: &mut Keyspace, key: &[u8], gone: &Series) -> Result<(), Comma
 
 /// Writes the samples of a series whose record came from another key under its own, new name.
 fn write_again(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     key: &[u8],
     is_renamed: &dyn Fn(&str) -> bool,
 ) -> Result<(), CommandError> {

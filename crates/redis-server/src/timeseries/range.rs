@@ -53,7 +53,7 @@ pub struct Multi {
 ///
 /// # Errors
 /// When it is no time.
-pub fn from_arg(context: &Context<'_>, text: &[u8]) -> Result<i64, CommandError> {
+pub fn from_arg(context: &Context<'_, '_>, text: &[u8]) -> Result<i64, CommandError> {
     bound(context, text).ok_or_else(|| error("wrong fromTimestamp"))
 }
 
@@ -61,11 +61,11 @@ pub fn from_arg(context: &Context<'_>, text: &[u8]) -> Result<i64, CommandError>
 ///
 /// # Errors
 /// When it is no time.
-pub fn to_arg(context: &Context<'_>, text: &[u8]) -> Result<i64, CommandError> {
+pub fn to_arg(context: &Context<'_, '_>, text: &[u8]) -> Result<i64, CommandError> {
     bound(context, text).ok_or_else(|| error("wrong toTimestamp"))
 }
 
-fn bound(context: &Context<'_>, text: &[u8]) -> Option<i64> {
+fn bound(context: &Context<'_, '_>, text: &[u8]) -> Option<i64> {
     match text {
         b"-" => Some(0),
         b"+" => Some(TIME_MS_MAX),
@@ -115,7 +115,7 @@ impl Query {
     /// # Errors
     /// When it is not understood.
     pub fn parse(
-        context: &Context<'_>,
+        context: &Context<'_, '_>,
         at: usize,
         is_reverse: bool,
     ) -> Result<Query, CommandError> {
@@ -127,7 +127,7 @@ impl Query {
     /// # Errors
     /// When it is not understood.
     pub fn parse_of_keys(
-        context: &Context<'_>,
+        context: &Context<'_, '_>,
         key_count: usize,
         is_reverse: bool,
     ) -> Result<Query, CommandError> {
@@ -139,7 +139,7 @@ impl Query {
         }
     }
 
-    fn read(self, context: &Context<'_>, at: usize) -> Result<Query, CommandError> {
+    fn read(self, context: &Context<'_, '_>, at: usize) -> Result<Query, CommandError> {
         let args = context.args;
         let mut query = Query {
             from_ms: from_arg(context, args[at])?,
@@ -175,7 +175,7 @@ impl Query {
     ///
     /// # Errors
     /// When it is not understood.
-    pub fn parse_without_range(context: &Context<'_>) -> Result<Query, CommandError> {
+    pub fn parse_without_range(context: &Context<'_, '_>) -> Result<Query, CommandError> {
         let mut query = Query { to_ms: TIME_MS_MAX, ..Query::default() };
         let mut next = 1;
         while let Some(word) = context.args.get(next) {
@@ -451,16 +451,16 @@ fn aggregation_arg(
 }
 
 /// `TS.RANGE key from to ..`
-pub fn range(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn range(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     one_range(context, false)
 }
 
 /// `TS.REVRANGE key from to ..`
-pub fn revrange(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn revrange(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     one_range(context, true)
 }
 
-fn one_range(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, CommandError> {
+fn one_range(context: &mut Context<'_, '_>, is_reverse: bool) -> Result<Flow, CommandError> {
     let query = Query::parse(context, 2, is_reverse)?;
     let found = series::find(context, context.args[1])?;
     let rows = rows_of_key(context, &query, &found)?;
@@ -473,7 +473,7 @@ fn one_range(context: &mut Context<'_>, is_reverse: bool) -> Result<Flow, Comman
 /// # Errors
 /// When the store cannot tell, or there are too many.
 pub fn rows_of_key(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     query: &Query,
     found: &Found,
 ) -> Result<Rows, CommandError> {
@@ -488,7 +488,7 @@ pub fn rows_of_key(
 /// # Errors
 /// When the store cannot tell.
 pub fn shown_from(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     found: &Found,
     from_ms: i64,
 ) -> Result<i64, CommandError> {
@@ -504,7 +504,7 @@ pub fn shown_from(
 /// # Errors
 /// When the store cannot tell, or there are too many.
 pub fn rows_of(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     query: &Query,
     found: &Found,
     from_ms: i64,
@@ -552,7 +552,7 @@ pub fn put_rows_by(
 }
 
 /// `TS.GET key [LATEST]`
-pub fn get(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn get(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let is_latest = match context.args.get(2..).unwrap_or_default() {
         [] => false,
         [word] if word.eq_ignore_ascii_case(b"LATEST") => true,
@@ -569,7 +569,7 @@ pub fn get(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 /// # Errors
 /// When the store cannot tell.
 pub fn newest_shown(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     found: &Found,
     is_latest: bool,
 ) -> Result<Option<Sample>, CommandError> {

@@ -64,7 +64,7 @@ fn positive(text: &[u8], name: &str) -> Result<usize, CommandError> {
 }
 
 /// `TS.READ key time [BLOCK milliseconds min_count] [MAX_COUNT n]`
-pub fn read(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn read(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (key, cursor) = (context.args[1], context.args[2]);
     let options = Options::parse(&context.args[3..])?;
     let Some(found) = find(context, key)? else {
@@ -92,7 +92,7 @@ pub fn read(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// The series of a key, unless there is nothing.
-fn find(context: &mut Context<'_>, key: &[u8]) -> Result<Option<Found>, CommandError> {
+fn find(context: &mut Context<'_, '_>, key: &[u8]) -> Result<Option<Found>, CommandError> {
     if let Some(record) = record(context, key)? {
         return Ok(Some(Found::own(key, record)));
     }
@@ -104,7 +104,11 @@ fn find(context: &mut Context<'_>, key: &[u8]) -> Result<Option<Found>, CommandE
 }
 
 /// The first millisecond that counts.
-fn resolved(context: &mut Context<'_>, found: &Found, text: &[u8]) -> Result<i64, CommandError> {
+fn resolved(
+    context: &mut Context<'_, '_>,
+    found: &Found,
+    text: &[u8],
+) -> Result<i64, CommandError> {
     match text {
         b"-" => Ok(0),
         b"+" => Ok(series::newest(context, found)?.map_or(0, |newest| newest.ms)),
@@ -118,7 +122,7 @@ fn resolved(context: &mut Context<'_>, found: &Found, text: &[u8]) -> Result<i64
 
 /// Has the client wait for more samples of the key.
 fn wait(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     (from_ms, ms, wanted): (i64, i64, usize),
     count_max: Option<usize>,
     otherwise: Vec<u8>,

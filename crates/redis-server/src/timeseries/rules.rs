@@ -21,7 +21,7 @@ use kv::{CommandError, Reply as _};
 const RULES_MAX: usize = 1000;
 
 /// `TS.CREATERULE source target AGGREGATION what bucket [align]`
-pub fn create_rule(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn create_rule(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (source, target) = (context.args[1], context.args[2]);
     let [word, aggregator, bucket, rest @ ..] = &context.args[3..] else {
         return Err(AGGREGATION);
@@ -77,7 +77,7 @@ pub fn create_rule(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// `TS.DELETERULE source target`
-pub fn delete_rule(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn delete_rule(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (source, target) = (context.args[1], context.args[2]);
     record(context, target)?.ok_or(NO_KEY)?;
     let from = record(context, source)?.ok_or(NO_KEY)?;
@@ -101,7 +101,7 @@ pub fn delete_rule(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 /// The aggregate of the bucket that begins at `start`; none without samples.
 fn bucket_of(
-    context: &Context<'_>,
+    context: &Context<'_, '_>,
     source: &Found,
     rule: &Rule,
     start: i64,
@@ -132,7 +132,7 @@ fn bucket_of(
 /// After a sample was added to a series whose newest one had been `newest`: writes the buckets that
 /// this closes or changes.
 pub fn feed(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     key: &[u8],
     newest: Option<Sample>,
     sample: Sample,
@@ -157,7 +157,7 @@ pub fn feed(
 }
 
 fn write_bucket(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     source: &Found,
     rule: &Rule,
     start: i64,
@@ -176,7 +176,7 @@ fn write_bucket(
 /// # Errors
 /// When the store cannot tell.
 pub fn open_bucket(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     found: &Found,
 ) -> Result<Option<Sample>, CommandError> {
     let source = found.record.as_ref().and_then(|record| record.source.clone());
@@ -219,7 +219,7 @@ pub fn check_deletion(
 /// # Errors
 /// When the store cannot.
 pub fn refresh(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     found: &Found,
     newest: Option<Sample>,
     from_ms: i64,
@@ -252,7 +252,7 @@ pub fn refresh(
 
 /// Takes back what was written for a bucket.
 fn delete_written(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     rule: &Rule,
     target: &Found,
     old: Sample,

@@ -102,7 +102,7 @@ pub fn named_labels(key: &[u8]) -> Option<Labels> {
 }
 
 /// Fails unless the client is in the database of series.
-pub fn check_database(context: &Context<'_>) -> Result<(), CommandError> {
+pub fn check_database(context: &Context<'_, '_>) -> Result<(), CommandError> {
     match context.session.db == SERIES_DB {
         true => Ok(()),
         false => Err(OTHER_DATABASE),
@@ -114,7 +114,7 @@ pub fn check_database(context: &Context<'_>) -> Result<(), CommandError> {
 /// # Errors
 /// When the key has another type, or its record cannot be read.
 pub fn record<'k>(
-    context: &'k mut Context<'_>,
+    context: &'k mut Context<'_, '_>,
     key: &[u8],
 ) -> Result<Option<&'k mut Series>, CommandError> {
     check_database(context)?;
@@ -140,7 +140,7 @@ pub fn record_in<'k>(
 /// # Errors
 /// As [`record`], in other words; when there is none.
 pub fn record_for_adding<'k>(
-    context: &'k mut Context<'_>,
+    context: &'k mut Context<'_, '_>,
     key: &[u8],
 ) -> Result<Option<&'k mut Series>, CommandError> {
     record(context, key).map_err(|error| match error.0.starts_with("WRONGTYPE") {
@@ -153,7 +153,7 @@ pub fn record_for_adding<'k>(
 ///
 /// # Errors
 /// When there is none.
-pub fn find(context: &mut Context<'_>, key: &[u8]) -> Result<Found, CommandError> {
+pub fn find(context: &mut Context<'_, '_>, key: &[u8]) -> Result<Found, CommandError> {
     if let Some(record) = record(context, key)? {
         return Ok(Found::own(key, record));
     }
@@ -173,7 +173,7 @@ pub fn find(context: &mut Context<'_>, key: &[u8]) -> Result<Found, CommandError
 ///
 /// # Errors
 /// When the store cannot tell.
-pub fn is_sampled(context: &Context<'_>, labels: &Labels) -> Result<bool, CommandError> {
+pub fn is_sampled(context: &Context<'_, '_>, labels: &Labels) -> Result<bool, CommandError> {
     let app = &context.redis.app;
     if samples::surely_none_since(app, std::slice::from_ref(labels), 0) {
         return Ok(false);
@@ -190,7 +190,10 @@ pub fn is_sampled(context: &Context<'_>, labels: &Labels) -> Result<bool, Comman
 ///
 /// # Errors
 /// When the store cannot tell.
-pub fn newest(context: &mut Context<'_>, found: &Found) -> Result<Option<Sample>, CommandError> {
+pub fn newest(
+    context: &mut Context<'_, '_>,
+    found: &Found,
+) -> Result<Option<Sample>, CommandError> {
     let app = &context.redis.app;
     let known = found.record.as_ref().map(|record| record.newest);
     let sample = match known {
@@ -213,7 +216,7 @@ pub fn newest(context: &mut Context<'_>, found: &Found) -> Result<Option<Sample>
 ///
 /// # Errors
 /// When it is none.
-pub fn time_arg(context: &Context<'_>, text: &[u8]) -> Result<i64, CommandError> {
+pub fn time_arg(context: &Context<'_, '_>, text: &[u8]) -> Result<i64, CommandError> {
     if text == b"*" {
         return Ok(context.keys.now_ms());
     }

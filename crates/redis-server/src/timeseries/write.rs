@@ -17,7 +17,7 @@ use kv::value::{Series, Stored as _};
 use kv::{CommandError, Reply as _};
 
 /// `TS.CREATE key ..`
-pub fn create(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn create(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let key = context.args[1];
     let options = Options::parse(&context.args[2..])?;
     check_database(context)?;
@@ -31,7 +31,7 @@ pub fn create(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// Makes a series whose key is free.
-fn make(context: &mut Context<'_>, key: &[u8], options: &Options) -> Result<(), CommandError> {
+fn make(context: &mut Context<'_, '_>, key: &[u8], options: &Options) -> Result<(), CommandError> {
     super::news::settle(context)?;
     let name = std::str::from_utf8(key).map_err(|_| error("the key of a series must be UTF-8"))?;
     if name.is_empty() {
@@ -51,7 +51,7 @@ fn make(context: &mut Context<'_>, key: &[u8], options: &Options) -> Result<(), 
 }
 
 /// `TS.ALTER key ..`
-pub fn alter(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn alter(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let key = context.args[1];
     let options = Options::parse(&context.args[2..])?;
     let series = record(context, key)?.ok_or(NO_KEY)?;
@@ -63,13 +63,13 @@ pub fn alter(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// Notes and logs that a record changed.
-pub fn changed(context: &mut Context<'_>, key: &[u8]) -> Result<(), CommandError> {
+pub fn changed(context: &mut Context<'_, '_>, key: &[u8]) -> Result<(), CommandError> {
     context.keys.modified(SERIES_DB, key);
     context.keys.log_key(SERIES_DB, key)
 }
 
 /// `TS.ADD key time value ..`
-pub fn add(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn add(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let key = context.args[1];
     let value = value_arg(context.args[3]).ok_or(INVALID_VALUE)?;
     let ms = time_arg(context, context.args[2])?;
@@ -84,17 +84,17 @@ pub fn add(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 }
 
 /// `TS.INCRBY key n ..`
-pub fn incrby(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn incrby(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     add_to_newest(context, 1.0, "ts.incrby")
 }
 
 /// `TS.DECRBY key n ..`
-pub fn decrby(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn decrby(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     add_to_newest(context, -1.0, "ts.decrby")
 }
 
 fn add_to_newest(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     sign: f64,
     event: &'static str,
 ) -> Result<Flow, CommandError> {
@@ -125,7 +125,7 @@ fn add_to_newest(
 }
 
 /// The newest sample of a series of this door.
-fn newest_of(context: &mut Context<'_>, key: &[u8]) -> Result<Option<Sample>, CommandError> {
+fn newest_of(context: &mut Context<'_, '_>, key: &[u8]) -> Result<Option<Sample>, CommandError> {
     let series = record_in(context.keys, key)?.ok_or(NO_KEY)?;
     match series.newest {
         Newest::At(ms, value) => Ok(Some(Sample { ms, value })),
@@ -141,7 +141,7 @@ fn newest_of(context: &mut Context<'_>, key: &[u8]) -> Result<Option<Sample>, Co
 /// there are only older ones that decide nothing: of a series that was not in memory, the samples
 /// from there on are looked at, not those before.
 pub fn newest_before(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     key: &[u8],
     ms: i64,
 ) -> Result<Option<Sample>, CommandError> {
@@ -168,7 +168,7 @@ pub fn newest_before(
 
 /// Adds a sample to a series that is there. Returns the time that is answered.
 pub fn add_sample(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     key: &[u8],
     sample: Sample,
     on_duplicate: Option<DuplicatePolicy>,
@@ -260,7 +260,7 @@ fn settled(policy: DuplicatePolicy, old: f64, new: f64) -> Result<Option<f64>, C
 
 /// Writes a sample to the store and notes what the record must know of it.
 pub fn put_sample(
-    context: &mut Context<'_>,
+    context: &mut Context<'_, '_>,
     key: &[u8],
     sample: Sample,
 ) -> Result<(), CommandError> {
@@ -277,7 +277,7 @@ pub fn put_sample(
 }
 
 /// Notes that a series got a sample under the labels that it has now.
-pub fn note_sampled(context: &mut Context<'_>, key: &[u8]) -> Result<(), CommandError> {
+pub fn note_sampled(context: &mut Context<'_, '_>, key: &[u8]) -> Result<(), CommandError> {
     let series = record_in(context.keys, key)?.ok_or(NO_KEY)?;
     if !series.is_sampled {
         series.is_sampled = true;
@@ -288,7 +288,7 @@ pub fn note_sampled(context: &mut Context<'_>, key: &[u8]) -> Result<(), Command
 }
 
 /// `TS.DEL key from to`
-pub fn del(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn del(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let key = context.args[1];
     let from_ms = super::range::from_arg(context, context.args[2])?;
     let to_ms = super::range::to_arg(context, context.args[3])?;

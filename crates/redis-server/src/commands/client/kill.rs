@@ -35,7 +35,7 @@ impl Filter {
     }
 }
 
-fn filter(context: &Context<'_>) -> Result<Filter, CommandError> {
+fn filter(context: &Context<'_, '_>) -> Result<Filter, CommandError> {
     let options = &context.args[2..];
     let mut filter = Filter { spares_self: true, ..Filter::default() };
     for pair in options.chunks(2) {
@@ -76,7 +76,7 @@ fn filter(context: &Context<'_>) -> Result<Filter, CommandError> {
     Ok(filter)
 }
 
-pub fn kill(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn kill(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let is_old = context.args.len() == 3;
     let filter = match is_old {
         true => Filter { address: Some(context.args[2].to_vec()), ..Filter::default() },
@@ -100,7 +100,7 @@ pub fn kill(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 const UNBLOCKED: &[u8] = b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n";
 
-pub fn unblock(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn unblock(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let fails = match &context.args[3..] {
         [] => false,
         [word] if word.eq_ignore_ascii_case(b"timeout") => false,

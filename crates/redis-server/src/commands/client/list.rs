@@ -16,7 +16,7 @@ const CLIENT_COST: usize = 20 << 10;
 /// Bytes of the buffer that what clients send is read into.
 const BUFFER_SIZE: usize = 16 << 10;
 
-pub fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn info(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let now_ms = context.keys.now_ms();
     let client = context.hub.clients.get(&context.session.id);
     let line = client.map(|client| describe(context.hub, client, now_ms)).unwrap_or_default();
@@ -24,7 +24,7 @@ pub fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-pub fn list(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn list(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let options = &context.args[2..];
     let is = |word: &[u8], at: usize| {
         options.get(at).is_some_and(|option| option.eq_ignore_ascii_case(word))

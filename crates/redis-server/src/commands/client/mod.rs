@@ -41,7 +41,7 @@ pub const COMMANDS: &[DoorCommand] = &[
     command("client|unpause", 2, OF_ADMIN, Group::Connection, "6.2.0", "Lets clients go on.", unpause),
 ];
 
-fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn show_help(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     help(
         context,
         &[
@@ -85,7 +85,7 @@ fn show_help(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     )
 }
 
-fn id(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn id(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let id = i64::try_from(context.session.id).unwrap_or(i64::MAX);
     context.session.out.int(id);
     Ok(Flow::Next)
@@ -98,7 +98,7 @@ fn is_plain(text: &[u8]) -> bool {
     text.iter().all(|byte| (b'!'..=b'~').contains(byte))
 }
 
-fn get_name(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn get_name(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let name = context.hub.clients.get(&context.session.id).map(|client| client.name.clone());
     let name = name.filter(|name| !name.is_empty());
     context.session.out.bulk_or_null(name.as_deref());
@@ -118,7 +118,7 @@ pub fn name_arg(name: &[u8]) -> Result<Vec<u8>, CommandError> {
     }
 }
 
-fn set_name(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn set_name(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let name = name_arg(context.args[2])?;
     if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
         client.name = name;
@@ -127,7 +127,7 @@ fn set_name(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn set_info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn set_info(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let (attribute, value) = (context.args[2], context.args[3]);
     let name = attribute.to_ascii_lowercase();
     if name != b"lib-name" && name != b"lib-ver" {
@@ -161,7 +161,7 @@ fn switch_arg(word: &[u8]) -> Result<bool, CommandError> {
     }
 }
 
-fn no_evict(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn no_evict(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let is_kept = switch_arg(context.args[2])?;
     if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
         client.is_kept = is_kept;
@@ -170,7 +170,7 @@ fn no_evict(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn no_touch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn no_touch(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let is_traceless = switch_arg(context.args[2])?;
     context.session.is_traceless = is_traceless;
     if let Some(client) = context.hub.clients.get_mut(&context.session.id) {
@@ -180,7 +180,7 @@ fn no_touch(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn reply(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn reply(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     match context.args[2].to_ascii_lowercase().as_slice() {
         b"on" => {
             context.session.reply = ReplyMode::On;
@@ -199,7 +199,7 @@ fn reply(context: &mut Context<'_>) -> Result<Flow, CommandError> {
 
 // ---- waiting for others ----
 
-fn pause(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn pause(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let is_of_writes = match &context.args[3..] {
         [] => false,
         [word] if word.eq_ignore_ascii_case(b"all") => false,
@@ -224,7 +224,7 @@ fn pause(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-fn unpause(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+fn unpause(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     context.hub.pause.until_ms = 0;
     if !context.hub.is_failing_over {
         context.keys.keeps_expired_until_ms = 0;

@@ -22,7 +22,7 @@ struct Options {
     prefixes: Vec<Vec<u8>>,
 }
 
-fn options(context: &Context<'_>) -> Result<Options, CommandError> {
+fn options(context: &Context<'_, '_>) -> Result<Options, CommandError> {
     let mut options = Options::default();
     let mut at = 3;
     while let Some(word) = context.args.get(at) {
@@ -113,7 +113,7 @@ fn check_prefixes(new: &[Vec<u8>], old: &[Vec<u8>]) -> Result<(), CommandError> 
     Ok(())
 }
 
-pub fn tracking(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn tracking(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let options = options(context)?;
     let id = context.session.id;
     if !switch_arg(context.args[2])? {
@@ -145,7 +145,7 @@ pub fn tracking(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-pub fn caching(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn caching(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let client = context.hub.clients.get_mut(&context.session.id);
     let Some(tracking) = client.and_then(|client| client.tracking.as_mut()) else {
         return Err(CommandError::new(
@@ -171,7 +171,7 @@ pub fn caching(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-pub fn get_redir(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn get_redir(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let client = context.hub.clients.get(&context.session.id);
     let tracking = client.and_then(|client| client.tracking.as_ref());
     let redirect = tracking.map_or(-1, |tracking| tracking.redirect as i64);
@@ -179,7 +179,7 @@ pub fn get_redir(context: &mut Context<'_>) -> Result<Flow, CommandError> {
     Ok(Flow::Next)
 }
 
-pub fn info(context: &mut Context<'_>) -> Result<Flow, CommandError> {
+pub fn info(context: &mut Context<'_, '_>) -> Result<Flow, CommandError> {
     let client = context.hub.clients.get(&context.session.id);
     let tracking = client.and_then(|client| client.tracking.clone());
     let redirect = tracking.as_ref().map_or(-1, |tracking| tracking.redirect as i64);
