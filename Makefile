@@ -1,5 +1,5 @@
 # The commands of the README. Each does all its own set-up.
-#   make run         build the release binary and start it on ./quipu-data
+#   make run         build Quipu quickly and start it on ./quipu-data
 #   make test        everything that CI runs
 #   make bench       Quipu and its peers side by side, about 15 minutes
 #   make bench-full  the same with the numbers of series of record, hours
@@ -24,8 +24,8 @@ tools:
 	@command -v cc >/dev/null || (apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq build-essential)
 
 run: tools
-	cargo build --release --package quipu --features jemalloc
-	./target/release/quipu serve $(ARGS)
+	cargo build --profile quick --package quipu --features jemalloc
+	./target/quick/quipu serve $(ARGS)
 
 test: tools
 	cargo xtask ci
