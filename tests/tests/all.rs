@@ -100,6 +100,7 @@ mod redis_pipelines;
 mod redis_replica_model;
 mod redis_replies;
 mod redis_replication;
+mod redis_scripts;
 mod redis_timeseries;
 mod redis_tls;
 mod remote_read;
