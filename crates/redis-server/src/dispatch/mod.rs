@@ -43,8 +43,11 @@ impl Redis {
     ) -> Flow {
         let before = session.out.0.bytes().len();
         let skips = session.reply;
-        let flow = match self.check(session, keys, hub, args) {
-            Ok(known) if self.is_paused(session, keys, hub, (known, args)) => return Flow::Pause,
+        let shared = &mut **hub;
+        let flow = match self.check(session, keys, shared, args) {
+            Ok(known) if self.is_paused(session, keys, shared, (known, args)) => {
+                return Flow::Pause;
+            }
             Ok(known) => self.queue_or_run(session, keys, hub, known, args),
             Err(_) if is_http(args) => Flow::Close,
             Err(error) => {
@@ -306,6 +309,7 @@ impl Redis {
             return Flow::Next;
         }
         let flow = self.run(session, keys, hub, known, args, Mode::Client);
+        let hub: &mut Hub = hub;
         self.after(session.id, keys, hub);
         if !session.is_kept_next(info) {
             hub.forget_caching(session.id);
@@ -708,28 +712,37 @@ pub fn quoted(bytes: &[u8]) -> String {
 }
 
 /// Keeps a command that took long.
+#[inline]
 fn note_slow(id: u64, keys: &Keyspace, hub: &mut Hub, known: Known, args: &[&[u8]], micros: u64) {
-    let (hot, info) = (hub.settings.hot, known.info());
-    let now_s = keys.now_ms() / 1000;
-    let ms = micros / 1000;
-    if 0 < hot.latency_from_ms && hot.latency_from_ms <= ms {
-        let name = if info.is(kv::commands::FAST) { "fast-command" } else { "command" };
-        hub.latency.note(name, now_s, ms);
-    }
+    let hot = &hub.settings.hot;
+    let is_late = 0 < hot.latency_from_ms && hot.latency_from_ms <= micros / 1000;
     let is_slow = 0 <= hot.slow_from_us && hot.slow_from_us.unsigned_abs() <= micros;
-    if !is_slow || hot.slow_len_max == 0 || SLOW_SKIPPED.contains(&info.name) {
+    if is_late {
+        let name = if known.info().is(kv::commands::FAST) { "fast-command" } else { "command" };
+        hub.latency.note(name, keys.now_ms() / 1000, micros / 1000);
+    }
+    if is_slow {
+        keep_slow(id, keys, hub, known.info(), args, micros);
+    }
+}
+
+/// Adds a command to `SLOWLOG`.
+#[cold]
+fn keep_slow(id: u64, keys: &Keyspace, hub: &mut Hub, info: &Info, args: &[&[u8]], micros: u64) {
+    let len_max = hub.settings.hot.slow_len_max;
+    if len_max == 0 || SLOW_SKIPPED.contains(&info.name) {
         return;
     }
     let client = hub.clients.get(&id);
     let command = SlowCommand {
         id: 0,
-        at_s: now_s,
+        at_s: keys.now_ms() / 1000,
         micros,
         arguments: slow::cut(&redacted(info, args)),
         address: client.map(|client| client.address()).unwrap_or_default(),
         name: client.map(|client| client.name.clone()).unwrap_or_default(),
     };
-    hub.slow.note(command, hot.slow_len_max);
+    hub.slow.note(command, len_max);
 }
 
 /// What is never noted as slow: it waits, or its parts are noted.
