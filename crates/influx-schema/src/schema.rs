@@ -449,7 +449,7 @@ struct News {
 }
 
 impl State {
-    /// What a line adds to the schema.
+    /// Fields that a line adds to the schema.
     fn news_of(&self, database: &str, line: &TypedFields, rules: FieldRules) -> News {
         let known = self.databases.get(database).and_then(|all| all.get(&line.measurement));
         let mut news = News::default();

@@ -1,5 +1,5 @@
 //! Stores of earlier versions, with the schema among the metadata: they are converted when they open,
-//! whenever the machine dies meanwhile.
+//! whenever the machine fails during it.
 
 use crate::rig::{DATA, Map, open_store, records_of};
 use codec::put_varint;
@@ -55,7 +55,7 @@ fn encode(entries: &[Entry]) -> Vec<u8> {
     out
 }
 
-/// What an earlier version leaves: a part of the schema in the files of metadata, a part in the log.
+/// Writes a store as an earlier version does: a part of the schema in the files of metadata, a part in the log.
 fn old_store() -> SimVfs {
     let disk = SimVfs::new(1);
     let opened = open_store(&disk).expect("a new disk");

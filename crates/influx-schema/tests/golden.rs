@@ -45,7 +45,7 @@ fn open(store: &Path) -> OpenedStore {
     OpenedStore::open(Arc::new(RealVfs::new()), store, store_config()).expect("it opens")
 }
 
-/// What make.py has written as strings and integers.
+/// Strings and integers that make.py wrote.
 fn check_schema(opened: &OpenedStore, has_integers: bool, has_policies: bool) {
     let rules = FieldRules { keeps_texts: true, name_size_max: 1 << 10 };
     let schema = MeasurementTable::read(&opened.schema, rules);

@@ -42,7 +42,7 @@ pub fn query(app: &Arc<App>, request: &Request) -> Result<Answer, Failure> {
     let partial = Partial::of_mute_format(app, request)?;
     // It has the strings, and the types of fields.
     partial.note_side_file(app, RECORDS_PATH);
-    // Where an earlier version has lost it.
+    // An earlier version may have lost them with the file of metadata.
     partial.note_side_file(app, "metadata");
     let limits = selection::limits(app, request)?;
     let deadline = limits.deadline;

@@ -52,7 +52,7 @@ impl Strings {
         if app.store.has(Need::Strings) {
             // It has the strings, and says which fields have some.
             partial.note_side_file(app, RECORDS_PATH);
-            // Where an earlier version has lost it.
+            // An earlier version may have lost them with the file of metadata.
             partial.note_side_file(app, "metadata");
         }
         let mut fields: HashMap<String, HashMap<String, Field>> = HashMap::new();

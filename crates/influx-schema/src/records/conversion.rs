@@ -1,5 +1,5 @@
-//! Conversion of what earlier versions kept among the metadata of the store, under names that begin
-//! with a zero byte.
+//! Conversion of the entries that earlier versions kept among the metadata of the store, under names that
+//! begin with a zero byte.
 //!
 //! ```text
 //! entries of the metadata ─► feature flag ─► both files of schema records ─► metadata without them
@@ -8,8 +8,8 @@
 //!                                               log still has are dropped each time it is read
 //! ```
 //!
-//! Until the files are there the entries are converted again at each start; nothing changes them
-//! meanwhile, for the first change writes the files.
+//! Each start converts the entries again until the files exist. The entries do not change before that,
+//! because the first change writes the files.
 //!
 //! ```text
 //! \0influx \0 DATABASE \0 MEASUREMENT \0 FIELD        unit: type, help: colons in the metric's name

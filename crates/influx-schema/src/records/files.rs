@@ -27,7 +27,7 @@ pub(crate) const RECORDS_FILE: &str = "records";
 pub(crate) const RECORDS_COPY: &str = "records.copy";
 /// Both, in the order in which a checkpoint replaces them.
 pub(crate) const FILES: [&str; 2] = [RECORDS_FILE, RECORDS_COPY];
-/// What is lost when neither file can be read.
+/// Names the data that is lost when neither file can be read.
 pub(crate) const LOST: &str = "fields of InfluxDB's measurements and their types, until lines with \
                                them are written again; strings of line protocol; InfluxDB's \
                                databases and retention policies";
@@ -71,7 +71,7 @@ impl Contents {
         out
     }
 
-    /// What the bytes of a file hold.
+    /// Decodes the bytes of a file.
     ///
     /// # Errors
     /// [`Error::Corrupt`] and [`Error::UnknownVersion`].
@@ -131,13 +131,13 @@ fn decode_body(body: &[u8]) -> std::result::Result<Contents, codec::Error> {
 pub(crate) struct FileFault {
     /// Name of the file.
     pub file: &'static str,
-    /// What is wrong.
+    /// Description of the damage.
     pub what: String,
     /// Whether the file is there.
     pub is_there: bool,
 }
 
-/// What the two files hold.
+/// Content and damage of the two files.
 #[derive(Debug, Default)]
 pub(crate) struct StoredRecords {
     /// Content of the file that counts; `None` if neither is there or can be read.
@@ -187,16 +187,16 @@ impl StoredRecords {
     /// Reads both files of the folder `dir`.
     ///
     /// # Errors
-    /// [`Error::UnknownVersion`], and I/O errors but for bytes of a file that cannot be read.
+    /// [`Error::UnknownVersion`], and I/O errors. A file with unreadable bytes is a fault, not an error.
     pub fn read(vfs: &dyn Vfs, dir: &Path) -> Result<StoredRecords> {
-        // A checkpoint that goes on meanwhile replaces the copy last, so it is read first.
+        // A checkpoint may run at the same time. It replaces the copy last, so the copy is read first.
         let copy = FileState::read(vfs, dir, RECORDS_COPY)?;
         let main = FileState::read(vfs, dir, RECORDS_FILE)?;
         Ok(choose(main, copy))
     }
 }
 
-/// The file that counts, and what is wrong with the other one.
+/// Chooses the file to use and describes the damage of the other one.
 fn choose(main: FileState, copy: FileState) -> StoredRecords {
     let used =
         |contents, faults, is_twice| StoredRecords { contents: Some(contents), faults, is_twice };

@@ -4,7 +4,7 @@
 //! RecordsOpening::look   the files are read
 //!     declare            the consumer of the log
 //!     Log::open          (by the program) replays the records that the files lack, in memory
-//!     finish             damaged files are set aside or written again; the log is told what is needed
+//!     finish             renames or rewrites damaged files; reports the needed segments to the log
 //! ```
 //!
 //! Damage costs the records that it hits and closes nothing: the store lists it.
@@ -22,7 +22,7 @@ use vfs::Vfs;
 use wal::kinds::{KIND_SCHEMA, SCHEMA};
 use wal::{Consumer, Consumers, Log, RecordRef, ReplayError};
 
-/// What is appended to the name of a damaged file that is set aside.
+/// Suffix that a damaged file gets when it is set aside.
 pub(super) const CORRUPT_SUFFIX: &str = ".corrupt";
 
 /// Schema records that were looked at and are not open yet.
@@ -34,7 +34,7 @@ pub struct RecordsOpening {
     replayed: Replayed,
 }
 
-/// Records, and what of the log made them.
+/// Records, and the log records that were applied to them.
 #[derive(Default)]
 pub(super) struct Replayed {
     /// The records.
@@ -43,7 +43,7 @@ pub(super) struct Replayed {
     pub size: u64,
     /// Segment of the first of them.
     pub from_segment: Option<u64>,
-    /// Log records that are lost: where, and what is wrong.
+    /// Lost log records: segment and reason.
     pub lost: Vec<(u64, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! Schema records as a consumer of the log: memory, the log, and two files for what the log may lose.
+//! Schema records as a consumer of the log: a table in memory, log records, and two files that let the log be cut.
 //!
 //! ```text
 //! changes ─► one log record (kind SCHEMA) ─► memory ─► durable ─► acknowledged
@@ -6,8 +6,8 @@
 //!                                              └─► checkpoint: both files ─► the log may be cut
 //! ```
 //!
-//! What holds:
-//! - Memory changes only by what the log has accepted.
+//! Invariants:
+//! - The table changes only by records that the log has accepted.
 //! - Records of the log are numbered without gaps; a file says up to which it has them. So a record is
 //!   never replayed over a later one.
 //! - The files are there before the first record of the log: [`RecordLog::begin`].
@@ -71,11 +71,11 @@ pub struct RecordLog {
     /// Generation of the last write of the files. Held while they are written; before `head`.
     saving: Mutex<u64>,
     keeper: Arc<Keeper>,
-    /// Damage that nobody has taken yet.
+    /// Damage that [`RecordLog::take_damage`] has not returned yet.
     damage: Mutex<Vec<Damage>>,
 }
 
-/// What writers share.
+/// State that writers share.
 pub(super) struct Head {
     /// All records that the log has.
     pub table: Table,
@@ -93,7 +93,7 @@ pub(super) struct Head {
     pub needs_rewrite: bool,
 }
 
-/// The thread that makes checkpoints, and how it is told to end.
+/// The thread that makes checkpoints, and the signal that ends it.
 #[derive(Default)]
 struct Keeper {
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -139,8 +139,8 @@ impl RecordLog {
         lock(&self.head)
     }
 
-    /// The oldest segment of the log that the records need. What was appended is seen: appending holds
-    /// this lock.
+    /// The oldest segment of the log that the records need. Appending holds the same lock, so no appended
+    /// record is missed.
     fn needed_from(&self) -> Option<u64> {
         let head = self.head();
         head.saving_from.or(head.unsaved_from)
@@ -202,7 +202,7 @@ impl RecordLog {
     /// Makes changes, those apart that change nothing or that there is no room for; durable on return.
     ///
     /// # Errors
-    /// When the log fails. What it did not take is not changed.
+    /// When the log fails. Changes that it did not accept are not made.
     pub fn append(&self, changes: &[Change]) -> Result<()> {
         let last = {
             let mut head = self.head();
@@ -212,7 +212,7 @@ impl RecordLog {
                 self.append_record(&mut head, some)?;
                 rest = others;
             }
-            // What is known may have been appended a moment ago, and not be durable yet.
+            // Another thread may have appended an equal change that is not durable yet.
             head.last
         };
         match last {
@@ -255,7 +255,7 @@ impl RecordLog {
         let lsn = loop {
             match self.wal.append(KIND_SCHEMA, &payload) {
                 Ok(lsn) => break lsn,
-                // Nobody else can write either until the disk has caught up.
+                // No other thread can append before the disk has caught up.
                 Err(wal::Error::Busy { .. }) => self.wal.wait_durable(self.wal.end())?,
                 Err(error) => return Err(error.into()),
             }
@@ -321,8 +321,8 @@ impl RecordLog {
                 return Ok(false);
             }
             head.saving_from = head.unsaved_from.take();
-            // Later records go to this segment or a later one. Those before that are in it, too, are
-            // known by their numbers.
+            // Later records go to this segment or a later one. Replay skips earlier records of this
+            // segment by their numbers.
             *generation = Contents::generation_after(*generation);
             let bytes = Contents::encode(*generation, &head.table, self.wal.stats().segment);
             (bytes, std::mem::take(&mut head.logged_size))
@@ -336,7 +336,7 @@ impl RecordLog {
                 Ok(true)
             }
             Err(error) => {
-                // What came meanwhile is in later segments.
+                // Records that were appended during the write are in this segment or later ones.
                 head.unsaved_from = saving_from.or(head.unsaved_from);
                 head.logged_size += logged_size;
                 Err(error)
@@ -442,7 +442,7 @@ fn run_keeper(weak: &Weak<RecordLog>, keeper: &Keeper) {
                 config.retry_interval
             }
         };
-        // Nothing is held open meanwhile.
+        // The pause keeps no reference: the records may close.
         drop(records);
         if keeper.is_stopped_within(pause) {
             return;

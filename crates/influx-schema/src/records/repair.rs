@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! plan    the sound file, or none ─► changes of the log that it lacks, whichever are missing in between
-//! apply   REPORT, damaged files ─► both files, which have all that the log has, so that nobody reads
-//!         its damaged records again ─► files that were set aside go
+//! apply   REPORT, damaged files ─► both files, with all records of the log, so that no start reads its
+//!         damaged records again ─► removal of files that were set aside
 //! ```
 //!
 //! Nothing is deleted: damaged files are kept in `DATA/damaged/TIME-schema/`. It may be interrupted at
@@ -22,18 +22,18 @@ const DAMAGED_DIR: &str = "damaged";
 const REPORT_FILE: &str = "REPORT";
 const NANOS_PER_SECOND: i64 = 1_000_000_000;
 
-/// What a repair would do.
+/// Planned repair.
 pub struct SchemaRepair {
     data_dir: PathBuf,
-    /// What is written.
+    /// Content of the new files.
     contents: Contents,
-    /// What is damaged, and what becomes of it, in words.
+    /// Description of the damage and of each step.
     steps: Vec<String>,
-    /// What is lost, in words.
+    /// Description of the lost records.
     losses: Vec<String>,
     /// Files to be kept beside the report.
     damaged: Vec<String>,
-    /// Those of them that go.
+    /// Files among them that are removed.
     set_aside: Vec<String>,
 }
 
@@ -71,17 +71,17 @@ pub fn plan(vfs: &dyn Vfs, data_dir: &Path, log_dir: &Path) -> Result<Option<Sch
 }
 
 impl SchemaRepair {
-    /// What would be done, in words, in order.
+    /// Describes the steps, in order.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }
 
-    /// What is lost with the damage, in words.
+    /// Describes the lost records.
     pub fn losses(&self) -> &[String] {
         &self.losses
     }
 
-    /// Does it. Returns the folder with what was damaged and a report.
+    /// Makes the repair. Returns the folder with the damaged files and a report.
     ///
     /// # Errors
     /// When the disk fails; it may be planned and done again.

@@ -10,7 +10,7 @@ use vfs::atomic::TEMPORARY_SUFFIX;
 use wal::Found;
 use wal::kinds::KIND_SCHEMA;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default)]
 pub struct SchemaReport {
     /// Files read, those of the log apart.
@@ -19,9 +19,9 @@ pub struct SchemaReport {
     pub bytes: u64,
     /// Schema records, with those of the log.
     pub records: u64,
-    /// What is wrong, file by file.
+    /// Damage: file and description.
     pub problems: Vec<(PathBuf, String)>,
-    /// What costs nothing, file by file.
+    /// Harmless findings: file and description.
     pub notes: Vec<(PathBuf, String)>,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn walk(vfs: &dyn Vfs, data_dir: &Path, log_dir: &Path) -> Result<Opt
 }
 
 impl Walk {
-    /// Looks at the names in the folder.
+    /// Checks the names in the folder.
     fn names(&mut self, vfs: &dyn Vfs, dir: &Path) -> Result<()> {
         for name in vfs.list(dir)? {
             let path = dir.join(&name);
@@ -106,8 +106,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Takes the records of the log; whether it has any. What else is wrong with a log is for the store
-    /// to say.
+    /// Applies the records of the log; returns whether it has any. The store reports other damage of the log.
     fn log(&mut self, vfs: &dyn Vfs, log_dir: &Path, log_from: u64) -> Result<bool> {
         let (mut has_records, mut newer) = (false, None);
         wal::inspect(vfs, log_dir, &mut |found| {

@@ -173,7 +173,7 @@ impl Changes<'_, '_> {
         let gone = forgotten.iter().flat_map(|(database, measurement)| {
             app.measurements.changes_of_forgetting(database, *measurement)
         });
-        // Of two with one key the last counts.
+        // Of two changes with the same key, the last one counts.
         let all = gone.chain(changes.iter().cloned()).map(|change| (change.key.clone(), change));
         let all: BTreeMap<String, Change> = all.collect();
         let all: Vec<Change> = all.into_values().collect();

@@ -188,7 +188,7 @@ pub(super) fn run(
     let limits = bounds.limits.clone();
     // It has the strings, and the types of fields.
     partial.note_side_file(app, RECORDS_PATH);
-    // Where an earlier version has lost it.
+    // An earlier version may have lost them with the file of metadata.
     partial.note_side_file(app, "metadata");
     let source = StoreSource { app, questions: partial.noting(app).showing_all(), limits };
     let evaluator = Evaluator::new(&source, database, request.now, bounds.rows).with_policy(policy);
